@@ -55,7 +55,10 @@ async def refusal(on_kafka: OnKafka, name: str) -> str:
     """Return what a curator says that does not start."""
     process = on_kafka.start(name)
     try:
-        await until(lambda: process.poll() is not None, "it has ended")
+        await until(
+            lambda: process.poll() is not None or b"worker_listens" in on_kafka.log(name),
+            "it has ended, or runs",
+        )
     finally:
         if process.poll() is None:
             process.kill()

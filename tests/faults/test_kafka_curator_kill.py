@@ -1,0 +1,198 @@
+"""Curators of a ledger on Kafka are killed and paused in turn: each grant has one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from accountant.answers import NoisyAnswer, decode_answer
+from accountant.partition import hash_of
+from streams.kafka.answers import AnswerTopic
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import until
+from tests.faults.test_curator_kill import check_session
+from tests.kafka.curated_on_kafka import DATASETS, OnKafka, curated_on_kafka
+from tests.nightly import NIGHTLY, rounds
+from tests.streams.curator.curated import question, session
+
+pytestmark = pytest.mark.faults
+
+TURNS: Final = rounds(6, 40)
+_Log = list[tuple[str, dict[str, Any]]]
+
+
+class Asker:
+    """Asks questions one after another, plain ones and sessions, and keeps what readers saw."""
+
+    def __init__(self, on_kafka: OnKafka, topic: AnswerTopic, seed: int) -> None:
+        self._on_kafka = on_kafka
+        self._topic = topic
+        self._chance = random.Random(seed)
+        self.grants = list[str]()
+        self.seen: dict[str, set[bytes]] = {}
+
+    async def run(self) -> None:
+        while True:
+            dataset = self._chance.choice(DATASETS)
+            is_session = self._chance.random() < 0.5
+            body = session(dataset) if is_session else question(dataset)
+            self.grants.append(await self._on_kafka.ask(body))
+            await self.look()
+            await asyncio.sleep(self._chance.uniform(0, 0.3))
+
+    async def look(self) -> None:
+        for grant in self.grants:
+            stored = await self._topic.get(grant)
+            if stored is not None:
+                self.seen.setdefault(grant, set()).add(stored.value)
+
+
+class Curators:
+    """Curators in turn: each one takes over from the one before, which is dead or paused.
+
+    A supervisor starts another one where all have ended. One that was paused within a write may
+    take over once more, so that each of the two fences the other in one partition.
+    """
+
+    def __init__(self, on_kafka: OnKafka) -> None:
+        self._on_kafka = on_kafka
+        self._running = list[subprocess.Popen[bytes]]()
+        self._started = 0
+
+    async def start(self) -> None:
+        name = f"curator-{self._started}"
+        self._started += 1
+        process = self._on_kafka.start(name)
+        self._running.append(process)
+        await until(
+            lambda: b"worker_listens" in self._on_kafka.log(name) or process.poll() is not None,
+            f"{name} runs, or has ended",
+        )
+
+    async def kill(self) -> None:
+        for each in self._running:
+            each.kill()
+            each.wait()
+        self._running.clear()
+        await self.start()
+
+    async def pause(self) -> None:
+        paused = self._running[-1]
+        paused.send_signal(signal.SIGSTOP)
+        try:
+            await self.start()
+        finally:
+            paused.send_signal(signal.SIGCONT)
+        await until(
+            lambda: any(each.poll() is not None for each in self._running),
+            "one has ended, since the other has taken over",
+        )
+        await self.keep_one()
+
+    async def keep_one(self) -> None:
+        """Start a curator if none runs."""
+        ended = [each for each in self._running if each.poll() is not None]
+        assert all(each.returncode == 4 for each in ended)
+        self._running = [each for each in self._running if each not in ended]
+        if not self._running:
+            await self.start()
+
+    def end(self) -> None:
+        for each in self._running:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.timeout(3_600 if NIGHTLY else 400)
+async def test_each_grant_has_one_answer_over_curators_that_are_killed_or_paused(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    chance = random.Random(11)
+    async with curated_on_kafka(broker.bootstrap, application, tmp_path) as on_kafka:
+        topic = await AnswerTopic.start(on_kafka.ledger.deployment)
+        asker, curators = Asker(on_kafka, topic, 11), Curators(on_kafka)
+        asking: asyncio.Task[None] | None = None
+        try:
+            await curators.start()
+            # What was granted before the first curator gets no answer.
+            asking = asyncio.create_task(asker.run())
+            for turn in range(TURNS):
+                await asyncio.sleep(chance.uniform(0, 1))
+                await (curators.pause() if turn % 2 else curators.kill())
+            asking.cancel()
+            await asyncio.wait({asking})
+            granted = {
+                grant
+                for grant, each in decisions(on_kafka)
+                if each["outcome"] in {"granted", "reserved"}
+            }
+            for _ in range(120):
+                left = await unfinished(on_kafka, topic, granted)
+                if not left:
+                    break
+                await curators.keep_one()
+                await asyncio.sleep(0.5)
+            assert left == []
+            asker.grants = list(granted)
+            await asker.look()
+        finally:
+            if asking is not None:
+                asking.cancel()
+            curators.end()
+            await topic.close()
+        check(decisions(on_kafka), granted, asker.seen, records(on_kafka))
+
+
+async def unfinished(
+    on_kafka: OnKafka, topic: AnswerTopic, granted: set[str]
+) -> list[tuple[str, str]]:
+    """Return the grants without an answer, and the sessions that are open."""
+    find = on_kafka.service.open_reservation
+    found = [(grant, "has no answer") for grant in granted if await topic.get(grant) is None]
+    open_now = [(grant, find(dataset, grant)) for dataset in DATASETS for grant in granted]
+    return found + [(grant, f"is {each.stage}") for grant, each in open_now if each is not None]
+
+
+def decisions(on_kafka: OnKafka) -> _Log:
+    ledger = on_kafka.ledger
+    found = oracle.read(ledger.bootstrap, ledger.topic("decisions"), 2)
+    values = [each.value for some in found for each in some if each.value is not None]
+    return [(hash_of(value), json.loads(value)) for value in values]
+
+
+def records(on_kafka: OnKafka) -> list[dict[str, Any]]:
+    ledger = on_kafka.ledger
+    found = oracle.read(ledger.bootstrap, ledger.topic("answers"), 2)
+    return [json.loads(each.value or b"") for some in found for each in some]
+
+
+def check(
+    log: _Log, granted: set[str], seen: dict[str, set[bytes]], stored: list[dict[str, Any]]
+) -> None:
+    assert seen.keys() == granted
+    assert all(len(values) == 1 for values in seen.values()), "two answers of one grant"
+    written = Counter(each["grant"] for each in stored if each["type"] == "answer")
+    assert written == dict.fromkeys(granted, 1)
+    spent = {each["grant"] for each in stored if each.get("kind") == "attempt_3"}
+    answers: dict[str, NoisyAnswer] = {
+        grant: decode_answer(*values) for grant, values in seen.items()
+    }
+    kinds = Counter[str]()
+    for grant, decision in log:
+        if decision["outcome"] == "granted":
+            failed = answers[grant].outcome == "failed"
+            assert failed <= (grant in spent), answers[grant]
+            kinds["plain"] += 1
+        elif decision["outcome"] == "reserved":
+            kinds[check_session(grant, answers[grant], log)] += 1
+    assert kinds.total() == len(granted)
+    assert min(kinds["plain"], kinds["answered"]) > TURNS, kinds
