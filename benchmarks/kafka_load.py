@@ -32,13 +32,13 @@ class Counter:
     def __init__(self) -> None:
         self.decisions = self.transactions = self.bytes = self.rows = 0
         self.row_bytes = 0
-        self.refolded_in: list[float] = []
-        self.refolded_once = asyncio.Event()
+        self.replayed_in: list[float] = []
+        self.replayed_once = asyncio.Event()
         self._reached: list[tuple[int, asyncio.Event]] = []
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
-        self.refolded_in.append(seconds)
-        self.refolded_once.set()
+    def replayed(self, partition: Partition, seconds: float) -> None:
+        self.replayed_in.append(seconds)
+        self.replayed_once.set()
 
     def committed(self, committed: Committed) -> None:
         records: list[EncodedDecision] = [encoded for _, encoded in committed.records]

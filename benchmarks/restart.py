@@ -97,10 +97,10 @@ async def _in_memory(genesis: Genesis, decisions: list[EncodedDecision], rows: _
     counter = Counter()
     processor = Processor(MemoryJournal(log), genesis, counter)
     task = asyncio.create_task(processor.run())
-    await counter.refolded_once.wait()
+    await counter.replayed_once.wait()
     task.cancel()
     await asyncio.wait([task])
-    return counter.refolded_in[0]
+    return counter.replayed_in[0]
 
 
 async def _fill(path: Path, decisions: list[EncodedDecision], rows: _Rows) -> None:
@@ -130,9 +130,9 @@ async def _on_broker(broker: LocalBroker, datasets: int) -> float:
     counter = Counter()
     worker = Worker(deployment, instance_id="bench", observers=[counter])
     await worker.start()
-    await counter.refolded_once.wait()
+    await counter.replayed_once.wait()
     await worker.stop()
-    return counter.refolded_in[0]
+    return counter.replayed_in[0]
 
 
 async def _fill_topics(deployment: Deployment, datasets: int) -> None:

@@ -71,7 +71,7 @@ def _count(log: _Log, live_ledgers: LiveLedgers, names: list[str], count: int) -
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield the cost of counting a decision, and of a scrape after all, some or no changes."""
     log, live_ledgers = _Log(), LiveLedgers()
-    live_ledgers.refolded(log.partition, 0.1)
+    live_ledgers.replayed(log.partition, 0.1)
     names = requests.names(_DATASETS)
     for committed in log.batches("admin", [requests.opening(name, log.now) for name in names]):
         live_ledgers.committed(committed)
