@@ -1,8 +1,13 @@
-"""`accountant worker` on a real broker, against a bare copy of the same bytes."""
+"""`accountant worker` on a real broker, against a bare copy of the same bytes.
+
+BENCH_BEFORE=DIRECTORY, a checkout of another version, also measures a worker of that one, at the
+same time on the same broker: other load then slows both.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -26,6 +31,7 @@ _PARTITIONS = 4
 _DATASETS = 1_000
 _SAMPLE = 20_000
 _ROUNDS = 3
+_PAIRS = 3
 _POLL_S = 0.02
 _PATIENCE_S = 40.0
 _MICROSECONDS = 1e6
@@ -61,14 +67,14 @@ async def _shape(deployment: Deployment) -> Shape:
     )
 
 
-async def _decide(deployment: Deployment, *, read_side: bool) -> Speed:
+async def _decide(deployment: Deployment, *, read_side: bool, checkout: str = ".") -> Speed:
     """Return the speed of `accountant worker`, from its first commit to its last."""
     decisions = [TopicPartition(deployment.topics.decisions, i) for i in range(_PARTITIONS)]
     port = free_port()
     settings = worker_settings(deployment, port, read_side=read_side)
     async with consumer(deployment.cluster, committed=True) as follower:
         before = sum((await follower.end_offsets(decisions)).values())
-        with command("worker", settings, port=port, ready=False) as process:
+        with command("worker", settings, port=port, cwd=checkout, ready=False) as process:
             first = last = None
             given_up = time.perf_counter() + _PATIENCE_S
             while last is None or time.perf_counter() - last[0] < _QUIET_S:
@@ -136,6 +142,33 @@ async def _rounds(count: int, rounds: int) -> tuple[list[tuple[Speed, Speed, flo
     return done, shape
 
 
+async def _beside(before: str, count: int, *, read_side: bool) -> list[tuple[Speed, Speed]]:
+    """Return the speeds of this version and of another one, both at work at the same time."""
+    done = []
+    with LocalBroker() as broker:
+        for number in range(_PAIRS):
+            prefixes = f"n{number}.", f"b{number}."
+            ours, theirs = [await _filled(broker, prefix, count) for prefix in prefixes]
+            pair = await asyncio.gather(
+                _decide(ours, read_side=read_side),
+                _decide(theirs, read_side=read_side, checkout=before),
+            )
+            done.append((pair[0], pair[1]))
+    return done
+
+
+def _ratios(before: str, count: int) -> Iterator[Row]:
+    for name, read_side in (("elsewhere", False), ("and all", True)):
+        pairs = asyncio.run(_beside(before, count, read_side=read_side))
+        ratios = [ours.busy / theirs.busy for ours, theirs in pairs]
+        yield Row(
+            name=f"worker, read side {name}, processor time / before",
+            value=statistics.median(ratios),
+            unit="",
+            note=f"rounds: {', '.join(f'{ratio:.2f}' for ratio in ratios)}",
+        )
+
+
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield the rates of a worker and of a copy loop, and their ratios: medians of rounds."""
     count = scale.of(200_000)
@@ -166,3 +199,6 @@ def rows(scale: Scale) -> Iterator[Row]:
             unit="",
             note=f"rounds: {', '.join(f'{ratio:.2f}' for ratio in ratios)}",
         )
+    before = os.environ.get("BENCH_BEFORE")
+    if before:
+        yield from _ratios(before, scale.of(100_000))
