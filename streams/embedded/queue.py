@@ -59,14 +59,19 @@ class ThreadWaiter:
 
 
 class LoopWaiter:
-    """A coroutine that waits for one decision, in any event loop."""
+    """A coroutine that waits for one decision, in any event loop.
 
-    __slots__ = ("future", "loop", "offset")
+    Attributes:
+        timer: ends the wait; `TurnBuffer.add` sets it.
+    """
+
+    __slots__ = ("future", "loop", "offset", "timer")
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[EncodedDecision | None] = self.loop.create_future()
         self.offset: int | None = None
+        self.timer: TurnTimer | None = None
 
     def settle(
         self, offset: int | None, decided: EncodedDecision | None, error: Exception | None
@@ -74,19 +79,16 @@ class LoopWaiter:
         self.offset = offset
         _call(self.loop, [(self, decided, error)])
 
-    async def wait(self, seconds: float) -> EncodedDecision | None:
+    async def wait(self) -> EncodedDecision | None:
         """Return the decision, None if the time is up before it.
 
         Raises: Unavailable: the outcome is unknown, or the ledger cannot be used.
         """
-        if not self.future.done():
-            # A timer of its own: `asyncio.wait` and `asyncio.timeout` cost more than a decision.
-            timer = self.loop.call_later(seconds, self.set, None, None)
-            try:
-                await self.future
-            finally:
-                timer.cancel()
-        return self.future.result()
+        assert self.timer is not None
+        try:
+            return await self.future
+        finally:
+            self.timer.leave()
 
     def set(self, decided: EncodedDecision | None, error: Exception | None) -> None:
         """Settle the future; runs in its loop."""
@@ -97,6 +99,47 @@ class LoopWaiter:
             self.future.exception()  # without this asyncio warns where the caller stopped waiting
         else:
             self.future.set_result(decided)
+
+
+class TurnTimer:
+    """One timer for all waiters that wait equally long from one turn of their loop on.
+
+    A timer for each of them would cost as much as its future. The last ones of a turn wait less
+    than they ask for, by the time that the turn takes.
+    """
+
+    __slots__ = ("_handle", "_is_whole", "_waiters", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        self._waiters: list[LoopWaiter] = []
+        self._waiting = 0
+        self._is_whole = False
+        self._handle = loop.call_later(seconds, self._expire)
+
+    def add(self, waiter: LoopWaiter) -> None:
+        """Have a waiter's wait end in time."""
+        self._waiters.append(waiter)
+        self._waiting += 1
+        waiter.timer = self
+
+    def leave(self) -> None:
+        """Note that a waiter waits no more. The last one stops the timer."""
+        self._waiting -= 1
+        self._stop_if_unused()
+
+    def end_turn(self) -> None:
+        """Note that no waiter is added any more."""
+        self._is_whole = True
+        self._stop_if_unused()
+
+    def _stop_if_unused(self) -> None:
+        if self._is_whole and not self._waiting:
+            self._handle.cancel()
+            self._waiters.clear()
+
+    def _expire(self) -> None:
+        for waiter in self._waiters:
+            waiter.set(None, None)
 
 
 Settled = tuple[int | None, EncodedDecision] | Exception | None
@@ -201,20 +244,31 @@ class TurnBuffer:
         self._submit_many = submit_many
         self._turn = threading.local()
 
-    def add(self, entry: QueuedBody, waiter: LoopWaiter) -> None:
+    def add(self, entry: QueuedBody, waiter: LoopWaiter, wait: float) -> None:
         """Queue a body at the end of this turn of its waiter's loop; then settle a failed waiter.
 
         Call it in that loop.
+
+        Args:
+            wait: seconds after which the waiter waits no more.
         """
         loop, turn = waiter.loop, self._turn
         # A loop that was closed within its turn leaves its bodies behind, as it leaves its tasks.
         if getattr(turn, "loop", None) is not loop:
-            turn.loop, turn.added = loop, []
-            loop.call_soon(self._end_turn, turn.added)
+            turn.loop, turn.added, turn.timers = loop, [], {}
+            loop.call_soon(self._end_turn, turn.added, turn.timers)
+        timer = turn.timers.get(wait)
+        if timer is None:
+            timer = turn.timers[wait] = TurnTimer(loop, wait)
+        timer.add(waiter)
         turn.added.append((entry, waiter))
 
-    def _end_turn(self, added: list[tuple[QueuedBody, LoopWaiter]]) -> None:
+    def _end_turn(
+        self, added: list[tuple[QueuedBody, LoopWaiter]], timers: dict[float, TurnTimer]
+    ) -> None:
         self._turn.loop = None
+        for timer in timers.values():
+            timer.end_turn()
         try:
             refused = self._submit_many([entry for entry, _ in added])
         except Unavailable as error:

@@ -228,8 +228,8 @@ class EmbeddedService:
         if wait <= 0:
             self._writer.submit(entry, in_caller_thread=False)
             return Answer(decision=None, partition=0)
-        self._turns.add(entry, waiter)
-        decided = await waiter.wait(wait)
+        self._turns.add(entry, waiter, wait)
+        decided = await waiter.wait()
         if decided is None:
             return Answer(decision=None, partition=0, offset=waiter.offset)
         value, digest = decided.value, decided.digest

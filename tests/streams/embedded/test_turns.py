@@ -100,3 +100,55 @@ def test_a_loop_that_ends_within_its_turn_does_not_stop_the_next_one(
     assert outcome(found) == "granted"
     assert not task.done()
     service.close_sync()
+
+
+async def test_each_wait_ends_after_its_own_time_and_its_body_stays_queued(
+    file: Path, clock: TestClock
+) -> None:
+    service = opened(file, clock)
+    sent = bodies(clock, 4)
+    waits, loop = (0.1, 0.1, 0.4, 20.0), asyncio.get_running_loop()
+    ended: dict[int, float] = {}
+
+    async def submit(number: int) -> Answer:
+        began = loop.time()
+        answer = await service.submit("requests", sent[number], wait=waits[number])
+        ended[number] = loop.time() - began
+        return answer
+
+    with service._writer._lock:  # the writer has to wait
+        tasks = [asyncio.create_task(submit(number)) for number in range(4)]
+        await asyncio.wait(tasks[:3])
+        assert [task.result() for task in tasks[:3]] == [Answer(decision=None, partition=0)] * 3
+        assert not tasks[3].done()
+    assert ended[0] >= 0.09
+    assert ended[1] >= 0.09
+    assert ended[2] >= 0.39
+    assert outcome(await tasks[3]) == "granted"
+    assert outcomes(await submit_all(service, sent)) == ["repeated"] * 4
+    await service.close()
+
+
+async def test_a_caller_that_leaves_within_the_turn_ends_nobody_elses_wait(
+    file: Path, clock: TestClock
+) -> None:
+    service = opened(file, clock)
+    first, second = bodies(clock, 2)
+    with service._writer._lock:
+        leaving = asyncio.create_task(service.submit("requests", first, wait=0.2))
+        asyncio.get_running_loop().call_soon(leaving.cancel)
+        staying = asyncio.create_task(service.submit("requests", second, wait=0.2))
+        done, _ = await asyncio.wait([staying], timeout=10)
+    assert done == {staying}
+    assert staying.result().decision is None
+    assert leaving.cancelled()
+    await service.close()
+
+
+async def test_no_timer_is_left_behind(file: Path, clock: TestClock) -> None:
+    service, loop = opened(file, clock), asyncio.get_running_loop()
+    before = len(loop._scheduled)  # type: ignore[attr-defined]
+    await submit_all(service, bodies(clock, 64), wait=1_000)
+    left = [each for each in loop._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+    assert len(left) <= before
+    await service.close()
