@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -160,14 +160,17 @@ def _audit_in_process(connection: Connection, address: str, place: int, wanted: 
     """Audit a partition and send what was found: None if anything is wrong or in doubt."""
     import os
     import signal
-    import sys
 
     from streams.cli.reading.log_reader import log_source
     from streams.cli.reading.partition_audit import audit_part
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
-        sys.stdout = sys.stderr = nowhere  # the audit in one process says what is wrong
+    # Only the audit in one process says what is wrong.
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,  # noqa: PTH123
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
         result = None
         with suppress(Exception):
             source = cast("PartitionedLog", log_source(address))
