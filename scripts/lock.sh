@@ -32,8 +32,8 @@ compile security.txt --group build --group security
 # What the benchmarks compare with: decision 0003.
 compile peers.txt --group peers
 # The pages' tests in a real browser have an environment of their own: decision 0062.
-compile browser.txt --constraint requirements/dev.txt $parts --group build --group test \
-    --group browser pyproject.toml
+compile browser.txt --constraint requirements/dev.txt $parts --extra answers --group build \
+    --group test --group browser pyproject.toml
 # PyTorch brings CUDA, so that Opacus has an environment of its own: decision 0046.
 compile opacus.txt --constraint requirements/dev.txt $parts --extra dp-accounting \
     --group build --group test --group opacus pyproject.toml
