@@ -192,7 +192,7 @@ def run_audit(
     """
     from streams.cli.printing.output import progress
 
-    def wanted(partition: int) -> set[int]:
+    def wanted_numbers(partition: int) -> set[int]:
         of_evidence = set() if evidence is None else evidence.numbers(partition)
         return of_evidence if head is None else of_evidence | {head[0]}
 
@@ -200,9 +200,11 @@ def run_audit(
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
     with progress(time_left=True) as bars:
         if processes is None:
-            audits: Iterable[PartitionAudit] = _in_order(source, bars, wanted, answers, split_from)
+            audits: Iterable[PartitionAudit] = _in_order(
+                source, bars, wanted_numbers, answers, split_from
+            )
         else:
-            audits = _side_by_side(processes, bars, wanted)
+            audits = _side_by_side(processes, bars, wanted_numbers)
         for each in audits:
             if evidence is not None:
                 if each.first is not None:

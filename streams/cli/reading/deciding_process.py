@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
+from streams.cli.reading.child_process import start_process
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnProcess
 
     from accountant.partition import Partition
 
@@ -36,22 +37,10 @@ class DecidingProcess:
 
         Raises: NoSecondProcess: it does not start.
         """
-        import multiprocessing
-
-        # Spawned, not forked: the client of Kafka and the progress bar have threads.
-        context = multiprocessing.get_context("spawn")
         try:
-            self._connection, theirs = context.Pipe()
+            self._connection, self._process = start_process(_decide)
         except OSError as error:
             raise NoSecondProcess from error
-        self._process: SpawnProcess = context.Process(target=_decide, args=(theirs,), daemon=True)
-        try:
-            self._process.start()
-        except OSError as error:
-            self._connection.close()
-            raise NoSecondProcess from error
-        finally:
-            theirs.close()
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from streams.cli.reading.child_process import start_process
 from streams.cli.reading.deciding_process import InDoubt
 
 if TYPE_CHECKING:
@@ -111,20 +112,9 @@ class _Running:
 
         Raises: OSError: the system starts no more.
         """
-        import multiprocessing
-
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        try:
-            arguments = theirs, self._address, place, wanted
-            process = context.Process(target=_audit_in_process, args=arguments, daemon=True)
-            process.start()
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        self._processes[ours] = place, process
+        arguments = self._address, place, wanted
+        connection, process = start_process(_audit_in_process, *arguments)
+        self._processes[connection] = place, process
 
     def receive(self) -> Iterator[tuple[int, int | PartitionAudit]]:
         """Wait for messages, and yield each with its place in the log.
