@@ -222,7 +222,7 @@ class IdTable:
     thousands of seconds.
     """
 
-    __slots__ = ("_buckets", "_maximum", "_results", "_seconds", "_size", "_unshared")
+    __slots__ = ("_buckets", "_maximum", "_results", "_seconds", "_size")
 
     def __init__(self, maximum: int = MAX_IDS, *, max_shared: int = MAX_SHARED) -> None:
         """Create a table without ids.
@@ -235,7 +235,6 @@ class IdTable:
         self._buckets: dict[int, dict[bytes, _Stored]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
         self._results = _SharedResults(max_shared)
-        self._unshared = 0  # ids whose decision is stored as it is
         self._maximum = maximum
         self._size = 0
 
@@ -279,7 +278,6 @@ class IdTable:
                 last_code, last_cost = code, cost
             if result is None:
                 bucket[key] = remembered
-                self._unshared += 1
             else:
                 result.uses += 1
                 bucket[key] = remembered.packed + result.number
@@ -302,10 +300,8 @@ class IdTable:
 
     def _release(self, stored: Collection[_Stored]) -> None:
         """Forget the decisions of ids."""
-        shared = [each for each in stored if isinstance(each, bytes)]
         self._size -= len(stored)
-        self._unshared -= len(stored) - len(shared)
-        self._results.release(shared)
+        self._results.release(each for each in stored if isinstance(each, bytes))
 
     def count_by_second(self, watermark: int) -> Counter[int]:
         """Return the number of ids issued above the watermark, by second of issue.
