@@ -162,7 +162,7 @@ class StepGuard:
     def _check_settings(self) -> None:
         if (change := self.changed()) is not None:
             name, claimed, now = change
-            self._refuse(f"{name} was claimed as {_shown(claimed)}, and is {_shown(now)}")
+            self._refuse(f"{name} was claimed as {_as_text(claimed)}, and is {_as_text(now)}")
         if (coarse := coarse_type(self._optimizer)) is not None:
             self._refuse(f"a parameter has the type {coarse}, which cannot express the noise")
 
@@ -172,7 +172,7 @@ class StepGuard:
         raise StepRefused(f"the training was stopped {after}: {why}")
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     return repr(value) if isinstance(value, int | float | str) else type(value).__name__
 
 
