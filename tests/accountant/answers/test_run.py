@@ -21,7 +21,7 @@ from tests.accountant.questions.schemas import small_schema
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
-DRAWS = rounds(100_000, 1_000_000)
+DRAWS = rounds(30_000, 1_000_000)
 ROWS = [
     {"person": str(i), "age": i % 90, "income": f"{i * i}.{i % 100:02}", "region": "north",
      "job": "yes", "smoker": i % 3 == 0}

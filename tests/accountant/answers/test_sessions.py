@@ -30,7 +30,7 @@ from tests.accountant.questions.schemas import SOURCE, small_schema
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
-DRAWS = rounds(100_000, 1_000_000)
+DRAWS = rounds(30_000, 1_000_000)
 NEVER = "error: 1e-9"
 SESSION_NOISE = ["rho: 0.5, gaussian_refinement", "epsilon: 2, laplace_reduction"]
 LAPLACE = "epsilon: 2, laplace_reduction from 1"

@@ -26,7 +26,7 @@ from tests.accountant.noise.laws import bits_of, check_law
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
-DRAWS = rounds(100_000, 1_000_000)
+DRAWS = rounds(30_000, 1_000_000)
 TINY, HUGE = Fraction(1, 10**30), Fraction(10**30)
 
 

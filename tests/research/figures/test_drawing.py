@@ -12,10 +12,16 @@ from matplotlib.colors import to_hex
 
 from research.figures import PICTURES, Picture
 from research.figures.drawing import digest, draw, save
+from tests.nightly import NIGHTLY
 
 DRAWN = Path(__file__).parents[3] / "docs" / "figures"
 LONG = {"accuracy_first", "admitted", "experiment", "filters", "lecture", "residue"}  # seconds each
-NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in PICTURES]
+NIGHTLY_ONLY = {"experiment"}  # half a minute of simulated runs
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+    for name in PICTURES
+    if NIGHTLY or name not in NIGHTLY_ONLY
+]
 
 
 @cache
