@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from streams.auth import token_file
+from tests.check_each import check_each
 from tests.streams.auth.provider import LocalProvider, b64, forged, pem_of
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer, wall
 from tests.streams.gateway.local_server import request
@@ -154,25 +155,29 @@ REFUSED: dict[str, MakeCredential] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
 def test_an_unacceptable_token_gets_401_and_appends_nothing(
-    token_server: TokenServer, shared_provider: LocalProvider, case: str
+    token_server: TokenServer, shared_provider: LocalProvider
 ) -> None:
-    credential = REFUSED[case](token_server, shared_provider)
-    before = token_server.last_sequence()
-    shown = credential if isinstance(credential, bytes) else f"Bearer {credential}".encode()
-    headers = {"content-type": "application/json"}
-    if credential is not None:
-        headers["authorization"] = shown  # type: ignore[assignment]
-    answers = [
-        token_server.http.post("/requests", json=request(token_server.clock), headers=headers),
-        token_server.get("/datasets", credential),
-    ]
-    for answer in answers:
-        assert answer.status_code == 401, answer.text
-        assert answer.headers["www-authenticate"] == "Bearer"
-        assert answer.content == token_server.get("/", None).content  # the same, whatever was wrong
-    assert token_server.last_sequence() == before
+    def check_case(case: str) -> None:
+        credential = REFUSED[case](token_server, shared_provider)
+        before = token_server.last_sequence()
+        shown = credential if isinstance(credential, bytes) else f"Bearer {credential}".encode()
+        headers = {"content-type": "application/json"}
+        if credential is not None:
+            headers["authorization"] = shown  # type: ignore[assignment]
+        answers = [
+            token_server.http.post("/requests", json=request(token_server.clock), headers=headers),
+            token_server.get("/datasets", credential),
+        ]
+        for answer in answers:
+            assert answer.status_code == 401, answer.text
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert (
+                answer.content == token_server.get("/", None).content
+            )  # the same, whatever was wrong
+        assert token_server.last_sequence() == before
+
+    check_each(check_case, REFUSED)
 
 
 @pytest.mark.parametrize(

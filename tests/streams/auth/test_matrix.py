@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.check_each import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, Body, RolesServer, setting
 from tests.streams.gateway.local_server import amending, closing, new_id, opening, pausing, request
 
@@ -125,51 +126,52 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
 REPEATED_BRAKES = {"already_paused", "not_paused"}  # each name pauses the same dataset
 
 
-@pytest.mark.parametrize("dataset", KINDS)
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("action", TABLE)
 def test_the_server_accepts_a_record_only_from_permitted_roles(
-    server: RolesServer, action: str, name: str | None, dataset: str
+    server: RolesServer, action: str
 ) -> None:
-    make, of_members, of_anyone = TABLE[action]
-    may = name in (of_members if dataset in MEMBERS else of_anyone)
-    where = f"{dataset}-2" if action.startswith(("close", "pause", "resume")) else dataset
-    path, body = make(server, name or "nobody", where)
-    before = server.stored_rows()
-    answer = server.send(name, path, body)
-    if may:
-        assert answer.status_code == 200, answer.text
-        assert answer.json().get("reason") in {None, "already_opened", *REPEATED_BRAKES}
-        assert server.stored_rows()[0] == before[0] + 1
-        return
-    assert answer.status_code == (401 if name is None else 403), answer.text
-    assert answer.json()["error"] == ("unauthenticated" if name is None else "not_permitted")
-    assert "totals" not in answer.text
-    assert server.stored_rows() == before
+    def check_case(name: str | None, dataset: str) -> None:
+        make, of_members, of_anyone = TABLE[action]
+        may = name in (of_members if dataset in MEMBERS else of_anyone)
+        where = f"{dataset}-2" if action.startswith(("close", "pause", "resume")) else dataset
+        path, body = make(server, name or "nobody", where)
+        before = server.stored_rows()
+        answer = server.send(name, path, body)
+        if may:
+            assert answer.status_code == 200, answer.text
+            assert answer.json().get("reason") in {None, "already_opened", *REPEATED_BRAKES}
+            assert server.stored_rows()[0] == before[0] + 1
+            return
+        assert answer.status_code == (401 if name is None else 403), answer.text
+        assert answer.json()["error"] == ("unauthenticated" if name is None else "not_permitted")
+        assert "totals" not in answer.text
+        assert server.stored_rows() == before
+
+    check_each(check_case, NAMES, KINDS)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_missing_dataset_gets_the_same_answer_as_a_hidden_one(
-    server: RolesServer, name: str | None
-) -> None:
-    before, status = server.stored_rows(), 401 if name is None else 403
-    sends: list[Send] = [
-        *(_ask, _record("amend", amending), _record("close", closing), _member()),
-        _member(**{"as": "administrator"}),
-        _record("pause", pausing),
-        _record("resume", partial(pausing, kind="resume"), **{"as": "administrator"}),
-    ]
-    for make in sends:
-        there, missing = (
-            server.send(name, *make(server, name or "nobody", dataset))
-            for dataset in ("elsewhere", "missing")
-        )
-        assert missing.status_code == status
-        if there.status_code != status:
-            before = server.stored_rows()
-        elif name not in {"root", "otto", "olga"}:  # these see `elsewhere`
-            assert there.text.replace("elsewhere", "missing") == missing.text
-    assert server.stored_rows() == before
+def test_a_missing_dataset_gets_the_same_answer_as_a_hidden_one(server: RolesServer) -> None:
+    def check_case(name: str | None) -> None:
+        before, status = server.stored_rows(), 401 if name is None else 403
+        sends: list[Send] = [
+            *(_ask, _record("amend", amending), _record("close", closing), _member()),
+            _member(**{"as": "administrator"}),
+            _record("pause", pausing),
+            _record("resume", partial(pausing, kind="resume"), **{"as": "administrator"}),
+        ]
+        for make in sends:
+            there, missing = (
+                server.send(name, *make(server, name or "nobody", dataset))
+                for dataset in ("elsewhere", "missing")
+            )
+            assert missing.status_code == status
+            if there.status_code != status:
+                before = server.stored_rows()
+            elif name not in {"root", "otto", "olga"}:  # these see `elsewhere`
+                assert there.text.replace("elsewhere", "missing") == missing.text
+        assert server.stored_rows() == before
+
+    check_each(check_case, NAMES)
 
 
 _HIDDEN = "dataset closed-own was never opened, or you have no role on it; you are signed in as "
@@ -221,20 +223,23 @@ def test_an_engine_without_via_gets_a_hint_to_set_it(server: RolesServer) -> Non
     assert "via" not in server.send("ben", path, body).json()["message"]
 
 
-@pytest.mark.parametrize("name", sorted(EVERYBODY))
-def test_a_missing_or_invalid_name_gets_422_for_every_dataset(
-    server: RolesServer, name: str
-) -> None:
-    before = server.stored_rows()
-    for dataset in ("closed-own", "missing"):
-        path, ask = _ask(server, name, dataset)
-        del ask["analyst"]
-        assert server.send(name, path, ask).status_code == 422
-        path, member = _member()(server, name, dataset)
-        del member["by"]
-        assert server.send(name, path, member).status_code == 422
-        assert server.send(name, path, {**member, "by": name, "roles": ["king"]}).status_code == 422
-    assert server.stored_rows() == before
+def test_a_missing_or_invalid_name_gets_422_for_every_dataset(server: RolesServer) -> None:
+    def check_case(name: str) -> None:
+        before = server.stored_rows()
+        for dataset in ("closed-own", "missing"):
+            path, ask = _ask(server, name, dataset)
+            del ask["analyst"]
+            assert server.send(name, path, ask).status_code == 422
+            path, member = _member()(server, name, dataset)
+            del member["by"]
+            assert server.send(name, path, member).status_code == 422
+            assert (
+                server.send(name, path, {**member, "by": name, "roles": ["king"]}).status_code
+                == 422
+            )
+        assert server.stored_rows() == before
+
+    check_each(check_case, sorted(EVERYBODY))
 
 
 def test_a_wrong_content_type_gets_415_before_permissions_are_checked(server: RolesServer) -> None:

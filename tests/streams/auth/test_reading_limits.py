@@ -10,11 +10,11 @@ import httpx
 import msgspec
 import pytest
 
+from tests.check_each import check_each
 from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import SEE_ALL, status, visible_to
 from tests.streams.gateway.local_server import LocalServer, TestClock, closing, new_id, request
 
-everybody = pytest.mark.parametrize("name", list(ROLES.values()))
 everywhere = pytest.mark.parametrize("dataset", KINDS)
 OPEN: Final = {dataset for dataset, (access, _) in KINDS.items() if access == "anyone"}
 LIMITS: Final[list[dict[str, Any]]] = [
@@ -88,134 +88,139 @@ def preview(
     )
 
 
-@everybody
-@everywhere
-def test_owners_and_auditors_see_all_limits_and_analysts_their_own(
-    furnished: RolesServer, name: str | None, dataset: str
-) -> None:
-    if name is None or visible_to(name, dataset) is None:
-        return  # nothing of it, see below
-    levels = get(furnished, name, f"/datasets/{dataset}/limits")
-    assert named(levels) == (ALL_LIMITS if name in SEE_ALL else limits_of(name))
-    used = {whose: each.get("used") for whose, each in zip(named(levels), levels, strict=True)}
-    pace = levels[0]["pace"]
-    assert (used["dataset"], pace["used"]["epsilon"]) == (None, "0.3")
-    assert (pace["left"]["epsilon"], pace["ends_at"]) == ("89.7", "2026-11-22T12:00:00.000Z")
-    result = {whose: sums["epsilon"] for whose, sums in used.items() if sums is not None}
-    expected = {
-        "team blue": "0.2",
-        "each blue ana": "0.2",
-        "team red": "0.1",
-        "analyst ben": "0.1",
-        "analyst zoe": "0",
-    }
-    # A default is used by nobody: those who see it see no analyst's use of it.
-    assert result == {whose: expected[whose] for whose in named(levels) if whose in expected}
+def test_owners_and_auditors_see_all_limits_and_analysts_their_own(furnished: RolesServer) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        if name is None or visible_to(name, dataset) is None:
+            return  # nothing of it, see below
+        levels = get(furnished, name, f"/datasets/{dataset}/limits")
+        assert named(levels) == (ALL_LIMITS if name in SEE_ALL else limits_of(name))
+        used = {whose: each.get("used") for whose, each in zip(named(levels), levels, strict=True)}
+        pace = levels[0]["pace"]
+        assert (used["dataset"], pace["used"]["epsilon"]) == (None, "0.3")
+        assert (pace["left"]["epsilon"], pace["ends_at"]) == ("89.7", "2026-11-22T12:00:00.000Z")
+        result = {whose: sums["epsilon"] for whose, sums in used.items() if sums is not None}
+        expected = {
+            "team blue": "0.2",
+            "each blue ana": "0.2",
+            "team red": "0.1",
+            "analyst ben": "0.1",
+            "analyst zoe": "0",
+        }
+        # A default is used by nobody: those who see it see no analyst's use of it.
+        assert result == {whose: expected[whose] for whose in named(levels) if whose in expected}
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
-@everybody
-@everywhere
-def test_limits_of_a_hidden_dataset_get_the_answer_of_a_missing_one(
-    furnished: RolesServer, name: str | None, dataset: str
-) -> None:
-    expected = status(name, dataset)
-    for tail in ("limits", f"budgets/{name}", "budgets/ben", "budgets/nobody-yet"):
-        answer, missing = (
-            furnished.see(name, f"/datasets/{each}/{tail}") for each in (dataset, misspelt(dataset))
-        )
-        assert missing.status_code == (401 if name is None else 404)
-        if expected != 200:
-            assert answer.status_code == expected
-            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
-    for more in ({}, {"analyst": "ben"}, {"analyst": "nobody-yet"}):
-        answer, missing = (
-            preview(furnished, name, each, **more) for each in (dataset, misspelt(dataset))
-        )
-        if expected != 200:
-            assert answer.status_code == expected == missing.status_code
-            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
+def test_limits_of_a_hidden_dataset_get_the_answer_of_a_missing_one(furnished: RolesServer) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        expected = status(name, dataset)
+        for tail in ("limits", f"budgets/{name}", "budgets/ben", "budgets/nobody-yet"):
+            answer, missing = (
+                furnished.see(name, f"/datasets/{each}/{tail}")
+                for each in (dataset, misspelt(dataset))
+            )
+            assert missing.status_code == (401 if name is None else 404)
+            if expected != 200:
+                assert answer.status_code == expected
+                assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
+        for more in ({}, {"analyst": "ben"}, {"analyst": "nobody-yet"}):
+            answer, missing = (
+                preview(furnished, name, each, **more) for each in (dataset, misspelt(dataset))
+            )
+            if expected != 200:
+                assert answer.status_code == expected == missing.status_code
+                assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
-@everybody
-@everywhere
-def test_only_callers_with_full_view_get_budgets_of_others(
-    furnished: RolesServer, name: str | None, dataset: str
-) -> None:
-    if name is None or visible_to(name, dataset) is None:
-        return
-    for analyst in ("ana", "ben", "zoe", "eve", "nobody-yet", name):
-        answer = furnished.see(name, f"/datasets/{dataset}/budgets/{analyst}")
-        if name not in SEE_ALL and analyst != name:
-            assert (answer.status_code, answer.json()["error"]) == (403, "not_permitted"), analyst
-            assert not {"used", "left", "levels"} & answer.json().keys()
-            continue
-        budget = answer.json()
-        assert (answer.status_code, budget["analyst"]) == (200, analyst)
-        assert named(budget.get("levels", [])) == limits_of(analyst)
-        assert budget.get("team") == {"ana": "blue", "ben": "red"}.get(analyst)
-        # Team blue has 20 of its own: what it used of these is no more kept from the others.
-        left = "99.7" if analyst == "ana" else "79.9"
-        assert (budget["left"]["epsilon"], budget["budget"]["epsilon"]) == (left, "100")
+def test_only_callers_with_full_view_get_budgets_of_others(furnished: RolesServer) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        if name is None or visible_to(name, dataset) is None:
+            return
+        for analyst in ("ana", "ben", "zoe", "eve", "nobody-yet", name):
+            answer = furnished.see(name, f"/datasets/{dataset}/budgets/{analyst}")
+            if name not in SEE_ALL and analyst != name:
+                assert (answer.status_code, answer.json()["error"]) == (403, "not_permitted"), (
+                    analyst
+                )
+                assert not {"used", "left", "levels"} & answer.json().keys()
+                continue
+            budget = answer.json()
+            assert (answer.status_code, budget["analyst"]) == (200, analyst)
+            assert named(budget.get("levels", [])) == limits_of(analyst)
+            assert budget.get("team") == {"ana": "blue", "ben": "red"}.get(analyst)
+            # Team blue has 20 of its own: what it used of these is no more kept from the others.
+            left = "99.7" if analyst == "ana" else "79.9"
+            assert (budget["left"]["epsilon"], budget["budget"]["epsilon"]) == (left, "100")
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
-@everybody
 def test_an_invalid_analyst_name_gets_the_same_answer_for_every_dataset(
-    furnished: RolesServer, name: str | None
+    furnished: RolesServer,
 ) -> None:
-    for dataset in (*KINDS, "nowhere-at-all"):
-        answer = furnished.see(name, f"/datasets/{dataset}/budgets/a%20b")
-        assert answer.status_code == (401 if name is None else 422)
-        body = answer.json()
-        assert (body.get("field"), body.get("value")) == (
-            (None, None) if name is None else ("analyst", "a b")
-        )
-        if name is not None:
-            assert preview(furnished, name, dataset, analyst="a b").status_code == 422
+    def check_case(name: str | None) -> None:
+        for dataset in (*KINDS, "nowhere-at-all"):
+            answer = furnished.see(name, f"/datasets/{dataset}/budgets/a%20b")
+            assert answer.status_code == (401 if name is None else 422)
+            body = answer.json()
+            assert (body.get("field"), body.get("value")) == (
+                (None, None) if name is None else ("analyst", "a b")
+            )
+            if name is not None:
+                assert preview(furnished, name, dataset, analyst="a b").status_code == 422
+
+    check_each(check_case, ROLES.values())
 
 
-@everybody
-def test_me_budgets_lists_datasets_that_the_caller_may_query(
-    furnished: RolesServer, name: str | None
-) -> None:
-    answer = furnished.see(name, "/me/budgets")
-    if name is None:
-        assert answer.status_code == 401
-        return
-    # An owner, an auditor, an engine and an administrator ask as analysts only where all may.
-    member_of = {"ana": {*KINDS}, "ben": {*KINDS}, "otto": {"elsewhere"}}.get(name, set())
-    budgets = answer.json()
-    assert [budget["dataset"] for budget in budgets] == sorted(OPEN | member_of)
-    for budget in budgets:
-        assert budget == get(furnished, name, f"/datasets/{budget['dataset']}/budgets/{name}")
+def test_me_budgets_lists_datasets_that_the_caller_may_query(furnished: RolesServer) -> None:
+    def check_case(name: str | None) -> None:
+        answer = furnished.see(name, "/me/budgets")
+        if name is None:
+            assert answer.status_code == 401
+            return
+        # An owner, an auditor, an engine and an administrator ask as analysts only where all may.
+        member_of = {"ana": {*KINDS}, "ben": {*KINDS}, "otto": {"elsewhere"}}.get(name, set())
+        budgets = answer.json()
+        assert [budget["dataset"] for budget in budgets] == sorted(OPEN | member_of)
+        for budget in budgets:
+            assert budget == get(furnished, name, f"/datasets/{budget['dataset']}/budgets/{name}")
+
+    check_each(check_case, ROLES.values())
 
 
-@everybody
-@everywhere
 def test_a_preview_for_another_analyst_needs_full_view_or_the_engine_role(
-    furnished: RolesServer, name: str | None, dataset: str
+    furnished: RolesServer,
 ) -> None:
-    if name is None or visible_to(name, dataset) is None:
-        return
-    own = preview(furnished, name, dataset)
-    assert own.status_code == 200
-    assert own.json() == preview(furnished, name, dataset, analyst=name).json()
-    for analyst in ("ana", "ben", "zoe", "nobody-yet", name):
-        answer = preview(furnished, name, dataset, analyst=analyst)
-        if name not in {*SEE_ALL, "eng", analyst}:
-            assert (answer.status_code, answer.json()["error"]) == (403, "not_permitted"), analyst
-            continue
-        shown = answer.json()
-        if dataset.startswith("closed") and analyst not in {"ana", "ben"}:
-            assert shown["reason"] == "not_permitted", analyst
-            continue
-        level = {"ana": "team blue", "ben": "team red", "zoe": "analyst zoe"}.get(analyst)
-        assert (named([shown["level"]]) if shown["level"] else None) == (level and [level])
-        assert shown["granted"] == (level is None)
-        if level is not None:
-            assert named(shown["left_at"]) == [
-                each.removesuffix(f" {analyst}") if each.startswith("each") else each
-                for each in limits_of(analyst)
-            ]
+    def check_case(dataset: str, name: str | None) -> None:
+        if name is None or visible_to(name, dataset) is None:
+            return
+        own = preview(furnished, name, dataset)
+        assert own.status_code == 200
+        assert own.json() == preview(furnished, name, dataset, analyst=name).json()
+        for analyst in ("ana", "ben", "zoe", "nobody-yet", name):
+            answer = preview(furnished, name, dataset, analyst=analyst)
+            if name not in {*SEE_ALL, "eng", analyst}:
+                assert (answer.status_code, answer.json()["error"]) == (403, "not_permitted"), (
+                    analyst
+                )
+                continue
+            shown = answer.json()
+            if dataset.startswith("closed") and analyst not in {"ana", "ben"}:
+                assert shown["reason"] == "not_permitted", analyst
+                continue
+            level = {"ana": "team blue", "ben": "team red", "zoe": "analyst zoe"}.get(analyst)
+            assert (named([shown["level"]]) if shown["level"] else None) == (level and [level])
+            assert shown["granted"] == (level is None)
+            if level is not None:
+                assert named(shown["left_at"]) == [
+                    each.removesuffix(f" {analyst}") if each.startswith("each") else each
+                    for each in limits_of(analyst)
+                ]
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
 @everywhere

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from tests.check_each import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
 from tests.streams.gateway.local_server import amending
 
@@ -118,139 +119,131 @@ def status(name: str | None, dataset: str, otherwise: int = 404) -> int:
     return 200 if visible_to(name, dataset) is not None else otherwise
 
 
-everybody = pytest.mark.parametrize("name", NAMES)
-everywhere = pytest.mark.parametrize("dataset", KINDS)
+def test_the_dataset_list_contains_only_visible_datasets(furnished: Furnished) -> None:
+    def check_case(name: str | None) -> None:
+        server = furnished.server
+        answer, page = server.see(name, "/datasets"), server.see(name, "/")
+        if name is None:
+            assert (answer.status_code, page.status_code) == (401, 401)
+            return
+        assert {view["dataset"] for view in answer.json()} == visible(name)
+        for dataset in (*KINDS, "elsewhere"):
+            assert (f">{dataset}<" in page.text) == (dataset in visible(name))
+        first = server.see(name, "/datasets", limit=1).json()
+        assert [view["dataset"] for view in first] == sorted(visible(name))[:1]
+
+    check_each(check_case, NAMES)
 
 
-@everybody
-def test_the_dataset_list_contains_only_visible_datasets(
-    furnished: Furnished, name: str | None
-) -> None:
-    server = furnished.server
-    answer, page = server.see(name, "/datasets"), server.see(name, "/")
-    if name is None:
-        assert (answer.status_code, page.status_code) == (401, 401)
-        return
-    assert {view["dataset"] for view in answer.json()} == visible(name)
-    for dataset in (*KINDS, "elsewhere"):
-        assert (f">{dataset}<" in page.text) == (dataset in visible(name))
-    first = server.see(name, "/datasets", limit=1).json()
-    assert [view["dataset"] for view in first] == sorted(visible(name))[:1]
+def test_a_hidden_dataset_gets_the_answer_of_a_missing_one(furnished: Furnished) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        server, expected = furnished.server, status(name, dataset)
+        limits = ("/limits", f"/budgets/{name}")  # see test_reading_limits.py
+        others = ("/usage?by=day", "/requests?after=3")
+        for tail in ("", "/usage", "/requests", "/members", *limits, *others):
+            answer, missing = (
+                server.http.get(f"/datasets/{each}{tail}", headers=server.auth_headers(name))
+                for each in (dataset, misspelt(dataset))
+            )
+            if expected != 200:
+                assert answer.status_code == expected == missing.status_code
+                assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
+            elif tail != "/usage?by=day":
+                assert answer.status_code == 200
+                assert missing.status_code == 404
+        preview = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
+        body = {**preview, "neighbours": "add_remove"}
+        headers = {"content-type": "application/json", **server.auth_headers(name)}
+        path = f"/datasets/{dataset}/preview"
+        answer = server.http.post(path, content=msgspec.json.encode(body), headers=headers)
+        assert answer.status_code == expected
+
+    check_each(check_case, KINDS, NAMES)
 
 
-@everybody
-@everywhere
-def test_a_hidden_dataset_gets_the_answer_of_a_missing_one(
-    furnished: Furnished, name: str | None, dataset: str
-) -> None:
-    server, expected = furnished.server, status(name, dataset)
-    limits = ("/limits", f"/budgets/{name}")  # see test_reading_limits.py
-    others = ("/usage?by=day", "/requests?after=3")
-    for tail in ("", "/usage", "/requests", "/members", *limits, *others):
-        answer, missing = (
-            server.http.get(f"/datasets/{each}{tail}", headers=server.auth_headers(name))
-            for each in (dataset, misspelt(dataset))
+def test_the_request_list_contains_only_visible_decisions(furnished: Furnished) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        if name is None or visible_to(name, dataset) is None:
+            return  # nothing of it, see above
+        found, after = set[str](), 0
+        while True:
+            page = furnished.server.see(name, f"/datasets/{dataset}/requests", after=after, limit=2)
+            assert len(page.json()["decisions"]) <= 2
+            found |= {label(decision) for decision in page.json()["decisions"]}
+            if page.json()["next"] == after:
+                break
+            after = page.json()["next"]
+        assert found == expected_decisions(name, dataset)
+
+    check_each(check_case, KINDS, NAMES)
+
+
+def test_a_single_decision_is_shown_only_if_visible_to_the_caller(furnished: Furnished) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        server, what = furnished.server, visible_to(name, dataset)
+        for each in sorted(ASKED):
+            body = furnished.bodies[dataset, each]
+            path = f"/datasets/{dataset}/requests/{body['request_id']}"
+            answer = server.see(name, path, analyst=body["analyst"])
+            if what is not None and each in what.asked:
+                assert label(answer.json()) == each
+                assert answer.json()["granted"] is True
+                continue
+            assert answer.status_code == (401 if name is None else 404)
+            other = body["request_id"][:-1] + ("0" if body["request_id"][-1] != "0" else "1")
+            missing = server.see(
+                name, f"/datasets/{dataset}/requests/{other}", analyst=body["analyst"]
+            )
+            assert answer.text.replace(body["request_id"], other) == missing.text
+
+    check_each(check_case, KINDS, NAMES)
+
+
+def test_callers_who_see_all_requests_get_the_usage_of_everybody(furnished: Furnished) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        what, path = visible_to(name, dataset), f"/datasets/{dataset}/usage"
+        if what is None or name is None:
+            return
+        rows = furnished.server.see(name, path).json()
+        sees_all = what.asked == ASKED
+        assert {row["analyst"] for row in rows} == (
+            {"ana", "ben"} if sees_all else {"ana", "ben"} & {name}
         )
-        if expected != 200:
-            assert answer.status_code == expected == missing.status_code
-            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
-        elif tail != "/usage?by=day":
-            assert answer.status_code == 200
-            assert missing.status_code == 404
-    preview = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
-    body = {**preview, "neighbours": "add_remove"}
-    headers = {"content-type": "application/json", **server.auth_headers(name)}
-    path = f"/datasets/{dataset}/preview"
-    answer = server.http.post(path, content=msgspec.json.encode(body), headers=headers)
-    assert answer.status_code == expected
+        for by in ("purpose", "day", "month"):
+            answer = furnished.server.see(name, path, by=by)
+            assert answer.status_code == (200 if sees_all else 403)
+
+    check_each(check_case, KINDS, NAMES)
 
 
-@everybody
-@everywhere
-def test_the_request_list_contains_only_visible_decisions(
-    furnished: Furnished, name: str | None, dataset: str
-) -> None:
-    if name is None or visible_to(name, dataset) is None:
-        return  # nothing of it, see above
-    found, after = set[str](), 0
-    while True:
-        page = furnished.server.see(name, f"/datasets/{dataset}/requests", after=after, limit=2)
-        assert len(page.json()["decisions"]) <= 2
-        found |= {label(decision) for decision in page.json()["decisions"]}
-        if page.json()["next"] == after:
-            break
-        after = page.json()["next"]
-    assert found == expected_decisions(name, dataset)
+def test_owners_auditors_and_administrators_see_all_members(furnished: Furnished) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        what = visible_to(name, dataset)
+        if what is None:
+            return
+        rows = furnished.server.see(name, f"/datasets/{dataset}/members").json()
+        assert {row["member"] for row in rows} == what.members
+
+    check_each(check_case, KINDS, NAMES)
 
 
-@everybody
-@everywhere
-def test_a_single_decision_is_shown_only_if_visible_to_the_caller(
-    furnished: Furnished, name: str | None, dataset: str
-) -> None:
-    server, what = furnished.server, visible_to(name, dataset)
-    for each in sorted(ASKED):
-        body = furnished.bodies[dataset, each]
-        path = f"/datasets/{dataset}/requests/{body['request_id']}"
-        answer = server.see(name, path, analyst=body["analyst"])
-        if what is not None and each in what.asked:
-            assert label(answer.json()) == each
-            assert answer.json()["granted"] is True
-            continue
-        assert answer.status_code == (401 if name is None else 404)
-        other = body["request_id"][:-1] + ("0" if body["request_id"][-1] != "0" else "1")
-        missing = server.see(name, f"/datasets/{dataset}/requests/{other}", analyst=body["analyst"])
-        assert answer.text.replace(body["request_id"], other) == missing.text
+def test_the_dataset_page_names_only_visible_people(furnished: Furnished) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        what, address = visible_to(name, dataset), f"/pages/datasets/{dataset}"
+        page = furnished.server.see(name, address)
+        assert page.status_code == status(name, dataset)
+        if what is None:
+            missing = furnished.server.see(name, f"/pages/datasets/{misspelt(dataset)}")
+            assert page.text.replace(dataset, misspelt(dataset)) == missing.text
+            return
+        read = re.sub(r"<[^>]+>", " ", page.text.partition("<main")[2])
+        named = {each for each in KNOWN if re.search(rf"\b{each}\b", read)}
+        analysts = {asked.partition(" by ")[0] for asked in what.asked}
+        engines = {asked.partition(" by ")[2] for asked in what.asked} - {""}
+        must_be_named = (analysts | what.members) - {name}
+        assert must_be_named <= named - {name} <= must_be_named | engines
 
-
-@everybody
-@everywhere
-def test_callers_who_see_all_requests_get_the_usage_of_everybody(
-    furnished: Furnished, name: str | None, dataset: str
-) -> None:
-    what, path = visible_to(name, dataset), f"/datasets/{dataset}/usage"
-    if what is None or name is None:
-        return
-    rows = furnished.server.see(name, path).json()
-    sees_all = what.asked == ASKED
-    assert {row["analyst"] for row in rows} == (
-        {"ana", "ben"} if sees_all else {"ana", "ben"} & {name}
-    )
-    for by in ("purpose", "day", "month"):
-        answer = furnished.server.see(name, path, by=by)
-        assert answer.status_code == (200 if sees_all else 403)
-
-
-@everybody
-@everywhere
-def test_owners_auditors_and_administrators_see_all_members(
-    furnished: Furnished, name: str | None, dataset: str
-) -> None:
-    what = visible_to(name, dataset)
-    if what is None:
-        return
-    rows = furnished.server.see(name, f"/datasets/{dataset}/members").json()
-    assert {row["member"] for row in rows} == what.members
-
-
-@everybody
-@everywhere
-def test_the_dataset_page_names_only_visible_people(
-    furnished: Furnished, name: str | None, dataset: str
-) -> None:
-    what, address = visible_to(name, dataset), f"/pages/datasets/{dataset}"
-    page = furnished.server.see(name, address)
-    assert page.status_code == status(name, dataset)
-    if what is None:
-        missing = furnished.server.see(name, f"/pages/datasets/{misspelt(dataset)}")
-        assert page.text.replace(dataset, misspelt(dataset)) == missing.text
-        return
-    read = re.sub(r"<[^>]+>", " ", page.text.partition("<main")[2])
-    named = {each for each in KNOWN if re.search(rf"\b{each}\b", read)}
-    analysts = {asked.partition(" by ")[0] for asked in what.asked}
-    engines = {asked.partition(" by ")[2] for asked in what.asked} - {""}
-    must_be_named = (analysts | what.members) - {name}
-    assert must_be_named <= named - {name} <= must_be_named | engines
+    check_each(check_case, KINDS, NAMES)
 
 
 ME = {
@@ -264,51 +257,52 @@ ME = {
 """Role and datasets; eve's time is over everywhere."""
 
 
-@everybody
-def test_me_shows_the_authenticated_caller(furnished: Furnished, name: str | None) -> None:
-    answer = furnished.server.see(name, "/me")
-    if name is None:
-        assert answer.status_code == 401
-        return
-    me = answer.json()
-    assert (me["name"], me["administrator"]) == (name, name == "root")
-    role, datasets = ME.get(name, ("", set()))
-    assert {each["dataset"]: each["roles"] for each in me["datasets"]} == {
-        dataset: [role] for dataset in datasets
-    }
+def test_me_shows_the_authenticated_caller(furnished: Furnished) -> None:
+    def check_case(name: str | None) -> None:
+        answer = furnished.server.see(name, "/me")
+        if name is None:
+            assert answer.status_code == 401
+            return
+        me = answer.json()
+        assert (me["name"], me["administrator"]) == (name, name == "root")
+        role, datasets = ME.get(name, ("", set()))
+        assert {each["dataset"]: each["roles"] for each in me["datasets"]} == {
+            dataset: [role] for dataset in datasets
+        }
+
+    check_each(check_case, NAMES)
 
 
-@everybody
-def test_head_needs_authentication_and_metrics_need_an_administrator(
-    furnished: Furnished, name: str | None
-) -> None:
-    server = furnished.server
-    for path in ("/head", "/schema/openapi.json", "/me/budgets"):
-        assert server.see(name, path).status_code == (401 if name is None else 200)
-    expected = {None: 401, "root": 200}.get(name, 403)
-    assert server.see(name, "/metrics").status_code == expected
+def test_head_needs_authentication_and_metrics_need_an_administrator(furnished: Furnished) -> None:
+    def check_case(name: str | None) -> None:
+        server = furnished.server
+        for path in ("/head", "/schema/openapi.json", "/me/budgets"):
+            assert server.see(name, path).status_code == (401 if name is None else 200)
+        expected = {None: 401, "root": 200}.get(name, 403)
+        assert server.see(name, "/metrics").status_code == expected
+
+    check_each(check_case, NAMES)
 
 
-@pytest.mark.parametrize("query", ["", "&analyst=olga", "&dataset=open-all", "&crossed=true"])
-@pytest.mark.parametrize("name", KNOWN)
-def test_the_event_stream_contains_exactly_the_visible_decisions(
-    furnished: Furnished, name: str, query: str
-) -> None:
-    decisions, alerts = read(furnished, name, query)
-    for dataset in KINDS:
-        expected = expected_decisions(name, dataset)
-        if query == "&dataset=open-all" and dataset != "open-all":
-            expected = set()
-        if query == "&analyst=olga":
-            # What olga has ordered, not what was asked of her dataset.
-            expected = {each for each in expected if each.startswith(("member", "amended"))}
-        assert decisions.get(dataset, set()) == expected, dataset
-        is_expected = visible_to(name, dataset) is not None and (
-            query != "&dataset=open-all" or dataset == "open-all"
-        )
-        assert (dataset in alerts) == is_expected, dataset
-    if query != "&dataset=open-all":
-        assert ("elsewhere" in decisions) == (name in {"otto", "olga", "root"})
+def test_the_event_stream_contains_exactly_the_visible_decisions(furnished: Furnished) -> None:
+    def check_case(name: str, query: str) -> None:
+        decisions, alerts = read(furnished, name, query)
+        for dataset in KINDS:
+            expected = expected_decisions(name, dataset)
+            if query == "&dataset=open-all" and dataset != "open-all":
+                expected = set()
+            if query == "&analyst=olga":
+                # What olga has ordered, not what was asked of her dataset.
+                expected = {each for each in expected if each.startswith(("member", "amended"))}
+            assert decisions.get(dataset, set()) == expected, dataset
+            is_expected = visible_to(name, dataset) is not None and (
+                query != "&dataset=open-all" or dataset == "open-all"
+            )
+            assert (dataset in alerts) == is_expected, dataset
+        if query != "&dataset=open-all":
+            assert ("elsewhere" in decisions) == (name in {"otto", "olga", "root"})
+
+    check_each(check_case, KNOWN, ["", "&analyst=olga", "&dataset=open-all", "&crossed=true"])
 
 
 def read(furnished: Furnished, name: str, query: str) -> tuple[dict[str, set[str]], set[str]]:

@@ -12,6 +12,7 @@ from streams.errors import Refused
 from streams.server.serve import serve, serve_kafka
 from streams.settings import Settings, load
 from streams.worker.app import build
+from tests.check_each import check_rows
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.token_server import wall
 
@@ -199,25 +200,27 @@ def test_an_unsafe_file_with_the_client_s_secret_refuses_the_start(
     assert "a-secret" not in said
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("oidc_redirect_url", "http://accountant.example.org/sign-in/callback"),
-        ("oidc_redirect_url", f"{CALLBACK}?a=b"),
-        ("oidc_redirect_url", f"{CALLBACK}#a"),
-        ("oidc_redirect_url", "https://user@accountant.example.org/sign-in/callback"),
-        ("oidc_redirect_url", "/sign-in/callback"),
-        ("oidc_redirect_url", "https://[::1/sign-in/callback"),
-        ("oidc_scopes", "profile"),
-        ("oidc_scopes", 'openid "'),
-        ("oidc_sign_in_parameters", "audience"),
-        ("oidc_sign_in_parameters", "state=x"),
-        ("oidc_sign_in_parameters", "a=b&a=c"),
-        ("oidc_client_id", ""),
-        ("oidc_client_id", "a b"),
-        ("oidc_client_secret_file", ""),
-    ],
-)
-def test_a_wrong_setting_of_the_sign_in_is_named(name: str, value: str) -> None:
-    with pytest.raises(Refused, match=f"{name}: "):
-        load(**{name: value})
+def test_a_wrong_setting_of_the_sign_in_is_named() -> None:
+    def check_case(name: str, value: str) -> None:
+        with pytest.raises(Refused, match=f"{name}: "):
+            load(**{name: value})
+
+    check_rows(
+        check_case,
+        [
+            ("oidc_redirect_url", "http://accountant.example.org/sign-in/callback"),
+            ("oidc_redirect_url", f"{CALLBACK}?a=b"),
+            ("oidc_redirect_url", f"{CALLBACK}#a"),
+            ("oidc_redirect_url", "https://user@accountant.example.org/sign-in/callback"),
+            ("oidc_redirect_url", "/sign-in/callback"),
+            ("oidc_redirect_url", "https://[::1/sign-in/callback"),
+            ("oidc_scopes", "profile"),
+            ("oidc_scopes", 'openid "'),
+            ("oidc_sign_in_parameters", "audience"),
+            ("oidc_sign_in_parameters", "state=x"),
+            ("oidc_sign_in_parameters", "a=b&a=c"),
+            ("oidc_client_id", ""),
+            ("oidc_client_id", "a b"),
+            ("oidc_client_secret_file", ""),
+        ],
+    )

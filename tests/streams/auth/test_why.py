@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from accountant.views.why import WHY_BYS
+from tests.check_each import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, status, visible_to
 
-everybody = pytest.mark.parametrize("name", list(ROLES.values()))
 everywhere = pytest.mark.parametrize("dataset", KINDS)
 TEAMS = {"ana": "blue", "ben": "red"}
 
@@ -42,74 +42,75 @@ def forecast(found: dict[str, Any]) -> set[tuple[str, str | None]]:
     return {(each["scope"], each["name"]) for each in found["forecasts"]}
 
 
-@everybody
-@everywhere
-def test_why_is_available_to_callers_who_see_the_dataset(
-    furnished: RolesServer, name: str | None, dataset: str
-) -> None:
-    for tail in ("", "?format=csv&by=week", "?analyst=ben"):
-        answer, missing = (
-            furnished.http.get(f"/datasets/{each}/why{tail}", headers=furnished.auth_headers(name))
-            for each in (dataset, misspelt(dataset))
-        )
-        assert answer.status_code == status(name, dataset)
-        if answer.status_code != 200:
-            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
+def test_why_is_available_to_callers_who_see_the_dataset(furnished: RolesServer) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        for tail in ("", "?format=csv&by=week", "?analyst=ben"):
+            answer, missing = (
+                furnished.http.get(
+                    f"/datasets/{each}/why{tail}", headers=furnished.auth_headers(name)
+                )
+                for each in (dataset, misspelt(dataset))
+            )
+            assert answer.status_code == status(name, dataset)
+            if answer.status_code != 200:
+                assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
-@everybody
-@everywhere
-def test_why_contains_only_rows_that_the_caller_may_see(
-    furnished: RolesServer, name: str | None, dataset: str
-) -> None:
-    what = visible_to(name, dataset)
-    if name is None or what is None:
-        return  # nothing of it, see above
-    found, whole = why(furnished, name, dataset), why(furnished, "root", dataset)
-    totals = ("budget", "left", "spent", "spent_ratio", "unit", "state")
-    assert {field: found[field] for field in totals} == {field: whole[field] for field in totals}
-    teams = {row["analyst"]: row["team"] for row in found["by_analyst"]}
-    if name in SEE_ALL:
-        assert {each: teams[each] for each in TEAMS} == TEAMS
-        assert [row["team"] for row in found["by_team"]] == ["blue", "red"]
-        assert {("team", "blue"), ("team", "red"), ("all", None)} < forecast(found)
-        assert found["only"] is None
-    elif what.asked == ASKED:
-        own = TEAMS.get(name)
-        assert {each: teams[each] for each in TEAMS} == {
-            each: team if each == name else None for each, team in TEAMS.items()
+def test_why_contains_only_rows_that_the_caller_may_see(furnished: RolesServer) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        what = visible_to(name, dataset)
+        if name is None or what is None:
+            return  # nothing of it, see above
+        found, whole = why(furnished, name, dataset), why(furnished, "root", dataset)
+        totals = ("budget", "left", "spent", "spent_ratio", "unit", "state")
+        assert {field: found[field] for field in totals} == {
+            field: whole[field] for field in totals
         }
-        assert [row["team"] for row in found["by_team"]] == ([own] if own else [])
-        # What a limit leaves others is not for them.
-        teams_seen = {("team", own)} if own else set()
-        assert forecast(found) == {("all", None), ("analyst", name)} | teams_seen
-        assert found["by_purpose"] == whole["by_purpose"]
-        assert found["largest"] == whole["largest"]
-    else:
-        assert found["only"] == name
-        assert set(teams) == {name}
-        assert not found.get("largest")  # among which one's own are tells how large others' are
-        for table in ("by_team", "by_purpose", "by_week", "refusals"):
-            assert found[table] == []
-        assert forecast(found) == {("analyst", name)}
+        teams = {row["analyst"]: row["team"] for row in found["by_analyst"]}
+        if name in SEE_ALL:
+            assert {each: teams[each] for each in TEAMS} == TEAMS
+            assert [row["team"] for row in found["by_team"]] == ["blue", "red"]
+            assert {("team", "blue"), ("team", "red"), ("all", None)} < forecast(found)
+            assert found["only"] is None
+        elif what.asked == ASKED:
+            own = TEAMS.get(name)
+            assert {each: teams[each] for each in TEAMS} == {
+                each: team if each == name else None for each, team in TEAMS.items()
+            }
+            assert [row["team"] for row in found["by_team"]] == ([own] if own else [])
+            # What a limit leaves others is not for them.
+            teams_seen = {("team", own)} if own else set()
+            assert forecast(found) == {("all", None), ("analyst", name)} | teams_seen
+            assert found["by_purpose"] == whole["by_purpose"]
+            assert found["largest"] == whole["largest"]
+        else:
+            assert found["only"] == name
+            assert set(teams) == {name}
+            assert not found.get("largest")  # among which one's own are tells how large others' are
+            for table in ("by_team", "by_purpose", "by_week", "refusals"):
+                assert found[table] == []
+            assert forecast(found) == {("analyst", name)}
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
-@everybody
-@everywhere
-def test_why_with_own_visibility_hides_other_analysts(
-    furnished: RolesServer, name: str | None, dataset: str
-) -> None:
-    what = visible_to(name, dataset)
-    if name is None or what is None:
-        return
-    found = why(furnished, name, dataset, analyst="ben")
-    sees_requests = what.asked == ASKED
-    rows = {row["analyst"] for row in found["by_analyst"]}
-    assert ("ben" in rows) == (sees_requests or name == "ben")
-    if not sees_requests and name != "ben":
-        for by in WHY_BYS:
-            answer = furnished.see(name, f"/datasets/{dataset}/why", format="csv", by=by)
-            assert "ben" not in answer.text
+def test_why_with_own_visibility_hides_other_analysts(furnished: RolesServer) -> None:
+    def check_case(dataset: str, name: str | None) -> None:
+        what = visible_to(name, dataset)
+        if name is None or what is None:
+            return
+        found = why(furnished, name, dataset, analyst="ben")
+        sees_requests = what.asked == ASKED
+        rows = {row["analyst"] for row in found["by_analyst"]}
+        assert ("ben" in rows) == (sees_requests or name == "ben")
+        if not sees_requests and name != "ben":
+            for by in WHY_BYS:
+                answer = furnished.see(name, f"/datasets/{dataset}/why", format="csv", by=by)
+                assert "ben" not in answer.text
+
+    check_each(check_case, KINDS, ROLES.values())
 
 
 @everywhere
