@@ -15,6 +15,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant, UnknownDataset
+from tests.check_each import check_each
 from tests.streams.gateway.local_server import TestClock, new_id
 
 OWNER = "owner@lab"
@@ -84,17 +85,30 @@ WAITING: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", WAITING)
-def test_an_invalid_wait_is_refused_before_anything_is_sent(ledger: Accountant, call: str) -> None:
-    before = ledger.dataset("schema:t")
-    waits = (math.nan, math.inf, -1, -0.5, True, "5", None, Decimal(-1), Decimal("sNaN"), 10**400)
-    for wait in waits:
-        with pytest.raises(RequestInvalid, match="wait must be a number of seconds") as raised:
-            WAITING[call](ledger, wait)
-        assert raised.value.field == "wait"
-    assert ledger.dataset("schema:t") == before
-    with pytest.raises(UnknownDataset):
-        ledger.dataset("other")
+def test_an_invalid_wait_is_refused_before_anything_is_sent(ledger: Accountant) -> None:
+    def check_case(call: str) -> None:
+        before = ledger.dataset("schema:t")
+        waits = (
+            math.nan,
+            math.inf,
+            -1,
+            -0.5,
+            True,
+            "5",
+            None,
+            Decimal(-1),
+            Decimal("sNaN"),
+            10**400,
+        )
+        for wait in waits:
+            with pytest.raises(RequestInvalid, match="wait must be a number of seconds") as raised:
+                WAITING[call](ledger, wait)
+            assert raised.value.field == "wait"
+        assert ledger.dataset("schema:t") == before
+        with pytest.raises(UnknownDataset):
+            ledger.dataset("other")
+
+    check_each(check_case, WAITING)
 
 
 async def test_the_async_client_rejects_an_invalid_wait_before_the_await(

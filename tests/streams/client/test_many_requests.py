@@ -19,6 +19,7 @@ from streams.client.requests import BATCH_LINES
 from streams.embedded.service import EmbeddedService
 from streams.errors import NotPermitted
 from streams.settings import Settings
+from tests.check_each import check_each, check_rows
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.client.test_garbled_responses import GARBLED, JSON, Proxy
 from tests.streams.client.test_response_matcher import Awaited, _body
@@ -114,10 +115,12 @@ def test_more_than_a_batch_is_sent_in_batches(client: Any, clock: TestClock) -> 
     assert client.dataset("census").totals["epsilon"] == "0.2005"
 
 
-@pytest.mark.parametrize("requests", [b"{}", {"dataset": "census"}, "census"])
-def test_a_single_request_is_no_list(client: Any, requests: Any) -> None:
-    with pytest.raises(RequestInvalid, match="list of requests"):
-        client.ask_many(requests)
+def test_a_single_request_is_no_list(client: Any) -> None:
+    def check_case(requests: Any) -> None:
+        with pytest.raises(RequestInvalid, match="list of requests"):
+            client.ask_many(requests)
+
+    check_each(check_case, [b"{}", {"dataset": "census"}, "census"])
 
 
 def test_long_requests_are_split_below_a_servers_limit(file: Path, clock: TestClock) -> None:
@@ -208,35 +211,31 @@ def cutting(url: str) -> Iterator[str]:
             thread.join()
 
 
-@pytest.mark.parametrize(
-    ("case", "is_line"),
-    [
-        *((case, False) for case in GARBLED),
-        *((case, True) for case in ("truncated", "null", "empty", "a list", "an object")),
-        ("a wrong type", True),
-    ],
-)
-def test_a_garbled_response_never_reads_as_not_charged(
-    file: Path, clock: TestClock, case: str, is_line: bool
-) -> None:
-    def garble(body: bytes) -> tuple[int, str, bytes]:
-        status, media_type, content = GARBLED[case](body)
-        if is_line and status == 200 and media_type == JSON:
-            return 200, "application/x-ndjson", content + b"\n"
-        return status, media_type, content
-
+def test_a_garbled_response_never_reads_as_not_charged(file: Path, clock: TestClock) -> None:
     with LocalServer(file, clock) as server, Proxy(server.url) as proxy:
         server.open()
-        with Accountant(proxy.url, clock=clock) as client:
-            request = new_request(clock, unit="person", neighbours="add_remove")
-            proxy.garble = garble
-            (found,) = client.ask_many([request], wait=0.3)
-            assert isinstance(found, Unanswered), found
-            assert found.request_id == request["request_id"]
-            proxy.garble = None
-            (again,) = client.ask_many([request])
-            assert again.repeated
-            assert again.first.granted
+
+        def check_case(case: str, is_line: bool) -> None:
+            def garble(body: bytes) -> tuple[int, str, bytes]:
+                status, media_type, content = GARBLED[case](body)
+                if is_line and status == 200 and media_type == JSON:
+                    return 200, "application/x-ndjson", content + b"\n"
+                return status, media_type, content
+
+            with Accountant(proxy.url, clock=clock) as client:
+                request = new_request(clock, unit="person", neighbours="add_remove")
+                proxy.garble = garble
+                (found,) = client.ask_many([request], wait=0.3)
+                assert isinstance(found, Unanswered), found
+                assert found.request_id == request["request_id"]
+                proxy.garble = None
+                (again,) = client.ask_many([request])
+                assert again.repeated
+                assert again.first.granted
+
+        lines = ("truncated", "null", "empty", "a list", "an object", "a wrong type")
+        cases = [*((case, False) for case in GARBLED), *((case, True) for case in lines)]
+        check_rows(check_case, cases)
 
 
 def test_responses_of_a_proxy_in_another_order_are_rejected(file: Path, clock: TestClock) -> None:

@@ -28,6 +28,7 @@ from streams.client.notebooks import frames
 from streams.client.requests import new_id
 from streams.clock import Clock, SystemClock
 from streams.settings import Settings
+from tests.check_each import check_each
 from tests.streams.gateway.asking import PEOPLE, SCHEMA, data_settings
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
@@ -257,12 +258,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_question_is_not_sent(ledger: Accountant, name: str) -> None:
-    arguments, why = WRONG[name]
-    with pytest.raises(RequestInvalid, match=why):
-        ledger.count("survey", **arguments)
-    assert ledger.dataset("survey").sequence == 2  # its opening and the curator
+def test_a_wrong_question_is_not_sent(ledger: Accountant) -> None:
+    def check_case(name: str) -> None:
+        arguments, why = WRONG[name]
+        with pytest.raises(RequestInvalid, match=why):
+            ledger.count("survey", **arguments)
+        assert ledger.dataset("survey").sequence == 2  # its opening and the curator
+
+    check_each(check_case, WRONG)
 
 
 def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:

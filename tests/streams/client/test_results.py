@@ -35,6 +35,7 @@ from streams.client import (
 )
 from streams.client.results.codec import decode_result, encode_result
 from streams.client.results.equality import is_same
+from tests.check_each import check_each
 
 CLAIM = "pure:0.01"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -167,27 +168,31 @@ def _never_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_arrow")
-@pytest.mark.parametrize("answer", STORED, ids=label)
-def test_a_result_is_decoded_with_its_types(answer: Any) -> None:
-    data = encode_result(answer)
-    json.loads(data)
-    back = decode_result(data)
-    assert is_same(answer, back)
-    assert type(back) is type(answer)
-    if isinstance(answer, np.ndarray | np.generic):
-        assert (back.dtype, back.shape) == (answer.dtype, answer.shape)
-    if isinstance(answer, pd.DataFrame):
-        pd.testing.assert_frame_equal(back, answer, check_exact=True, check_column_type="exact")
-    if isinstance(answer, pd.Series):
-        pd.testing.assert_series_equal(back, answer, check_exact=True, check_index_type="exact")
+def test_a_result_is_decoded_with_its_types() -> None:
+    def check_case(answer: Any) -> None:
+        data = encode_result(answer)
+        json.loads(data)
+        back = decode_result(data)
+        assert is_same(answer, back)
+        assert type(back) is type(answer)
+        if isinstance(answer, np.ndarray | np.generic):
+            assert (back.dtype, back.shape) == (answer.dtype, answer.shape)
+        if isinstance(answer, pd.DataFrame):
+            pd.testing.assert_frame_equal(back, answer, check_exact=True, check_column_type="exact")
+        if isinstance(answer, pd.Series):
+            pd.testing.assert_series_equal(back, answer, check_exact=True, check_index_type="exact")
+
+    check_each(check_case, STORED)
 
 
-@pytest.mark.parametrize("answer", REFUSED, ids=label)
-def test_a_value_that_would_decode_differently_is_refused(answer: Any) -> None:
-    with pytest.raises(TypeError, match="cannot be stored"):
-        encode_result(answer)
-    with pytest.raises(TypeError):
-        encode_result({"of": [(answer,)]})
+def test_a_value_that_would_decode_differently_is_refused() -> None:
+    def check_case(answer: Any) -> None:
+        with pytest.raises(TypeError, match="cannot be stored"):
+            encode_result(answer)
+        with pytest.raises(TypeError):
+            encode_result({"of": [(answer,)]})
+
+    check_each(check_case, REFUSED)
 
 
 def test_a_self_referencing_value_is_refused() -> None:

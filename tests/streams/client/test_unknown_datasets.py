@@ -10,6 +10,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, NotGranted, UnknownDataset
+from tests.check_each import check_each
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
@@ -40,16 +41,20 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
         yield client
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_read_suggests_the_name(ledger: Accountant, call: str) -> None:
+def test_a_read_suggests_the_name(ledger: Accountant) -> None:
     ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="olga")
-    CALLS[call](ledger, "census")
-    with pytest.raises(
-        UnknownDataset, match=r"^no dataset that you may see is named cenus: did you mean census"
-    ):
-        CALLS[call](ledger, "cenus")
-    with pytest.raises(RequestInvalid, match=r"you may see is named zoo\. List the names"):
-        CALLS[call](ledger, "zoo")
+
+    def check_case(call: str) -> None:
+        CALLS[call](ledger, "census")
+        with pytest.raises(
+            UnknownDataset,
+            match=r"^no dataset that you may see is named cenus: did you mean census",
+        ):
+            CALLS[call](ledger, "cenus")
+        with pytest.raises(RequestInvalid, match=r"you may see is named zoo\. List the names"):
+            CALLS[call](ledger, "zoo")
+
+    check_each(check_case, CALLS)
 
 
 def test_a_refused_request_suggests_the_name(ledger: Accountant) -> None:
