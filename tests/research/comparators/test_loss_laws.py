@@ -21,6 +21,7 @@ from research.comparators import (
     RandomizedResponseLoss,
     optimal_delta,
 )
+from tests.check_each import check_each
 
 HALF = Fraction(1, 2)
 
@@ -34,36 +35,43 @@ LAWS: list[LossLaw] = [
     LaplaceLoss(epsilon=3.0),
     NameAndShameLoss(delta=0.125),
 ]
-ids = [f"{type(law).__name__}-{i}" for i, law in enumerate(LAWS)]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=ids)
 class TestEveryLaw:
-    def test_the_hockey_stick_is_the_tail_of_its_cdf(self, law: LossLaw) -> None:
-        # H_x = E (1 - e^(x - L))_+ = integral over l > x of e^(x - l) P(L > l), by parts.
-        for x in (-2.5, -0.05, 0.0, 0.03, 0.09, 1.0, 2.9):
-            tail = quad(
-                lambda u, x=x: math.exp(-u) * (1 - law.cdf(x + u)),
-                0,
-                60,
-                limit=500,
-                points=[b - x for b in (-3, -2, -0.1, 0, 0.1, 2, 3) if 0 < b - x < 60] or None,
-            )[0]
-            assert law.hockey_stick(x) == pytest.approx(tail, abs=2e-8)
+    def test_the_hockey_stick_is_the_tail_of_its_cdf(self) -> None:
+        def check_case(law: LossLaw) -> None:
+            # H_x = E (1 - e^(x - L))_+ = integral over l > x of e^(x - l) P(L > l), by parts.
+            for x in (-2.5, -0.05, 0.0, 0.03, 0.09, 1.0, 2.9):
+                tail = quad(
+                    lambda u, x=x: math.exp(-u) * (1 - law.cdf(x + u)),
+                    0,
+                    60,
+                    limit=500,
+                    points=[b - x for b in (-3, -2, -0.1, 0, 0.1, 2, 3) if 0 < b - x < 60] or None,
+                )[0]
+                assert law.hockey_stick(x) == pytest.approx(tail, abs=2e-8)
 
-    def test_neighbours_are_the_same_from_either_side(self, law: LossLaw) -> None:
-        # H_x(P||Q) = 1 - e^x + e^x H_{-x}(Q||P), and here (Q, P) has the law of (P, Q).
-        for x in (0.01, 0.1, 0.7, 2.0):
-            due = 1 - math.exp(x) + math.exp(x) * law.hockey_stick(-x)
-            assert law.hockey_stick(x) == pytest.approx(due, abs=1e-12)
+        check_each(check_case, LAWS)
 
-    def test_the_cdf_rises_to_the_mass_of_finite_losses(self, law: LossLaw) -> None:
-        grid = np.linspace(-30, 60, 901)
-        values = [law.cdf(float(x)) for x in grid]
-        assert values == sorted(values)
-        pmf = getattr(law, "pmf", dict)()
-        assert values[-1] == pytest.approx(1 - pmf.get(math.inf, 0.0), abs=1e-15)
-        assert values[0] == pytest.approx(0, abs=1e-15)
+    def test_neighbours_are_the_same_from_either_side(self) -> None:
+        def check_case(law: LossLaw) -> None:
+            # H_x(P||Q) = 1 - e^x + e^x H_{-x}(Q||P), and here (Q, P) has the law of (P, Q).
+            for x in (0.01, 0.1, 0.7, 2.0):
+                due = 1 - math.exp(x) + math.exp(x) * law.hockey_stick(-x)
+                assert law.hockey_stick(x) == pytest.approx(due, abs=1e-12)
+
+        check_each(check_case, LAWS)
+
+    def test_the_cdf_rises_to_the_mass_of_finite_losses(self) -> None:
+        def check_case(law: LossLaw) -> None:
+            grid = np.linspace(-30, 60, 901)
+            values = [law.cdf(float(x)) for x in grid]
+            assert values == sorted(values)
+            pmf = getattr(law, "pmf", dict)()
+            assert values[-1] == pytest.approx(1 - pmf.get(math.inf, 0.0), abs=1e-15)
+            assert values[0] == pytest.approx(0, abs=1e-15)
+
+        check_each(check_case, LAWS)
 
 
 def test_means_are_the_least_rho() -> None:

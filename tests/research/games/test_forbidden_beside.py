@@ -21,6 +21,7 @@ from research.games.ledgers import FilterLedger, Offer, Totals
 from research.games.optimal_stopping import SILENT, Move, solve
 from research.games.pairs import FloatArray, Pair
 from research.games.payoffs import Curve, hockey_stick
+from tests.check_each import check_each, check_rows
 from tests.research.games import menus as m
 
 BUDGETS: Final = {
@@ -149,10 +150,11 @@ def with_its_own_delta(of: Planted, state: State, claim: Claim) -> State | None:
 NAMES: Final = ("zcdp_tight", "gdp_residue", "fully_adaptive")
 
 
-@pytest.mark.parametrize("delta", BUDGETS)
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_game_by_the_right_rule_keeps_its_word(name: str, delta: str) -> None:
-    assert Planted(name, delta, right).value() <= 1.0000001
+def test_the_same_game_by_the_right_rule_keeps_its_word() -> None:
+    def check_case(name: str, delta: str) -> None:
+        assert Planted(name, delta, right).value() <= 1.0000001
+
+    check_each(check_case, NAMES, BUDGETS)
 
 
 def worst_pairs(order: float, divergence: float) -> list[Pair]:
@@ -192,23 +194,27 @@ def worst_curve(order: float, divergence: float) -> Curve:
     return curve
 
 
-@pytest.mark.parametrize(
-    ("name", "delta", "minimum"),
-    [
-        ("zcdp_tight", "1e-6", 80_270),
-        ("gdp_residue", "1e-6", 68_870),
-        ("zcdp_tight", "1e-3", 402),
-        ("gdp_residue", "1e-3", 352),
-        ("zcdp_tight", "0.05", 4.41),
-        ("gdp_residue", "0.05", 4.28),
-    ],
-)
-@pytest.mark.parametrize("rule", [left_alive, revived])
-def test_a_filter_that_continues_after_an_uncharged_claim_exceeds_delta(
-    rule: Rule, name: str, delta: str, minimum: float
-) -> None:
+def test_a_filter_that_continues_after_an_uncharged_claim_exceeds_delta() -> None:
     """Randomized response of the whole epsilon, then the largest Gaussian."""
-    assert minimum < Planted(name, delta, rule).value(1) < minimum * 1.01
+
+    def check_case(rule: Rule, name: str, delta: str, minimum: float) -> None:
+        assert minimum < Planted(name, delta, rule).value(1) < minimum * 1.01
+
+    check_rows(
+        check_case,
+        [
+            (rule, name, delta, minimum)
+            for rule in [left_alive, revived]
+            for name, delta, minimum in [
+                ("zcdp_tight", "1e-6", 80_270),
+                ("gdp_residue", "1e-6", 68_870),
+                ("zcdp_tight", "1e-3", 402),
+                ("gdp_residue", "1e-3", 352),
+                ("zcdp_tight", "0.05", 4.41),
+                ("gdp_residue", "0.05", 4.28),
+            ]
+        ],
+    )
 
 
 @pytest.mark.parametrize(("delta", "minimum"), [("0.05", 1.259), ("1e-6", 1.251), ("1e-3", 1.271)])

@@ -16,6 +16,7 @@ from accountant.claims.promises import promise
 from research.games import curves
 from research.games.ledgers import Offer
 from research.games.pairs import FloatArray, Pair
+from tests.check_each import check_each
 from tests.research.games import menus as m
 from tests.research.games.coverage import ATTACKS
 from tests.research.games.odometer_attacks import ODOMETER_ATTACKS
@@ -37,31 +38,37 @@ def hockey_sticks(pair: Pair) -> FloatArray:
     return np.array([pair.hockey_stick(float(x)) for x in EPSILONS])
 
 
-@pytest.mark.parametrize("offer", offers(), ids=lambda offer: str(offer.claim))
-def test_each_mechanism_obeys_its_claim(offer: Offer) -> None:
-    worth = promise(offer.claim)
-    delta = float(worth.delta)
-    for pair in (offer.pair, offer.pair.swapped()):
-        if worth.epsilon is not None:
-            assert pair.hockey_stick(float(worth.epsilon)) <= delta + ULPS
-        if worth.mu_squared is not None:
-            curve = curves.gaussian(math.sqrt(worth.mu_squared), EPSILONS)
-            assert (hockey_sticks(pair) <= curve + ULPS).all()
-        if worth.rho is not None and not delta:
-            for order in ORDERS:
-                maximum = order * (order + 1) * float(worth.rho)
-                assert pair.log_moment(order) <= maximum * (1 + ULPS)
-        if worth.renyi is not None:
-            for order in ORDERS:
-                divergence = worth.renyi(1 + Decimal(str(order)))
-                if divergence is not None:
-                    assert pair.log_moment(order) / order <= float(divergence) * (1 + ULPS) + ULPS
-        if worth.loss is not None and worth.loss.epsilon is not None:
-            maximum = float(worth.loss.epsilon) + ULPS
-            beyond = sum(
-                p for p, x in zip(pair.p, pair.losses, strict=True) if not abs(x) <= maximum and p
-            )
-            assert beyond <= float(worth.loss.delta) + ULPS
+def test_each_mechanism_obeys_its_claim() -> None:
+    def check_case(offer: Offer) -> None:
+        worth = promise(offer.claim)
+        delta = float(worth.delta)
+        for pair in (offer.pair, offer.pair.swapped()):
+            if worth.epsilon is not None:
+                assert pair.hockey_stick(float(worth.epsilon)) <= delta + ULPS
+            if worth.mu_squared is not None:
+                curve = curves.gaussian(math.sqrt(worth.mu_squared), EPSILONS)
+                assert (hockey_sticks(pair) <= curve + ULPS).all()
+            if worth.rho is not None and not delta:
+                for order in ORDERS:
+                    maximum = order * (order + 1) * float(worth.rho)
+                    assert pair.log_moment(order) <= maximum * (1 + ULPS)
+            if worth.renyi is not None:
+                for order in ORDERS:
+                    divergence = worth.renyi(1 + Decimal(str(order)))
+                    if divergence is not None:
+                        assert (
+                            pair.log_moment(order) / order <= float(divergence) * (1 + ULPS) + ULPS
+                        )
+            if worth.loss is not None and worth.loss.epsilon is not None:
+                maximum = float(worth.loss.epsilon) + ULPS
+                beyond = sum(
+                    p
+                    for p, x in zip(pair.p, pair.losses, strict=True)
+                    if not abs(x) <= maximum and p
+                )
+                assert beyond <= float(worth.loss.delta) + ULPS
+
+    check_each(check_case, offers())
 
 
 @pytest.mark.parametrize("offer", [m.pure("0.4"), m.zcdp_response("0.4"), m.skewed("0.1", "0.004")])
