@@ -32,6 +32,7 @@ from accountant.replay.replay import state_rows
 from accountant.views.datasets import view_of_ledger
 from tests.accountant.returned import by_paying, by_showing, by_voiding
 from tests.accountant.world import World
+from tests.check_each import check_rows
 from tests.nightly import rounds
 
 BASIC: Final = {"filter": "basic", "epsilon": "1"}
@@ -58,11 +59,11 @@ def ask_repeatedly(world: World, claim: str, times: int) -> list[Decision]:
     return [world.ask(claim) for _ in range(times)]
 
 
-@pytest.mark.parametrize(("policy", "claim", "count"), COUNTS)
-def test_fits_counts_the_claims_that_the_exact_sum_admits(
-    policy: dict[str, Any], claim: str, count: int
-) -> None:
-    assert fit(parse_claim(claim), unspent(plan_of(policy))).count == count
+def test_fits_counts_the_claims_that_the_exact_sum_admits() -> None:
+    def check_case(policy: dict[str, Any], claim: str, count: int) -> None:
+        assert fit(parse_claim(claim), unspent(plan_of(policy))).count == count
+
+    check_rows(check_case, COUNTS)
 
 
 @pytest.mark.parametrize(("policy", "claim", "count"), [row for row in COUNTS if row[2] <= 100])

@@ -6,7 +6,6 @@ import random
 from typing import Any, NamedTuple
 
 import msgspec
-import pytest
 
 from accountant.amounts import Units
 from accountant.claims import check_claim
@@ -21,6 +20,7 @@ from accountant.records.outcomes import Outcome
 from tests.accountant.partition.circle import BASIC, enrol
 from tests.accountant.partition.division import TEAMS, ask_for_outcome, days, divide, divided, limit
 from tests.accountant.world import World
+from tests.check_each import check_each
 from tests.nightly import rounds
 
 PEOPLE = (*TEAMS, "eve")
@@ -127,44 +127,48 @@ def divided_at_random(chance: random.Random) -> World:
     return world
 
 
-@pytest.mark.parametrize("seed", range(rounds(60, 1_000)))
-def test_refunds_in_reverse_order_restore_each_state_exactly(seed: int) -> None:
-    chance = random.Random(seed)
-    trial = Trial(divided_at_random(chance))
-    for _ in range(4):
-        stack: list[tuple[object, Held]] = []
-        for _ in range(chance.randrange(1, 6)):
-            before = trial.snapshot()
-            held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
-            if held is not None:
-                stack.append((before, held))
-        while stack:
-            before, held = stack.pop()
+def test_refunds_in_reverse_order_restore_each_state_exactly() -> None:
+    def check_case(seed: int) -> None:
+        chance = random.Random(seed)
+        trial = Trial(divided_at_random(chance))
+        for _ in range(4):
+            stack: list[tuple[object, Held]] = []
+            for _ in range(chance.randrange(1, 6)):
+                before = trial.snapshot()
+                held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+                if held is not None:
+                    stack.append((before, held))
+            while stack:
+                before, held = stack.pop()
+                trial.refund(held)
+                assert trial.snapshot() == before
+            trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+
+    check_each(check_case, range(rounds(60, 1_000)))
+
+
+def test_refunds_in_any_order_leave_every_reserved_share_available() -> None:
+    def check_case(seed: int) -> None:
+        chance = random.Random(seed)
+        world = divided_at_random(chance)
+        adds_up = world.ledger().plan.kind.adds_up
+        trial = Trial(world)
+        start, outstanding = trial.ledger.totals, list[Held]()
+        for _ in range(30):
+            if outstanding and chance.random() < 0.5:
+                trial.refund(outstanding.pop(chance.randrange(len(outstanding))))
+            else:
+                held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+                outstanding += [] if held is None else [held]
+            capacity = trial.ledger.plan.capacity
+            assert all(a <= b for a, b in zip(trial.promised(), capacity, strict=False))
+            if chance.random() < 0.1:
+                trial.at += days(0.6)
+        for held in outstanding:
             trial.refund(held)
-            assert trial.snapshot() == before
-        trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+        assert trial.ledger.totals == start or not adds_up
 
-
-@pytest.mark.parametrize("seed", range(rounds(60, 1_000)))
-def test_refunds_in_any_order_leave_every_reserved_share_available(seed: int) -> None:
-    chance = random.Random(seed)
-    world = divided_at_random(chance)
-    adds_up = world.ledger().plan.kind.adds_up
-    trial = Trial(world)
-    start, outstanding = trial.ledger.totals, list[Held]()
-    for _ in range(30):
-        if outstanding and chance.random() < 0.5:
-            trial.refund(outstanding.pop(chance.randrange(len(outstanding))))
-        else:
-            held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
-            outstanding += [] if held is None else [held]
-        capacity = trial.ledger.plan.capacity
-        assert all(a <= b for a, b in zip(trial.promised(), capacity, strict=False))
-        if chance.random() < 0.1:
-            trial.at += days(0.6)
-    for held in outstanding:
-        trial.refund(held)
-    assert trial.ledger.totals == start or not adds_up
+    check_each(check_case, range(rounds(60, 1_000)))
 
 
 def test_a_refund_of_reused_shares_returns_to_the_whole_dataset() -> None:

@@ -17,6 +17,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.replay.state_comparison import rows_at_one_moment
 from tests.accountant.world import World, code
+from tests.check_each import check_rows
 
 COLUMNS = [
     {"type": "number", "name": "age", "lower": "0", "upper": "120"},
@@ -157,24 +158,24 @@ def test_a_question_stands_alone(fields: dict[str, object], field: str) -> None:
     assert invalid(decision) == ("invalid_field", field)
 
 
-@pytest.mark.parametrize(
-    ("asked", "noise", "field"),
-    [
-        (COUNT, {}, "noise"),
-        (COUNT, {"epsilon": "0"}, "noise.epsilon"),
-        (COUNT, {"epsilon": "1", "rho": "1"}, "noise"),
-        (COUNT, {"error": "5"}, "noise.confidence"),
-        ({"ask": "count", "where": "x" * 2001}, HALF, "question.where"),
-        ({"ask": "count", "by": ["a", "b", "c", "d"]}, HALF, "question.by"),
-        ({"ask": "count", "column": "age"}, HALF, "question.column"),
-        ({"ask": "guess"}, HALF, "question.ask"),
-    ],
-)
-def test_what_needs_no_schema_is_invalid_without_one(
-    asked: object, noise: object, field: str
-) -> None:
-    world = opened(schema=None)
-    assert invalid(ask(world, asked, noise)) == ("invalid_field", field)
+def test_what_needs_no_schema_is_invalid_without_one() -> None:
+    def check_case(asked: object, noise: object, field: str) -> None:
+        world = opened(schema=None)
+        assert invalid(ask(world, asked, noise)) == ("invalid_field", field)
+
+    check_rows(
+        check_case,
+        [
+            (COUNT, {}, "noise"),
+            (COUNT, {"epsilon": "0"}, "noise.epsilon"),
+            (COUNT, {"epsilon": "1", "rho": "1"}, "noise"),
+            (COUNT, {"error": "5"}, "noise.confidence"),
+            ({"ask": "count", "where": "x" * 2001}, HALF, "question.where"),
+            ({"ask": "count", "by": ["a", "b", "c", "d"]}, HALF, "question.by"),
+            ({"ask": "count", "column": "age"}, HALF, "question.column"),
+            ({"ask": "guess"}, HALF, "question.ask"),
+        ],
+    )
 
 
 @pytest.mark.parametrize("field", ["question", "noise"])

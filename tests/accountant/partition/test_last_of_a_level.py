@@ -7,13 +7,12 @@ import json
 from fractions import Fraction
 from typing import Any, Final
 
-import pytest
-
 from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from tests.accountant.partition.circle import sound
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World
+from tests.check_each import check_each, check_rows
 
 PACE: Final = {"pace": {"part": "0.1", "period": "P1D"}}
 OWN: Final = {"policy": {"filter": "zcdp", "rho": "0.004996"}}  # of pure:0.1 once, not twice
@@ -57,34 +56,42 @@ def outcome(world: World, body: bytes) -> str:
     return f"{found['level']['scope']} {found['level']['what']}" if "level" in found else "itself"
 
 
-@pytest.mark.parametrize(("batch", "order"), [*itertools.product((1, 100), ((0, 1), (1, 0)))])
-@pytest.mark.parametrize("name", LEVELS)
-def test_only_the_first_request_on_the_log_gets_the_last_of_a_limit(
-    name: str, batch: int, order: tuple[int, int]
-) -> None:
-    _, analysts, refuses = LEVELS[name]
-    world = prepared(name, batch)
-    bodies = [world.request("pure:0.1", analyst=analyst) for analyst in analysts]
-    assert [outcome(world, bodies[place]) for place in order] == ["granted", refuses]
-    last = json.loads(world.log[-1])
-    assert Fraction(last["totals"]["epsilon"]) <= 1
-    assert sound(world)
+def test_only_the_first_request_on_the_log_gets_the_last_of_a_limit() -> None:
+    def check_case(name: str, batch: int, order: tuple[int, int]) -> None:
+        _, analysts, refuses = LEVELS[name]
+        world = prepared(name, batch)
+        bodies = [world.request("pure:0.1", analyst=analyst) for analyst in analysts]
+        assert [outcome(world, bodies[place]) for place in order] == ["granted", refuses]
+        last = json.loads(world.log[-1])
+        assert Fraction(last["totals"]["epsilon"]) <= 1
+        assert sound(world)
+
+    check_rows(
+        check_case,
+        [
+            (name, batch, order)
+            for name in LEVELS
+            for batch, order in [*itertools.product((1, 100), ((0, 1), (1, 0)))]
+        ],
+    )
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_after_a_kill_an_uncommitted_grant_may_go_to_the_other_request(name: str) -> None:
-    _, analysts, refuses = LEVELS[name]
-    world = prepared(name, batch=100)
-    one, other = (world.request("pure:0.1", analyst=analyst) for analyst in analysts)
-    log, before = list(world.log), state_rows(world.state)
-    assert outcome(world, one) == "granted"
-    lost = World(batch=100)  # a new owner, who knows what was committed and nothing else
-    lost.__dict__ |= world.__dict__ | {"log": log}
-    lost.encoded, lost.decisions = world.encoded[: len(log)], world.decisions[: len(log)]
-    lost.state = lost.replayed()
-    lost.draft = type(world.draft)(lost.state)
-    assert state_rows(lost.state) == before
-    assert [outcome(lost, each) for each in (other, one)] == ["granted", refuses]
-    lost.commit()
-    assert state_rows(lost.replayed()) == lost.rows()
-    assert audit(lost.log, genesis=lost.genesis).ok
+def test_after_a_kill_an_uncommitted_grant_may_go_to_the_other_request() -> None:
+    def check_case(name: str) -> None:
+        _, analysts, refuses = LEVELS[name]
+        world = prepared(name, batch=100)
+        one, other = (world.request("pure:0.1", analyst=analyst) for analyst in analysts)
+        log, before = list(world.log), state_rows(world.state)
+        assert outcome(world, one) == "granted"
+        lost = World(batch=100)  # a new owner, who knows what was committed and nothing else
+        lost.__dict__ |= world.__dict__ | {"log": log}
+        lost.encoded, lost.decisions = world.encoded[: len(log)], world.decisions[: len(log)]
+        lost.state = lost.replayed()
+        lost.draft = type(world.draft)(lost.state)
+        assert state_rows(lost.state) == before
+        assert [outcome(lost, each) for each in (other, one)] == ["granted", refuses]
+        lost.commit()
+        assert state_rows(lost.replayed()) == lost.rows()
+        assert audit(lost.log, genesis=lost.genesis).ok
+
+    check_each(check_case, LEVELS)

@@ -21,6 +21,7 @@ from tests.accountant.partition.division import (
     limit,
 )
 from tests.accountant.world import code
+from tests.check_each import check_rows
 
 BLUE = '{"dataset":"census","scope":"team","name":"blue"}'
 ANA_UNDER_BLUE = '{"dataset":"census","scope":"each","team":"blue","name":"ana"}'
@@ -357,38 +358,38 @@ RESIDUE = {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"}
 PACE = {"part": "0.1", "period": "P1D"}
 
 
-@pytest.mark.parametrize(
-    ("policy", "fields", "possible"),
-    [
-        (RESIDUE, {"part": "0.2"}, False),
-        (RESIDUE, {"pace": PACE}, False),
-        (RESIDUE, {"reserved": "0.2"}, False),
-        (RESIDUE, {"policy": RESIDUE}, True),
-        ({**RESIDUE, "beside": "basic"}, {"part": "0.2"}, False),
-        (
-            {**RESIDUE, "filter": "zcdp_tight", "beside": "basic"},
-            {"part": "0.2", "pace": PACE},
-            True,
-        ),
-        ({**RESIDUE, "filter": "zcdp_tight", "beside": "basic"}, {"reserved": "0.2"}, False),
-        ({**RESIDUE, "filter": "zcdp_tight"}, {"reserved": "0.2"}, True),
-        ({**RESIDUE, "filter": "fully_adaptive"}, {"reserved": "0.2"}, True),
-        ({**RESIDUE, "filter": "renyi", "order": "22"}, {"reserved": "0.2"}, True),
-        ({**RESIDUE, "filter": "renyi_weighted", "orders": ["22"]}, {"reserved": "0.2"}, False),
-        ({**RESIDUE, "filter": "renyi_weighted", "orders": ["22"]}, {"part": "0.2"}, True),
-        ({**RESIDUE, "filter": "advanced_2016"}, {"reserved": "0.2"}, False),
-        ({"filter": "basic", "epsilon": "1", "delta": "1e-30"}, {"part": "1e-20"}, False),
-        ({"filter": "basic", "epsilon": "1", "delta": "1e-30"}, {"part": "1e-5"}, True),
-    ],
-)
-def test_a_limit_is_possible_only_if_the_filter_supports_it(
-    policy: dict[str, Any], fields: dict[str, Any], possible: bool
-) -> None:
-    world = divided(policy)
-    assert code(limit(world, "team", "blue", **fields)) == (
-        "limit_set" if possible else "limit_not_possible"
+def test_a_limit_is_possible_only_if_the_filter_supports_it() -> None:
+    def check_case(policy: dict[str, Any], fields: dict[str, Any], possible: bool) -> None:
+        world = divided(policy)
+        assert code(limit(world, "team", "blue", **fields)) == (
+            "limit_set" if possible else "limit_not_possible"
+        )
+        assert sound(world)
+
+    check_rows(
+        check_case,
+        [
+            (RESIDUE, {"part": "0.2"}, False),
+            (RESIDUE, {"pace": PACE}, False),
+            (RESIDUE, {"reserved": "0.2"}, False),
+            (RESIDUE, {"policy": RESIDUE}, True),
+            ({**RESIDUE, "beside": "basic"}, {"part": "0.2"}, False),
+            (
+                {**RESIDUE, "filter": "zcdp_tight", "beside": "basic"},
+                {"part": "0.2", "pace": PACE},
+                True,
+            ),
+            ({**RESIDUE, "filter": "zcdp_tight", "beside": "basic"}, {"reserved": "0.2"}, False),
+            ({**RESIDUE, "filter": "zcdp_tight"}, {"reserved": "0.2"}, True),
+            ({**RESIDUE, "filter": "fully_adaptive"}, {"reserved": "0.2"}, True),
+            ({**RESIDUE, "filter": "renyi", "order": "22"}, {"reserved": "0.2"}, True),
+            ({**RESIDUE, "filter": "renyi_weighted", "orders": ["22"]}, {"reserved": "0.2"}, False),
+            ({**RESIDUE, "filter": "renyi_weighted", "orders": ["22"]}, {"part": "0.2"}, True),
+            ({**RESIDUE, "filter": "advanced_2016"}, {"reserved": "0.2"}, False),
+            ({"filter": "basic", "epsilon": "1", "delta": "1e-30"}, {"part": "1e-20"}, False),
+            ({"filter": "basic", "epsilon": "1", "delta": "1e-30"}, {"part": "1e-5"}, True),
+        ],
     )
-    assert sound(world)
 
 
 def test_under_beside_each_limit_ends_its_filter_separately() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from accountant.partition.draft import Draft
 from accountant.partition.operate import reset_clock
 from accountant.times import iso
@@ -18,6 +16,7 @@ from tests.accountant.partition.division import (
     limit,
 )
 from tests.accountant.world import START, World, code
+from tests.check_each import check_rows
 
 DAILY = {"part": "0.1", "period": "P1D"}
 WHOLE = '{"dataset":"census","scope":"dataset","name":""}'
@@ -94,55 +93,71 @@ def test_another_part_keeps_the_period_and_its_use() -> None:
 SCOPES = (("dataset", None), ("team", "blue"), ("analyst", "ana"), ("each", "blue"))
 
 
-@pytest.mark.parametrize(("scope", "name"), SCOPES)
-@pytest.mark.parametrize("between", ["removed", "without a pace", "set again"])
-def test_a_pace_removed_and_set_again_continues_its_period(
-    scope: str, name: str | None, between: str
-) -> None:
-    if (between, scope) == ("without a pace", "dataset"):
-        return  # a dataset's limit has nothing else
-    world = divided()
-    divide(world, scope, name, pace=DAILY)
-    assert ask_for_outcome(world, "ana", "0.06") == "granted"
-    world.now += days(0.5)
-    if between == "removed":
-        assert code(limit(world, scope, name)) == "limit_removed"
-    elif between == "without a pace":
-        divide(world, scope, name, part="0.9")
-    divide(world, scope, name, pace=DAILY)
-    assert ask_for_outcome(world, "ana", "0.05").endswith("pace")
-    assert ask_for_outcome(world, "ana", "0.04") == "granted"
-    world.now = START + days(1)
-    assert ask_for_outcome(world, "ana", "0.1") == "granted"
-    assert sound(world)
+def test_a_pace_removed_and_set_again_continues_its_period() -> None:
+    def check_case(between: str, scope: str, name: str | None) -> None:
+        if (between, scope) == ("without a pace", "dataset"):
+            return  # a dataset's limit has nothing else
+        world = divided()
+        divide(world, scope, name, pace=DAILY)
+        assert ask_for_outcome(world, "ana", "0.06") == "granted"
+        world.now += days(0.5)
+        if between == "removed":
+            assert code(limit(world, scope, name)) == "limit_removed"
+        elif between == "without a pace":
+            divide(world, scope, name, part="0.9")
+        divide(world, scope, name, pace=DAILY)
+        assert ask_for_outcome(world, "ana", "0.05").endswith("pace")
+        assert ask_for_outcome(world, "ana", "0.04") == "granted"
+        world.now = START + days(1)
+        assert ask_for_outcome(world, "ana", "0.1") == "granted"
+        assert sound(world)
+
+    check_rows(
+        check_case,
+        [
+            (between, scope, name)
+            for between in ["removed", "without a pace", "set again"]
+            for scope, name in SCOPES
+        ],
+    )
 
 
-@pytest.mark.parametrize(("scope", "name"), SCOPES)
-@pytest.mark.parametrize(
-    ("lengths", "ends"),
-    [((1, 7), 7), ((7, 1), 7), ((1, 7, 1), 7), ((7, 1, 2), 7), ((1, 2, 3), 3), ((2, 1, 2), 2)],
-)
-def test_a_running_period_ends_when_one_of_each_length_would(
-    scope: str, name: str | None, lengths: tuple[int, ...], ends: int
-) -> None:
-    world = divided()
-    divide(world, scope, name, pace={"part": "0.1", "period": f"P{lengths[0]}D"})
-    assert ask_for_outcome(world, "ana", "0.06") == "granted"
-    for length in lengths[1:]:
-        world.now += days(0.1)
-        assert code(limit(world, scope, name)) == "limit_removed"
-        divide(world, scope, name, pace={"part": "0.1", "period": f"P{length}D"})
-    refused = ask_for_record(world, "ana", "0.05")
-    assert refused["outcome"] == "refused"
-    assert refused["left_at"][0]["more_at"] == iso(START + days(ends))
-    assert ask_for_outcome(world, "ana", "0.04") == "granted"
-    world.now = START + days(ends) - 1
-    assert ask_for_outcome(world, "ana", "0.01").endswith("pace")
-    world.now += 1
-    assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 1
-    world.now += days(lengths[-1])
-    assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 2
-    assert sound(world)
+def test_a_running_period_ends_when_one_of_each_length_would() -> None:
+    def check_case(lengths: tuple[int, ...], ends: int, scope: str, name: str | None) -> None:
+        world = divided()
+        divide(world, scope, name, pace={"part": "0.1", "period": f"P{lengths[0]}D"})
+        assert ask_for_outcome(world, "ana", "0.06") == "granted"
+        for length in lengths[1:]:
+            world.now += days(0.1)
+            assert code(limit(world, scope, name)) == "limit_removed"
+            divide(world, scope, name, pace={"part": "0.1", "period": f"P{length}D"})
+        refused = ask_for_record(world, "ana", "0.05")
+        assert refused["outcome"] == "refused"
+        assert refused["left_at"][0]["more_at"] == iso(START + days(ends))
+        assert ask_for_outcome(world, "ana", "0.04") == "granted"
+        world.now = START + days(ends) - 1
+        assert ask_for_outcome(world, "ana", "0.01").endswith("pace")
+        world.now += 1
+        assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 1
+        world.now += days(lengths[-1])
+        assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 2
+        assert sound(world)
+
+    check_rows(
+        check_case,
+        [
+            (lengths, ends, scope, name)
+            for lengths, ends in [
+                ((1, 7), 7),
+                ((7, 1), 7),
+                ((1, 7, 1), 7),
+                ((7, 1, 2), 7),
+                ((1, 2, 3), 3),
+                ((2, 1, 2), 2),
+            ]
+            for scope, name in SCOPES
+        ],
+    )
 
 
 def test_use_under_a_default_counts_in_a_period_that_is_still_running() -> None:

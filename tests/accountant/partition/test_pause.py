@@ -20,6 +20,7 @@ from accountant.views.datasets import fold_decision, view_of_ledger
 from tests.accountant.replay.test_audit import rechained
 from tests.accountant.replay.test_replay import from_rows
 from tests.accountant.world import World, code, opened
+from tests.check_each import check_rows
 
 BASIC = {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]}
 
@@ -305,24 +306,24 @@ def test_a_served_refusal_is_no_grant() -> None:
     assert (served["granted"], served["reason"]) == (False, "paused")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "reason", "paused"),
-    [
-        (Outcome.PAUSED, None, True),
-        (Outcome.RESUMED, None, False),
-        (Outcome.CLOSED, None, False),
-        (Outcome.GRANTED, None, False),
-        (Outcome.MEMBER_SET, None, None),
-        (Outcome.AMENDED, None, None),
-        (Outcome.REFUSED, Reason.PAUSED, True),
-        (Outcome.REFUSED, Reason.ALREADY_PAUSED, True),
-        (Outcome.REFUSED, Reason.NOT_PAUSED, False),
-        (Outcome.REFUSED, Reason.EXHAUSTED, False),
-        (Outcome.REFUSED, Reason.NOT_PERMITTED, None),
-        (Outcome.REFUSED, Reason.OUT_OF_DATE, None),
-    ],
-)
-def test_what_a_decision_says_of_a_pause(
-    outcome: Outcome, reason: Reason | None, paused: bool | None
-) -> None:
-    assert paused_by(outcome, reason) is paused
+def test_what_a_decision_says_of_a_pause() -> None:
+    def check_case(outcome: Outcome, reason: Reason | None, paused: bool | None) -> None:
+        assert paused_by(outcome, reason) is paused
+
+    check_rows(
+        check_case,
+        [
+            (Outcome.PAUSED, None, True),
+            (Outcome.RESUMED, None, False),
+            (Outcome.CLOSED, None, False),
+            (Outcome.GRANTED, None, False),
+            (Outcome.MEMBER_SET, None, None),
+            (Outcome.AMENDED, None, None),
+            (Outcome.REFUSED, Reason.PAUSED, True),
+            (Outcome.REFUSED, Reason.ALREADY_PAUSED, True),
+            (Outcome.REFUSED, Reason.NOT_PAUSED, False),
+            (Outcome.REFUSED, Reason.EXHAUSTED, False),
+            (Outcome.REFUSED, Reason.NOT_PERMITTED, None),
+            (Outcome.REFUSED, Reason.OUT_OF_DATE, None),
+        ],
+    )

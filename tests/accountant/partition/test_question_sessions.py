@@ -33,6 +33,7 @@ from tests.accountant.partition.test_derived_claims import (
     question,
 )
 from tests.accountant.world import World, code
+from tests.check_each import check_each, check_rows
 
 GAUSSIAN = {"rho": "0.02", "law": "gaussian_refinement"}
 LAPLACE = {"epsilon": "0.5", "law": "laplace_reduction"}
@@ -104,28 +105,28 @@ SETTLED = [
 """Of each filter, what a session is charged: Gaussian refinement, and Laplace noise reduction."""
 
 
-@pytest.mark.parametrize(("policy", "gaussian", "laplace"), SETTLED)
-def test_the_filter_decides_whether_a_session_settles_at_its_last_level(
-    policy: dict[str, Any], gaussian: str, laplace: str
-) -> None:
-    for noise, expected in ((GAUSSIAN, gaussian), (LAPLACE, laplace)):
-        world = with_curator(**policy)
-        given = {"reserve": {"until": "PT1H"}, "stop": STOP}
-        reserved = world.send("requests", question(world, COUNT, noise, **given))
-        if expected == "claim_not_accepted":
-            assert code(reserved) == expected
-            continue
-        grant, claim = hash_of(world.log[-1]), reserved.derived.claim  # type: ignore[union-attr]
-        # gdp_residue charges a pure mechanism its own cost when it begins.
-        begun = curated(world, "begin", grant)
-        settled = curated(world, "settle", grant, shown=claim.first)  # type: ignore[union-attr]
-        assert code(settled) == "settled"
-        # The first of 11 levels costs that part of the finest.
-        part = 1 if expected == "in full" else Fraction(1, 1024)
-        sums = [name for name in begun.totals if name not in {"mechanisms", "loss_time"}]
-        charged = [(begun.totals[name], settled.totals[name]) for name in sums]
-        for before, after in charged:
-            assert Fraction(str(after)) == Fraction(str(before)) * part
+def test_the_filter_decides_whether_a_session_settles_at_its_last_level() -> None:
+    def check_case(policy: dict[str, Any], gaussian: str, laplace: str) -> None:
+        for noise, expected in ((GAUSSIAN, gaussian), (LAPLACE, laplace)):
+            world = with_curator(**policy)
+            given = {"reserve": {"until": "PT1H"}, "stop": STOP}
+            reserved = world.send("requests", question(world, COUNT, noise, **given))
+            if expected == "claim_not_accepted":
+                assert code(reserved) == expected
+                continue
+            grant, claim = hash_of(world.log[-1]), reserved.derived.claim  # type: ignore[union-attr]
+            # gdp_residue charges a pure mechanism its own cost when it begins.
+            begun = curated(world, "begin", grant)
+            settled = curated(world, "settle", grant, shown=claim.first)  # type: ignore[union-attr]
+            assert code(settled) == "settled"
+            # The first of 11 levels costs that part of the finest.
+            part = 1 if expected == "in full" else Fraction(1, 1024)
+            sums = [name for name in begun.totals if name not in {"mechanisms", "loss_time"}]
+            charged = [(begun.totals[name], settled.totals[name]) for name in sums]
+            for before, after in charged:
+                assert Fraction(str(after)) == Fraction(str(before)) * part
+
+    check_rows(check_case, SETTLED)
 
 
 def test_a_curator_begins_and_settles_at_what_was_shown() -> None:
@@ -141,26 +142,28 @@ def test_a_curator_begins_and_settles_at_what_was_shown() -> None:
     assert world.ledger().held is None, "nobody continues a question's session"
 
 
-@pytest.mark.parametrize("kind", ["begin", "settle"])
-@pytest.mark.parametrize(
-    "sender",
-    [
-        {},
-        {"via": "eng"},
-        {"analyst": "owner"},
-        {"analyst": "cur"},
-        {"analyst": "owner", "via": "cur"},
-        {"via": "nobody"},
-    ],
-)
-def test_nobody_else_begins_or_settles(kind: str, sender: dict[str, str]) -> None:
-    world = with_curator()
-    grant = reserve(world)
-    if kind == "settle":
-        assert code(curated(world, "begin", grant)) == "begun"
-    before = world.ledger().totals
-    assert code(step(world, kind, grant, **sender)) == "not_permitted"
-    assert world.ledger().totals == before
+def test_nobody_else_begins_or_settles() -> None:
+    def check_case(sender: dict[str, str], kind: str) -> None:
+        world = with_curator()
+        grant = reserve(world)
+        if kind == "settle":
+            assert code(curated(world, "begin", grant)) == "begun"
+        before = world.ledger().totals
+        assert code(step(world, kind, grant, **sender)) == "not_permitted"
+        assert world.ledger().totals == before
+
+    check_each(
+        check_case,
+        [
+            {},
+            {"via": "eng"},
+            {"analyst": "owner"},
+            {"analyst": "cur"},
+            {"analyst": "owner", "via": "cur"},
+            {"via": "nobody"},
+        ],
+        ["begin", "settle"],
+    )
 
 
 @pytest.mark.parametrize("sender", [{}, {"analyst": "owner"}])

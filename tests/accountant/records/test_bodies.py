@@ -14,6 +14,7 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.replay import state_rows
 from tests.accountant.records.test_inputs import PURE, body
 from tests.accountant.world import World, code, opened
+from tests.check_each import check_rows
 
 
 def nested(depth: int) -> bytes:
@@ -68,39 +69,42 @@ def test_an_admin_request_with_a_duplicate_key_is_undecodable(kind: str) -> None
     assert world.send("admin", body).outcome is not Outcome.INVALID
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        (None, "undecodable"),
-        (b"", "undecodable"),
-        (b" \n ", "undecodable"),
-        (b"null", "invalid_field"),
-        (b"[]", "invalid_field"),
-        (b"7", "invalid_field"),
-        (b"{}", "invalid_field"),
-        (b"{", "undecodable"),
-        (b"{}{}", "undecodable"),
-        (b"\xff\xfe", "undecodable"),
-        (b"\xef\xbb\xbf{}", "undecodable"),
-        ('{"version": 1}'.encode("utf-16"), "undecodable"),
-        (b"[" * 60_000, "undecodable"),
-        (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "undecodable"),
-        (b'"' + b"x" * 65_534 + b'"', "invalid_field"),
-        (b'"' + b"x" * 65_535 + b'"', "oversize"),
-        (b"\x1f\x8b" + b"\0" * 100_000, "oversize"),
-    ],
-)
-@pytest.mark.parametrize("source", ["requests", "admin"])
-def test_bytes_that_are_no_request_get_one_answer(
-    raw: bytes | None, expected: str, source: str
-) -> None:
-    world = opened()
-    before = world.ledger()
-    decision = world.send("admin" if source == "admin" else "requests", raw)
-    assert (decision.outcome, code(decision)) == (Outcome.INVALID, expected)
-    assert decision.dataset is None
-    assert world.ledger() is before
-    assert_readable(world, decision)
+def test_bytes_that_are_no_request_get_one_answer() -> None:
+    def check_case(source: str, raw: bytes | None, expected: str) -> None:
+        world = opened()
+        before = world.ledger()
+        decision = world.send("admin" if source == "admin" else "requests", raw)
+        assert (decision.outcome, code(decision)) == (Outcome.INVALID, expected)
+        assert decision.dataset is None
+        assert world.ledger() is before
+        assert_readable(world, decision)
+
+    check_rows(
+        check_case,
+        [
+            (source, raw, expected)
+            for source in ["requests", "admin"]
+            for raw, expected in [
+                (None, "undecodable"),
+                (b"", "undecodable"),
+                (b" \n ", "undecodable"),
+                (b"null", "invalid_field"),
+                (b"[]", "invalid_field"),
+                (b"7", "invalid_field"),
+                (b"{}", "invalid_field"),
+                (b"{", "undecodable"),
+                (b"{}{}", "undecodable"),
+                (b"\xff\xfe", "undecodable"),
+                (b"\xef\xbb\xbf{}", "undecodable"),
+                ('{"version": 1}'.encode("utf-16"), "undecodable"),
+                (b"[" * 60_000, "undecodable"),
+                (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "undecodable"),
+                (b'"' + b"x" * 65_534 + b'"', "invalid_field"),
+                (b'"' + b"x" * 65_535 + b'"', "oversize"),
+                (b"\x1f\x8b" + b"\0" * 100_000, "oversize"),
+            ]
+        ],
+    )
 
 
 @pytest.mark.parametrize(

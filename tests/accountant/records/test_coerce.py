@@ -30,6 +30,7 @@ from accountant.policy import Policy
 from accountant.records import encode
 from accountant.records.coerce import coerce_claim, coerce_id, coerce_policy, coerce_ratios
 from tests.accountant.strategies import claims
+from tests.check_each import check_each, check_rows
 
 PURE: Any = Pure  # constructors that take what notebooks hold
 GAUSSIAN: Any = Gaussian
@@ -49,61 +50,65 @@ def test_claim_text_is_unchanged() -> None:
     assert type(coerce_claim(np.str_("pure:1"))) is str
 
 
-@pytest.mark.parametrize(
-    ("claim", "same"),
-    [
-        (PURE(0.5), Pure("0.5")),
-        (PURE(np.float32(0.5)), Pure("0.5")),
-        (GAUSSIAN(sigma=20, sensitivity=Fraction(1, 2)), Gaussian("20", "0.5")),
-        (PURE(Decimal("0.1")), Pure("0.1")),
-        ({"type": "pure", "epsilon": "0.1"}, Pure("0.1")),
-        ({"type": "approximate", "epsilon": 1, "delta": "1e-9"}, Approximate("1", "1e-9")),
-        ({"type": "repeat", "times": np.int64(3), "claim": PURE(1)}, Repeat(Pure("1"), 3)),
-        ({"type": "all_of", "claims": (PURE(1), Zcdp("1"))}, AllOf((Pure("1"), Zcdp("1")))),
-        (Brownian("9", "1"), Brownian("9", "1")),  # `previous` stays left out
-    ],
-)
-def test_a_claim_accepts_the_number_types_of_notebooks(claim: object, same: Claim) -> None:
-    assert coerce_claim(claim) == same
+def test_a_claim_accepts_the_number_types_of_notebooks() -> None:
+    def check_case(claim: object, same: Claim) -> None:
+        assert coerce_claim(claim) == same
+
+    check_rows(
+        check_case,
+        [
+            (PURE(0.5), Pure("0.5")),
+            (PURE(np.float32(0.5)), Pure("0.5")),
+            (GAUSSIAN(sigma=20, sensitivity=Fraction(1, 2)), Gaussian("20", "0.5")),
+            (PURE(Decimal("0.1")), Pure("0.1")),
+            ({"type": "pure", "epsilon": "0.1"}, Pure("0.1")),
+            ({"type": "approximate", "epsilon": 1, "delta": "1e-9"}, Approximate("1", "1e-9")),
+            ({"type": "repeat", "times": np.int64(3), "claim": PURE(1)}, Repeat(Pure("1"), 3)),
+            ({"type": "all_of", "claims": (PURE(1), Zcdp("1"))}, AllOf((Pure("1"), Zcdp("1")))),
+            (Brownian("9", "1"), Brownian("9", "1")),  # `previous` stays left out
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("claim", "message"),
-    [
-        (PURE(0.1), r'claim\.epsilon must be exact.*write "0.1"'),
-        ({"type": "all_of", "claims": [PURE(0.5), PURE(0.1)]}, r"claim\.claims\[1\]\.epsilon"),
-        # A noise that is smaller costs more: the proposal is never more noise than there is.
-        (GAUSSIAN(Fraction(1, 3), 1), r"claim\.sigma.*333\", which is rounded down"),
-        (GAUSSIAN(1, Fraction(1, 3)), r"claim\.sensitivity.*334\", which is rounded up"),
-        (PURE(Fraction(1, 3)), r"claim\.epsilon.*334\", which is rounded up"),
-        (PURE(True), r"claim\.epsilon must be a number"),
-        (PURE(None), r"claim\.epsilon has the wrong form"),
-        ({"type": "gausian", "sigma": 1}, r"claim\.type .*did you mean gaussian\?"),
-        (
-            {"type": "pure", "epsilonn": 1},
-            r"claim\.epsilonn: did you mean epsilon\? claim",
-        ),
-        ({"type": "pure"}, r"claim\.epsilon is missing: it must be given"),
-        ({"type": "repeat", "times": 2.5, "claim": PURE(1)}, r"claim\.times must be a whole"),
-        ({"type": "repeat", "times": True, "claim": PURE(1)}, r"claim\.times must be a whole"),
-        ({1: 2}, "claim must have text for its keys"),
-        (3, "claim must be text such as pure:0.1"),
-        (None, "claim must be text such as pure:0.1"),
-        ([PURE(1)], "claim must be text such as pure:0.1"),
-    ],
-)
-def test_a_claim_that_is_not_exact_or_unknown_is_refused_by_its_field(
-    claim: object, message: str
-) -> None:
-    with pytest.raises(RequestInvalid, match=message):
-        coerce_claim(claim)
+def test_a_claim_that_is_not_exact_or_unknown_is_refused_by_its_field() -> None:
+    def check_case(claim: object, message: str) -> None:
+        with pytest.raises(RequestInvalid, match=message):
+            coerce_claim(claim)
+
+    check_rows(
+        check_case,
+        [
+            (PURE(0.1), r'claim\.epsilon must be exact.*write "0.1"'),
+            ({"type": "all_of", "claims": [PURE(0.5), PURE(0.1)]}, r"claim\.claims\[1\]\.epsilon"),
+            # A noise that is smaller costs more: the proposal is never more noise than there is.
+            (GAUSSIAN(Fraction(1, 3), 1), r"claim\.sigma.*333\", which is rounded down"),
+            (GAUSSIAN(1, Fraction(1, 3)), r"claim\.sensitivity.*334\", which is rounded up"),
+            (PURE(Fraction(1, 3)), r"claim\.epsilon.*334\", which is rounded up"),
+            (PURE(True), r"claim\.epsilon must be a number"),
+            (PURE(None), r"claim\.epsilon has the wrong form"),
+            ({"type": "gausian", "sigma": 1}, r"claim\.type .*did you mean gaussian\?"),
+            (
+                {"type": "pure", "epsilonn": 1},
+                r"claim\.epsilonn: did you mean epsilon\? claim",
+            ),
+            ({"type": "pure"}, r"claim\.epsilon is missing: it must be given"),
+            ({"type": "repeat", "times": 2.5, "claim": PURE(1)}, r"claim\.times must be a whole"),
+            ({"type": "repeat", "times": True, "claim": PURE(1)}, r"claim\.times must be a whole"),
+            ({1: 2}, "claim must have text for its keys"),
+            (3, "claim must be text such as pure:0.1"),
+            (None, "claim must be text such as pure:0.1"),
+            ([PURE(1)], "claim must be text such as pure:0.1"),
+        ],
+    )
 
 
-@pytest.mark.parametrize("kind", ATOMS)
-def test_every_amount_of_every_claim_may_be_a_number(kind: Any) -> None:
-    names = [field.name for field in msgspec.structs.fields(kind) if field.name != "sampler"]
-    found = coerce_claim(kind(**dict.fromkeys(names, 0.5)))
-    assert found == kind(**dict.fromkeys(names, "0.5"))
+def test_every_amount_of_every_claim_may_be_a_number() -> None:
+    def check_case(kind: Any) -> None:
+        names = [field.name for field in msgspec.structs.fields(kind) if field.name != "sampler"]
+        found = coerce_claim(kind(**dict.fromkeys(names, 0.5)))
+        assert found == kind(**dict.fromkeys(names, "0.5"))
+
+    check_each(check_case, ATOMS)
 
 
 def test_an_object_within_itself_is_refused() -> None:
@@ -144,25 +149,27 @@ def test_a_policy_of_text_stays_the_same_object() -> None:
     assert coerce_policy(policy) is policy
 
 
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ({"epsilon": 1, "delta": 1e-6}, r'policy\.delta must be exact.*write "1e-6" as text'),
-        # A budget that is rounded up would be larger than it was meant.
-        ({"epsilon": Fraction(2, 3)}, r"policy\.epsilon.*666\", which is rounded down"),
-        ({"epsilon": "1", "alert_at": [0.1]}, r"policy\.alert_at\[0\]"),
-        ({"epsilon": True}, r"policy\.epsilon must be a number"),
-        ({"epsilon": float("nan")}, r"policy\.epsilon must be finite"),
-        ({"epsilon": -1}, r"policy\.epsilon must be 0 or more"),
-        ({"epsilon": {0.5}}, r"policy\.epsilon must be a number"),
-        ({"halt_on_refusal": np.True_}, r"policy\.halt_on_refusal must be a number"),
-        ("epsilon=1", "policy must be a Policy, or an object"),
-        (None, "policy must be a Policy, or an object"),
-    ],
-)
-def test_a_policy_that_is_not_exact_is_refused_by_its_field(policy: object, message: str) -> None:
-    with pytest.raises(RequestInvalid, match=message):
-        coerce_policy(policy)
+def test_a_policy_that_is_not_exact_is_refused_by_its_field() -> None:
+    def check_case(policy: object, message: str) -> None:
+        with pytest.raises(RequestInvalid, match=message):
+            coerce_policy(policy)
+
+    check_rows(
+        check_case,
+        [
+            ({"epsilon": 1, "delta": 1e-6}, r'policy\.delta must be exact.*write "1e-6" as text'),
+            # A budget that is rounded up would be larger than it was meant.
+            ({"epsilon": Fraction(2, 3)}, r"policy\.epsilon.*666\", which is rounded down"),
+            ({"epsilon": "1", "alert_at": [0.1]}, r"policy\.alert_at\[0\]"),
+            ({"epsilon": True}, r"policy\.epsilon must be a number"),
+            ({"epsilon": float("nan")}, r"policy\.epsilon must be finite"),
+            ({"epsilon": -1}, r"policy\.epsilon must be 0 or more"),
+            ({"epsilon": {0.5}}, r"policy\.epsilon must be a number"),
+            ({"halt_on_refusal": np.True_}, r"policy\.halt_on_refusal must be a number"),
+            ("epsilon=1", "policy must be a Policy, or an object"),
+            (None, "policy must be a Policy, or an object"),
+        ],
+    )
 
 
 def test_thresholds_accept_the_number_types_of_notebooks() -> None:

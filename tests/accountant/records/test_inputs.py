@@ -9,6 +9,7 @@ import pytest
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Outcome
 from tests.accountant.world import World, code, opened
+from tests.check_each import check_each, check_rows
 
 PURE = b'{"type": "pure", "epsilon": "0.01"}'
 
@@ -48,32 +49,39 @@ BAD_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("number", BAD_NUMBERS)
-def test_a_number_that_is_no_plain_decimal_is_refused_by_field_rule_and_value(number: str) -> None:
-    world = opened()
-    decision = world.ask({"type": "pure", "epsilon": number})
-    assert code(decision) == "invalid_field"
-    assert decision.error is not None
-    assert decision.error.field == "claim.epsilon"
-    assert decision.error.rule.startswith("must be")
-    assert decision.error.value[:80] == number[:80]
-    assert world.ledger().mechanisms == 0
+def test_a_number_that_is_no_plain_decimal_is_refused_by_field_rule_and_value() -> None:
+    def check_case(number: str) -> None:
+        world = opened()
+        decision = world.ask({"type": "pure", "epsilon": number})
+        assert code(decision) == "invalid_field"
+        assert decision.error is not None
+        assert decision.error.field == "claim.epsilon"
+        assert decision.error.rule.startswith("must be")
+        assert decision.error.value[:80] == number[:80]
+        assert world.ledger().mechanisms == 0
+
+    check_each(check_case, BAD_NUMBERS)
 
 
-@pytest.mark.parametrize(
-    "raw", [b"1", b"0.1", b"1e400", b"NaN", b"-Infinity", b"1" * 60_000, b"true", b"null", b"[]"]
-)
-def test_a_number_that_is_no_string_is_refused(raw: bytes) -> None:
-    world = opened()
-    decision = world.send("requests", body(world, PURE.replace(b'"0.01"', raw)))
-    assert decision.outcome is Outcome.INVALID
-    assert world.ledger().mechanisms == 0
+def test_a_number_that_is_no_string_is_refused() -> None:
+    def check_case(raw: bytes) -> None:
+        world = opened()
+        decision = world.send("requests", body(world, PURE.replace(b'"0.01"', raw)))
+        assert decision.outcome is Outcome.INVALID
+        assert world.ledger().mechanisms == 0
+
+    check_each(
+        check_case,
+        [b"1", b"0.1", b"1e400", b"NaN", b"-Infinity", b"1" * 60_000, b"true", b"null", b"[]"],
+    )
 
 
-@pytest.mark.parametrize("number", ["1e-12", "0.1e1", "1.0", "0.0", "0", "0e5", "1e-6", "0.10"])
-def test_plain_decimals_are_taken(number: str) -> None:
-    world = opened(filter="basic", epsilon="2")
-    assert code(world.ask({"type": "pure", "epsilon": number})) == "granted"
+def test_plain_decimals_are_taken() -> None:
+    def check_case(number: str) -> None:
+        world = opened(filter="basic", epsilon="2")
+        assert code(world.ask({"type": "pure", "epsilon": number})) == "granted"
+
+    check_each(check_case, ["1e-12", "0.1e1", "1.0", "0.0", "0", "0e5", "1e-6", "0.10"])
 
 
 INVALID_CLAIMS: list[tuple[dict[str, object], str]] = [
@@ -107,57 +115,64 @@ INVALID_CLAIMS: list[tuple[dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "field"), INVALID_CLAIMS)
-def test_a_claim_that_breaks_a_rule_names_its_field(claim: dict[str, object], field: str) -> None:
-    decision = opened().ask(claim)
-    assert code(decision) == "invalid_field"
-    assert decision.error is not None
-    assert decision.error.field == field
+def test_a_claim_that_breaks_a_rule_names_its_field() -> None:
+    def check_case(claim: dict[str, object], field: str) -> None:
+        decision = opened().ask(claim)
+        assert code(decision) == "invalid_field"
+        assert decision.error is not None
+        assert decision.error.field == field
+
+    check_rows(check_case, INVALID_CLAIMS)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("dataset", "a b"),
-        ("dataset", ""),
-        ("dataset", "x" * 101),
-        ("dataset", "-x"),
-        ("dataset", "census/1"),
-        ("dataset", "census\n"),
-        ("analyst", "é"),
-        ("analyst", None),
-        ("request_id", "01a1fd8c-6900-4d4c-8e1f-5f3c2b1a0d9e"),
-        ("request_id", "01A1FD8C-6900-7D4C-8E1F-5F3C2B1A0D9E"),
-        ("request_id", "x"),
-        ("version", 2),
-        ("version", 1.0),
-        ("version", "1"),
-        ("type", "open"),
-        ("type", "-"),
-        ("neighbours", "both"),
-        ("purpose", "x" * 201),
-        ("extra", 1),
-    ],
-)
-def test_a_field_that_breaks_its_rule_is_named(field: str, value: object) -> None:
-    decision = opened().ask(**{field: value})
-    assert (decision.outcome, code(decision)) == (Outcome.INVALID, "invalid_field")
-    assert decision.error is not None
-    assert decision.error.field == field
+def test_a_field_that_breaks_its_rule_is_named() -> None:
+    def check_case(field: str, value: object) -> None:
+        decision = opened().ask(**{field: value})
+        assert (decision.outcome, code(decision)) == (Outcome.INVALID, "invalid_field")
+        assert decision.error is not None
+        assert decision.error.field == field
+
+    check_rows(
+        check_case,
+        [
+            ("dataset", "a b"),
+            ("dataset", ""),
+            ("dataset", "x" * 101),
+            ("dataset", "-x"),
+            ("dataset", "census/1"),
+            ("dataset", "census\n"),
+            ("analyst", "é"),
+            ("analyst", None),
+            ("request_id", "01a1fd8c-6900-4d4c-8e1f-5f3c2b1a0d9e"),
+            ("request_id", "01A1FD8C-6900-7D4C-8E1F-5F3C2B1A0D9E"),
+            ("request_id", "x"),
+            ("version", 2),
+            ("version", 1.0),
+            ("version", "1"),
+            ("type", "open"),
+            ("type", "-"),
+            ("neighbours", "both"),
+            ("purpose", "x" * 201),
+            ("extra", 1),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    "field", ["version", "type", "request_id", "analyst", "dataset", "claim", "unit", "neighbours"]
-)
-def test_a_request_without_a_required_field_is_refused(field: str) -> None:
-    world = opened()
-    request = json.loads(world.request())
-    del request[field]
-    decision = world.send("requests", json.dumps(request).encode())
-    assert code(decision) == "invalid_field"
-    assert decision.error is not None
-    assert decision.error.field == field
-    assert decision.error.rule.startswith("must be given")
+def test_a_request_without_a_required_field_is_refused() -> None:
+    def check_case(field: str) -> None:
+        world = opened()
+        request = json.loads(world.request())
+        del request[field]
+        decision = world.send("requests", json.dumps(request).encode())
+        assert code(decision) == "invalid_field"
+        assert decision.error is not None
+        assert decision.error.field == field
+        assert decision.error.rule.startswith("must be given")
+
+    check_each(
+        check_case,
+        ["version", "type", "request_id", "analyst", "dataset", "claim", "unit", "neighbours"],
+    )
 
 
 def test_the_reason_of_an_admin_request_has_at_most_200_characters() -> None:

@@ -16,6 +16,7 @@ from accountant.records.inputs import check
 from accountant.records.limit_fields import BUDGET_FIELDS, kind_of, own_policy, stored_policy
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.times import uuid7
+from tests.check_each import check_rows
 
 TEAM: dict[str, Any] = {"scope": "team", "name": "blue"}
 PACE = {"part": "0.1", "period": "P1D"}
@@ -45,48 +46,50 @@ def test_a_sound_record_is_taken(fields: dict[str, Any]) -> None:
     assert checked.caller == "olga"
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({}, "scope"),
-        ({"scope": "everybody"}, "scope"),
-        ({"scope": "dataset", "name": "census"}, "name"),
-        ({"scope": "dataset", "part": "0.1"}, "part"),
-        ({"scope": "dataset", "policy": OWN}, "policy"),
-        ({"scope": "dataset", "reserved": "0.1"}, "reserved"),
-        ({"scope": "team"}, "name"),
-        ({"scope": "team", "name": "a b"}, "name"),
-        ({"scope": "each", "name": "blue", "reserved": "0.1"}, "reserved"),
-        ({**TEAM, "part": "0.1", "policy": OWN}, "policy"),
-        ({**TEAM, "part": "0"}, "part"),
-        ({**TEAM, "part": "1.1"}, "part"),
-        ({**TEAM, "part": 0.1}, "part"),
-        ({**TEAM, "part": ""}, "part"),
-        ({**TEAM, "reserved": "-1"}, "reserved"),
-        ({**TEAM, "pace": {"part": "0.1"}}, "pace.period"),
-        ({**TEAM, "pace": {"part": "2", "period": "P1D"}}, "pace.part"),
-        ({**TEAM, "pace": {"part": "0.1", "period": "P0D"}}, "pace.period"),
-        ({**TEAM, "pace": {"part": "0.1", "period": "P36501D"}}, "pace.period"),
-        ({**TEAM, "pace": {"part": "0.1", "period": "PT24H"}}, "pace.period"),
-        ({**TEAM, "pace": {**PACE, "since": "now"}}, "pace.since"),
-        ({**TEAM, "policy": {}}, "policy.epsilon"),
-        ({**TEAM, "policy": {**OWN, "filter": "unheard"}}, "policy.filter"),
-        ({**TEAM, "policy": {**OWN, "epsilon": "1"}}, "policy.epsilon"),
-        ({**TEAM, "policy": {**OWN, "order": "22"}}, "policy.order"),
-        ({**TEAM, "policy": {**OWN, "rho": ["0.1"]}}, "policy.rho"),
-        ({**TEAM, "policy": {**OWN, "unit": "person"}}, "policy.unit"),
-        ({**TEAM, "policy": {**OWN, "alert_at": ["0.5"]}}, "policy.alert_at"),
-        ({**TEAM, "policy": {"filter": "zcdp_tight", "epsilon": "1"}}, "policy.delta"),
-        ({**TEAM, "policy": {**OWN, "beside": "basic"}}, "policy.beside"),
-        ({**TEAM, "as": "administrator"}, "as"),
-        ({**TEAM, "reason": "x" * 201}, "reason"),
-        ({**TEAM, "follows": "3"}, "follows"),
-    ],
-)
-def test_the_field_that_breaks_a_rule_is_named(fields: dict[str, Any], field: str) -> None:
-    with pytest.raises(RequestInvalid) as reported:
-        check("admin", body(**fields))
-    assert reported.value.field == field
+def test_the_field_that_breaks_a_rule_is_named() -> None:
+    def check_case(fields: dict[str, Any], field: str) -> None:
+        with pytest.raises(RequestInvalid) as reported:
+            check("admin", body(**fields))
+        assert reported.value.field == field
+
+    check_rows(
+        check_case,
+        [
+            ({}, "scope"),
+            ({"scope": "everybody"}, "scope"),
+            ({"scope": "dataset", "name": "census"}, "name"),
+            ({"scope": "dataset", "part": "0.1"}, "part"),
+            ({"scope": "dataset", "policy": OWN}, "policy"),
+            ({"scope": "dataset", "reserved": "0.1"}, "reserved"),
+            ({"scope": "team"}, "name"),
+            ({"scope": "team", "name": "a b"}, "name"),
+            ({"scope": "each", "name": "blue", "reserved": "0.1"}, "reserved"),
+            ({**TEAM, "part": "0.1", "policy": OWN}, "policy"),
+            ({**TEAM, "part": "0"}, "part"),
+            ({**TEAM, "part": "1.1"}, "part"),
+            ({**TEAM, "part": 0.1}, "part"),
+            ({**TEAM, "part": ""}, "part"),
+            ({**TEAM, "reserved": "-1"}, "reserved"),
+            ({**TEAM, "pace": {"part": "0.1"}}, "pace.period"),
+            ({**TEAM, "pace": {"part": "2", "period": "P1D"}}, "pace.part"),
+            ({**TEAM, "pace": {"part": "0.1", "period": "P0D"}}, "pace.period"),
+            ({**TEAM, "pace": {"part": "0.1", "period": "P36501D"}}, "pace.period"),
+            ({**TEAM, "pace": {"part": "0.1", "period": "PT24H"}}, "pace.period"),
+            ({**TEAM, "pace": {**PACE, "since": "now"}}, "pace.since"),
+            ({**TEAM, "policy": {}}, "policy.epsilon"),
+            ({**TEAM, "policy": {**OWN, "filter": "unheard"}}, "policy.filter"),
+            ({**TEAM, "policy": {**OWN, "epsilon": "1"}}, "policy.epsilon"),
+            ({**TEAM, "policy": {**OWN, "order": "22"}}, "policy.order"),
+            ({**TEAM, "policy": {**OWN, "rho": ["0.1"]}}, "policy.rho"),
+            ({**TEAM, "policy": {**OWN, "unit": "person"}}, "policy.unit"),
+            ({**TEAM, "policy": {**OWN, "alert_at": ["0.5"]}}, "policy.alert_at"),
+            ({**TEAM, "policy": {"filter": "zcdp_tight", "epsilon": "1"}}, "policy.delta"),
+            ({**TEAM, "policy": {**OWN, "beside": "basic"}}, "policy.beside"),
+            ({**TEAM, "as": "administrator"}, "as"),
+            ({**TEAM, "reason": "x" * 201}, "reason"),
+            ({**TEAM, "follows": "3"}, "follows"),
+        ],
+    )
 
 
 def test_a_limit_with_its_own_filter_may_have_every_filter_parameter() -> None:

@@ -14,6 +14,7 @@ from accountant.replay.replay import Replay, StateMismatch
 from tests.accountant.partition.division import ask_for_outcome, days, divide, divided
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World
+from tests.check_each import check_each, check_rows
 
 WEEKLY = {"part": "0.1", "period": "P7D"}
 
@@ -50,33 +51,36 @@ def wrong_resets() -> Iterator[tuple[int, int]]:
     yield from product((1, 2, 7), (0, START, START + days(8)))
 
 
-@pytest.mark.parametrize(("resets", "reset_at"), list(wrong_resets()))
-def test_a_row_with_another_count_restarts_no_period(resets: int, reset_at: int) -> None:
-    world = a_week()
-    with pytest.raises(StateMismatch):
-        from_rows(world, 1, resets=resets, reset_at=reset_at)
-    from_rows(world, 1)
+def test_a_row_with_another_count_restarts_no_period() -> None:
+    def check_case(resets: int, reset_at: int) -> None:
+        world = a_week()
+        with pytest.raises(StateMismatch):
+            from_rows(world, 1, resets=resets, reset_at=reset_at)
+        from_rows(world, 1)
+
+    check_rows(check_case, list(wrong_resets()))
 
 
-@pytest.mark.parametrize("wrong", [(0, 0), (1, START), (1, 0), (2, START + days(2.5)), (3, START)])
-@pytest.mark.parametrize("keeps_checksum", [True, False])
-def test_a_row_that_contradicts_a_reset_of_the_log_is_noticed(
-    wrong: tuple[int, int], keeps_checksum: bool
-) -> None:
-    world = divided()
-    divide(world, "dataset", pace=DAILY)
-    world.now = START + days(5.5)
-    assert ask_for_outcome(world, "ana", "0.1") == "granted"
-    set_back(world, START + days(2.5))
-    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
-    world.commit()
-    resets, reset_at = wrong
-    if (resets, reset_at) == (2, START + days(2.5)) and not keeps_checksum:
-        return  # the log's end has one reset: there may have been one before
-    with pytest.raises(StateMismatch):
-        from_rows(world, 2, keeps_checksum=keeps_checksum, resets=resets, reset_at=reset_at)
-    state = from_rows(world, 2)
-    assert state.resets == (1, START + days(2.5))
+def test_a_row_that_contradicts_a_reset_of_the_log_is_noticed() -> None:
+    def check_case(keeps_checksum: bool, wrong: tuple[int, int]) -> None:
+        world = divided()
+        divide(world, "dataset", pace=DAILY)
+        world.now = START + days(5.5)
+        assert ask_for_outcome(world, "ana", "0.1") == "granted"
+        set_back(world, START + days(2.5))
+        assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
+        world.commit()
+        resets, reset_at = wrong
+        if (resets, reset_at) == (2, START + days(2.5)) and not keeps_checksum:
+            return  # the log's end has one reset: there may have been one before
+        with pytest.raises(StateMismatch):
+            from_rows(world, 2, keeps_checksum=keeps_checksum, resets=resets, reset_at=reset_at)
+        state = from_rows(world, 2)
+        assert state.resets == (1, START + days(2.5))
+
+    check_each(
+        check_case, [True, False], [(0, 0), (1, START), (1, 0), (2, START + days(2.5)), (3, START)]
+    )
 
 
 def test_levels_know_of_no_more_resets_than_the_row() -> None:

@@ -17,6 +17,7 @@ from accountant.views.tallies import DecisionTally
 from tests.accountant.histories import worlds
 from tests.accountant.replay.test_audit import LOG, rechained
 from tests.accountant.world import World
+from tests.check_each import check_each
 
 
 def of_grants(count: int) -> World:
@@ -111,13 +112,14 @@ FIELDS = (
 )
 
 
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("at", [5, 12, 22])
-def test_a_forged_grant_gives_the_same_report(at: int, field: str) -> None:
-    log = list(WORLD.log)
-    log[at] = encode(forged(decode_decision(log[at]), field))
-    assert not check_same(log).ok
-    assert not check_same(rechained(log, at)).ok
+def test_a_forged_grant_gives_the_same_report() -> None:
+    def check_case(at: int, field: str) -> None:
+        log = list(WORLD.log)
+        log[at] = encode(forged(decode_decision(log[at]), field))
+        assert not check_same(log).ok
+        assert not check_same(rechained(log, at)).ok
+
+    check_each(check_case, [5, 12, 22], FIELDS)
 
 
 def test_a_grant_too_large_for_a_float_gives_the_same_report() -> None:

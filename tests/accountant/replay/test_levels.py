@@ -36,6 +36,7 @@ from tests.accountant.partition.division import (
 )
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.world import World
+from tests.check_each import check_each, check_rows
 from tests.faults.forged_rows import forged, replaced
 
 POLICIES: tuple[dict[str, Any], ...] = (
@@ -111,16 +112,18 @@ def replayed(world: World, rows: list[tuple[bytes, bytes]], log: list[bytes]) ->
     return refold
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_the_log_and_the_rows_give_the_same_state_and_audit_agrees(seed: int) -> None:
-    world = lived(seed)
-    due = world.rows()
-    assert state_rows(world.replayed()) == due
-    assert state_rows(replayed(world, due[::-1], world.log).finish()) == due
-    report = audit(world.log, genesis=world.genesis)
-    assert report.ok, report.first_disagreement
-    for value in world.log:
-        assert encode(decode_decision(value)) == value
+def test_the_log_and_the_rows_give_the_same_state_and_audit_agrees() -> None:
+    def check_case(seed: int) -> None:
+        world = lived(seed)
+        due = world.rows()
+        assert state_rows(world.replayed()) == due
+        assert state_rows(replayed(world, due[::-1], world.log).finish()) == due
+        report = audit(world.log, genesis=world.genesis)
+        assert report.ok, report.first_disagreement
+        for value in world.log:
+            assert encode(decode_decision(value)) == value
+
+    check_each(check_case, range(24))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -140,28 +143,32 @@ def test_a_replay_from_any_point_equals_the_live_state(seed: int) -> None:
     assert audit(world.log, genesis=world.genesis).ok
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_level_ever_exceeds_its_budget(seed: int) -> None:
-    world = lived(seed, steps=120)
-    budgets: dict[tuple[str, str | None, int], Any] = {}
-    for decision in world.decisions:
-        if decision.limit is not None:
-            reported = decision.limit
-            budgets[reported.scope, reported.name, reported.version] = reported
-        for moved in decision.levels:
-            reported = budgets[moved.scope, moved.name, moved.version]
-            bound = reported.pace.budget if reported.pace else {}
-            over = [
-                n for n, b in bound.items() if float((moved.paced or {})[n]) > float(b) * 1.0001
-            ]
-            beside = "filter_ended" in (moved.paced or moved.totals or {})
-            several = any(name.startswith("renyi_") for name in (*bound, *(reported.budget or {})))
-            assert beside or several or not over
-            for name, budget in (reported.budget or {}).items():
-                within = float((moved.totals or {})[name]) <= float(budget) * 1.0001
-                assert beside or several or within
-        for each in decision.left_at:
-            assert all(float(left) >= 0 for left in (each.left or {}).values())
+def test_no_level_ever_exceeds_its_budget() -> None:
+    def check_case(seed: int) -> None:
+        world = lived(seed, steps=120)
+        budgets: dict[tuple[str, str | None, int], Any] = {}
+        for decision in world.decisions:
+            if decision.limit is not None:
+                reported = decision.limit
+                budgets[reported.scope, reported.name, reported.version] = reported
+            for moved in decision.levels:
+                reported = budgets[moved.scope, moved.name, moved.version]
+                bound = reported.pace.budget if reported.pace else {}
+                over = [
+                    n for n, b in bound.items() if float((moved.paced or {})[n]) > float(b) * 1.0001
+                ]
+                beside = "filter_ended" in (moved.paced or moved.totals or {})
+                several = any(
+                    name.startswith("renyi_") for name in (*bound, *(reported.budget or {}))
+                )
+                assert beside or several or not over
+                for name, budget in (reported.budget or {}).items():
+                    within = float((moved.totals or {})[name]) <= float(budget) * 1.0001
+                    assert beside or several or within
+            for each in decision.left_at:
+                assert all(float(left) >= 0 for left in (each.left or {}).values())
+
+    check_each(check_case, range(12))
 
 
 def changed(world: World, number: int, change: Callable[[dict[str, Any]], None]) -> list[bytes]:
@@ -192,34 +199,34 @@ def of(world: World, outcome: str) -> int:
     return max(n for n, each in enumerate(world.decisions) if each.outcome == outcome)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "what", "change"),
-    [
-        ("granted", "levels", lambda r: r["levels"][1]["totals"].update(epsilon="0.1")),
-        ("granted", "levels", lambda r: r["levels"][1]["used"].update(epsilon="0.1")),
-        ("granted", "levels", lambda r: r["levels"][0]["paced"].update(epsilon="0.1")),
-        ("granted", "levels", lambda r: r["levels"][0].update(window=1)),
-        ("granted", "levels", lambda r: r["levels"][1].update(version=2)),
-        ("granted", "levels", lambda r: r["levels"][1].update(crossed=["0.95"])),
-        ("granted", "levels", lambda r: r["levels"].pop()),
-        ("granted", "levels", lambda r: r.pop("levels")),
-        ("refused", "level", lambda r: r.pop("level")),
-        ("refused", "level", lambda r: r["level"].update(what="pace")),
-        ("refused", "left_at", lambda r: r.pop("left_at")),
-        ("refused", "left_at", lambda r: r["left_at"][1]["left"].update(epsilon="0.2")),
-        ("refused", "fits", lambda r: r.update(fits="pure:0.06")),
-        ("limit_set", "limit", lambda r: r["limit"]["budget"].update(epsilon="0.3")),
-        ("limit_set", "limit", lambda r: r.pop("limit")),
-    ],
-)
-def test_an_audit_names_the_changed_field_of_a_limit(
-    divided_ledger: World, outcome: str, what: str, change: Callable[[dict[str, Any]], None]
-) -> None:
-    number = of(divided_ledger, outcome)
-    report = audit(changed(divided_ledger, number, change), genesis=divided_ledger.genesis)
-    wrong = report.first_disagreement
-    assert wrong is not None
-    assert (wrong.partition_sequence, wrong.what) == (number, what)
+def test_an_audit_names_the_changed_field_of_a_limit(divided_ledger: World) -> None:
+    def check_case(outcome: str, what: str, change: Callable[[dict[str, Any]], None]) -> None:
+        number = of(divided_ledger, outcome)
+        report = audit(changed(divided_ledger, number, change), genesis=divided_ledger.genesis)
+        wrong = report.first_disagreement
+        assert wrong is not None
+        assert (wrong.partition_sequence, wrong.what) == (number, what)
+
+    check_rows(
+        check_case,
+        [
+            ("granted", "levels", lambda r: r["levels"][1]["totals"].update(epsilon="0.1")),
+            ("granted", "levels", lambda r: r["levels"][1]["used"].update(epsilon="0.1")),
+            ("granted", "levels", lambda r: r["levels"][0]["paced"].update(epsilon="0.1")),
+            ("granted", "levels", lambda r: r["levels"][0].update(window=1)),
+            ("granted", "levels", lambda r: r["levels"][1].update(version=2)),
+            ("granted", "levels", lambda r: r["levels"][1].update(crossed=["0.95"])),
+            ("granted", "levels", lambda r: r["levels"].pop()),
+            ("granted", "levels", lambda r: r.pop("levels")),
+            ("refused", "level", lambda r: r.pop("level")),
+            ("refused", "level", lambda r: r["level"].update(what="pace")),
+            ("refused", "left_at", lambda r: r.pop("left_at")),
+            ("refused", "left_at", lambda r: r["left_at"][1]["left"].update(epsilon="0.2")),
+            ("refused", "fits", lambda r: r.update(fits="pure:0.06")),
+            ("limit_set", "limit", lambda r: r["limit"]["budget"].update(epsilon="0.3")),
+            ("limit_set", "limit", lambda r: r.pop("limit")),
+        ],
+    )
 
 
 @pytest.mark.parametrize("outcome", ["opened", "member_set", "limit_set"])

@@ -16,6 +16,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from tests.accountant.reservations.scene import HOUR, NOBODYS, NOISE_REDUCTION, Scene
 from tests.accountant.world import code
+from tests.check_each import check_rows
 
 Body = dict[str, Any]
 POLICY: Final[Body] = {"filter": "zcdp", "rho": "4", "delta": "1e-6"}
@@ -43,26 +44,26 @@ def ways(scene: Scene, claim: Body, **fields: object) -> set[str]:
     return {code(scene.ask(claim, **fields)), code(scene.reserve(claim, **fields))}
 
 
-@pytest.mark.parametrize(
-    ("shown", "previous", "is_taken"),
-    [
-        ("4", "4", True),
-        ("4", "4.0", True),
-        ("4", "9", True),
-        ("4", "3.999999", False),
-        ("4", "1", False),
-        ("100", "100", True),
-        ("100", "4", False),
-        (None, "1", True),
-        (None, "0.999999", False),
-    ],
-)
-def test_a_claim_continues_a_session_from_where_it_settled_or_before(
-    shown: str | None, previous: str, is_taken: bool
-) -> None:
-    scene = settled(shown)
-    found = ways(scene, continuation(scene, previous))
-    assert found == ({"granted", "reserved"} if is_taken else {"not_settled"})
+def test_a_claim_continues_a_session_from_where_it_settled_or_before() -> None:
+    def check_case(shown: str | None, previous: str, is_taken: bool) -> None:
+        scene = settled(shown)
+        found = ways(scene, continuation(scene, previous))
+        assert found == ({"granted", "reserved"} if is_taken else {"not_settled"})
+
+    check_rows(
+        check_case,
+        [
+            ("4", "4", True),
+            ("4", "4.0", True),
+            ("4", "9", True),
+            ("4", "3.999999", False),
+            ("4", "1", False),
+            ("100", "100", True),
+            ("100", "4", False),
+            (None, "1", True),
+            (None, "0.999999", False),
+        ],
+    )
 
 
 @pytest.mark.parametrize("shown", ["100", "4", "1"])

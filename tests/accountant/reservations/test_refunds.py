@@ -17,6 +17,7 @@ import pytest
 from tests.accountant.filters import policies
 from tests.accountant.reservations.scene import HOUR, NOISE_REDUCTION, Scene
 from tests.accountant.world import code
+from tests.check_each import check_each
 
 Body = dict[str, Any]
 
@@ -132,87 +133,98 @@ def reserve(scene: Scene, claim: Body) -> Any:
     return scene.reserve({**claim, **named})
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_void_returns_exactly_what_was_charged(policy: str) -> None:
-    for claim in taken(policy):
-        scene = prepared(policy)
-        before = amounts(scene)
-        assert code(reserve(scene, CLAIMS[claim])) == "reserved"
-        reserved = amounts(scene)
-        assert code(scene.void()) == "voided"
-        # An infinite amount never returns.
-        expected = {n: None if reserved[n] is None else each for n, each in before.items()}
-        assert amounts(scene) == expected
+def test_void_returns_exactly_what_was_charged() -> None:
+    def check_case(policy: str) -> None:
+        for claim in taken(policy):
+            scene = prepared(policy)
+            before = amounts(scene)
+            assert code(reserve(scene, CLAIMS[claim])) == "reserved"
+            reserved = amounts(scene)
+            assert code(scene.void()) == "voided"
+            # An infinite amount never returns.
+            expected = {n: None if reserved[n] is None else each for n, each in before.items()}
+            assert amounts(scene) == expected
+
+    check_each(check_case, POLICIES)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_void_returns_the_same_after_another_grant(policy: str) -> None:
-    for claim in taken(policy):
-        scene = prepared(policy)
-        before = amounts(scene)
-        reserve(scene, CLAIMS[claim])
-        reserved = amounts(scene)
-        other = "noise reduction" if policy == "ex_post" else "pure"
-        assert code(scene.ask(CLAIMS[other])) == "granted"
-        granted = amounts(scene)
-        assert code(scene.void()) == "voided"
-        for name, now in amounts(scene).items():
-            was, then, last = before[name], reserved[name], granted[name]
-            if was is None or then is None or last is None:
-                assert now is None
-            else:
-                assert now == last - (then - was), name
+def test_void_returns_the_same_after_another_grant() -> None:
+    def check_case(policy: str) -> None:
+        for claim in taken(policy):
+            scene = prepared(policy)
+            before = amounts(scene)
+            reserve(scene, CLAIMS[claim])
+            reserved = amounts(scene)
+            other = "noise reduction" if policy == "ex_post" else "pure"
+            assert code(scene.ask(CLAIMS[other])) == "granted"
+            granted = amounts(scene)
+            assert code(scene.void()) == "voided"
+            for name, now in amounts(scene).items():
+                was, then, last = before[name], reserved[name], granted[name]
+                if was is None or then is None or last is None:
+                    assert now is None
+                else:
+                    assert now == last - (then - was), name
+
+    check_each(check_case, POLICIES)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_settling_in_full_and_lapsing_return_nothing(policy: str) -> None:
-    for claim in taken(policy):
-        scene = prepared(policy)
-        reserve(scene, CLAIMS[claim])
-        settled = scene.grant
-        scene.begin()
-        begun = amounts(scene)
-        assert code(scene.settle(grant=settled)) == "settled"
-        assert amounts(scene) == begun
-        assert code(reserve(scene, CLAIMS[claim])) == "reserved"
-        scene.begin()
-        begun = amounts(scene)
-        scene.tick(HOUR)
-        assert code(scene.settle()) == "not_open"
-        assert amounts(scene) == begun
-        assert code(scene.void()) == "not_open"
-        assert amounts(scene) == begun
+def test_settling_in_full_and_lapsing_return_nothing() -> None:
+    def check_case(policy: str) -> None:
+        for claim in taken(policy):
+            scene = prepared(policy)
+            reserve(scene, CLAIMS[claim])
+            settled = scene.grant
+            scene.begin()
+            begun = amounts(scene)
+            assert code(scene.settle(grant=settled)) == "settled"
+            assert amounts(scene) == begun
+            assert code(reserve(scene, CLAIMS[claim])) == "reserved"
+            scene.begin()
+            begun = amounts(scene)
+            scene.tick(HOUR)
+            assert code(scene.settle()) == "not_open"
+            assert amounts(scene) == begun
+            assert code(scene.void()) == "not_open"
+            assert amounts(scene) == begun
+
+    check_each(check_case, POLICIES)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_reservation_is_charged_what_a_plain_grant_is(policy: str) -> None:
-    for claim in taken(policy):
-        plain, reserving = prepared(policy), prepared(policy)
-        assert code(plain.ask(CLAIMS[claim])) == "granted"
-        assert code(reserve(reserving, CLAIMS[claim])) == "reserved"
-        if kind_of(policy) == "gdp_residue":
-            # A mechanism that is no Gaussian is charged as one that dominates it, until it begins.
-            paid, most = amounts(plain), amounts(reserving)
-            assert all((paid[n] or 0) <= (most[n] or 0) for n in paid)
-            assert {n: v for n, v in paid.items() if n != "mu_squared"} == {
-                n: v for n, v in most.items() if n != "mu_squared"
-            }
-            reserving.begin()
-        assert amounts(reserving) == amounts(plain)
-        assert reserving.decided["odometers"] == plain.decided["odometers"]
+def test_a_reservation_is_charged_what_a_plain_grant_is() -> None:
+    def check_case(policy: str) -> None:
+        for claim in taken(policy):
+            plain, reserving = prepared(policy), prepared(policy)
+            assert code(plain.ask(CLAIMS[claim])) == "granted"
+            assert code(reserve(reserving, CLAIMS[claim])) == "reserved"
+            if kind_of(policy) == "gdp_residue":
+                # A mechanism that is no Gaussian is charged as one that dominates it, until it
+                # begins.
+                paid, most = amounts(plain), amounts(reserving)
+                assert all((paid[n] or 0) <= (most[n] or 0) for n in paid)
+                assert {n: v for n, v in paid.items() if n != "mu_squared"} == {
+                    n: v for n, v in most.items() if n != "mu_squared"
+                }
+                reserving.begin()
+            assert amounts(reserving) == amounts(plain)
+            assert reserving.decided["odometers"] == plain.decided["odometers"]
+
+    check_each(check_case, POLICIES)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_begin_raises_no_total(policy: str) -> None:
-    for claim in taken(policy):
-        scene = prepared(policy)
-        reserve(scene, CLAIMS[claim])
-        before = amounts(scene)
-        assert code(scene.begin()) == "begun"
-        changed = {name for name, each in amounts(scene).items() if each != before[name]}
-        assert changed <= ({"mu_squared"} if kind_of(policy) == "gdp_residue" else set())
-        for name in changed:
-            assert (amounts(scene)[name] or 0) <= (before[name] or 0)
+def test_begin_raises_no_total() -> None:
+    def check_case(policy: str) -> None:
+        for claim in taken(policy):
+            scene = prepared(policy)
+            reserve(scene, CLAIMS[claim])
+            before = amounts(scene)
+            assert code(scene.begin()) == "begun"
+            changed = {name for name, each in amounts(scene).items() if each != before[name]}
+            assert changed <= ({"mu_squared"} if kind_of(policy) == "gdp_residue" else set())
+            for name in changed:
+                assert (amounts(scene)[name] or 0) <= (before[name] or 0)
+
+    check_each(check_case, POLICIES)
 
 
 # Settling a session below its maximum.
@@ -229,31 +241,32 @@ def of_gaussian(name: str, rho: Fraction) -> Fraction:
     return (2 * rho) if name in twice else rho if name in once else Fraction(0)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("claim", [BROWNIAN, CONTINUED])
-@pytest.mark.parametrize("shown", ["2000", "2500", "8000", "16000"])
-def test_a_brownian_session_costs_the_variance_that_it_showed_last(
-    policy: str, claim: Body, shown: str
-) -> None:
-    scene = prepared(policy)
-    before = amounts(scene)
-    if code(reserve(scene, claim)) != "reserved":
-        takes_none = {"basic", "ex_post", "optimal_homogeneous", "advanced_2016"}
-        assert kind_of(policy) in takes_none
-        return
-    reserved = amounts(scene)
-    scene.begin()
-    assert code(scene.settle(shown=shown)) == "settled"
-    known = Fraction(1, int(claim["previous"])) if "previous" in claim else Fraction(0)
-    rho = HALF * (Fraction(1, int(shown)) - known)
-    for name, now in amounts(scene).items():
-        was = before[name]
-        if was is None:
-            assert now is None
-        elif name in {"delta", "without_epsilon", "loss_delta", "epsilon"} or was == reserved[name]:
-            assert now == reserved[name], name
-        else:
-            assert now == was + of_gaussian(name, rho), name
+def test_a_brownian_session_costs_the_variance_that_it_showed_last() -> None:
+    def check_case(shown: str, claim: Body, policy: str) -> None:
+        scene = prepared(policy)
+        before = amounts(scene)
+        if code(reserve(scene, claim)) != "reserved":
+            takes_none = {"basic", "ex_post", "optimal_homogeneous", "advanced_2016"}
+            assert kind_of(policy) in takes_none
+            return
+        reserved = amounts(scene)
+        scene.begin()
+        assert code(scene.settle(shown=shown)) == "settled"
+        known = Fraction(1, int(claim["previous"])) if "previous" in claim else Fraction(0)
+        rho = HALF * (Fraction(1, int(shown)) - known)
+        for name, now in amounts(scene).items():
+            was = before[name]
+            if was is None:
+                assert now is None
+            elif (
+                name in {"delta", "without_epsilon", "loss_delta", "epsilon"}
+                or was == reserved[name]
+            ):
+                assert now == reserved[name], name
+            else:
+                assert now == was + of_gaussian(name, rho), name
+
+    check_each(check_case, ["2000", "2500", "8000", "16000"], [BROWNIAN, CONTINUED], POLICIES)
 
 
 LOWERED: Final = {
@@ -263,23 +276,24 @@ LOWERED: Final = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("shown", ["50", "80", "100", "500"])
-def test_a_noise_reduction_costs_the_scale_that_it_showed_last(policy: str, shown: str) -> None:
-    scene = prepared(policy)
-    before = amounts(scene)
-    assert code(scene.reserve(SMALL_NOISE_REDUCTION)) == "reserved"
-    scene.begin()
-    begun = amounts(scene)
-    assert code(scene.settle(shown=shown)) == "settled"
-    kind, *beside = policy.split()
-    lowered = LOWERED.get(kind, set()) | ({"epsilon"} if beside else set())
-    for name, now in amounts(scene).items():
-        was = before[name]
-        if name in lowered and was is not None:
-            assert now == was + Fraction(1, int(shown)), name
-        else:
-            assert now == begun[name], name
+def test_a_noise_reduction_costs_the_scale_that_it_showed_last() -> None:
+    def check_case(shown: str, policy: str) -> None:
+        scene = prepared(policy)
+        before = amounts(scene)
+        assert code(scene.reserve(SMALL_NOISE_REDUCTION)) == "reserved"
+        scene.begin()
+        begun = amounts(scene)
+        assert code(scene.settle(shown=shown)) == "settled"
+        kind, *beside = policy.split()
+        lowered = LOWERED.get(kind, set()) | ({"epsilon"} if beside else set())
+        for name, now in amounts(scene).items():
+            was = before[name]
+            if name in lowered and was is not None:
+                assert now == was + Fraction(1, int(shown)), name
+            else:
+                assert now == begun[name], name
+
+    check_each(check_case, ["50", "80", "100", "500"], POLICIES)
 
 
 @pytest.mark.parametrize("policy", ["basic", "split", "zcdp_tight beside basic", "renyi"])

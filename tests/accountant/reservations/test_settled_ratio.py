@@ -7,12 +7,12 @@ from collections import Counter
 from typing import Any, Final
 
 import msgspec
-import pytest
 
 from accountant.reservations.held import settled_ratio
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.reservations.scene import HOUR, Scene
 from tests.accountant.world import code
+from tests.check_each import check_each
 
 CLAIMS: Final[tuple[dict[str, object], ...]] = (
     {"type": "pure", "epsilon": "0.02"},
@@ -36,37 +36,39 @@ BESIDE: Final[dict[str, Any]] = {
 EVERY: Final = {name: msgspec.to_builtins(policy) for name, policy in POLICIES.items()} | BESIDE
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_no_step_and_no_deadline_lowers_what_is_settled(name: str) -> None:
-    chance, scene = random.Random(name), Scene(**EVERY[name])
-    open_ones: dict[str, dict[str, object]] = {}
-    before, seen, fell = 0.0, Counter[str](), 0
-    for _ in range(150):
-        spent = scene.ledger().spent_ratio
-        scene.tick(chance.choice((0, 1, 60_000, HOUR // 5)))
-        claim = chance.choice(CLAIMS)
-        word = chance.choice(("ask", "reserve", "reserve", "begin", "begin", "settle", "void"))
-        if word == "ask":
-            decision = scene.ask(claim)
-        elif word == "reserve":
-            decision = scene.reserve(claim)
-            if code(decision) == "reserved":
-                open_ones[scene.grant] = claim
-        elif open_ones:
-            scene.grant = chance.choice(list(open_ones))
-            levels = SHOWN.get(open_ones[scene.grant]["type"], ())
-            shown = {"shown": chance.choice(levels)} if levels and word == "settle" else {}
-            decision = scene.step(word, **shown)
-            if code(decision) in {"settled", "voided", "not_open", "lapsed"}:
-                del open_ones[scene.grant]
-        else:
-            continue
-        seen[code(decision)] += 1
-        ledger = scene.ledger()
-        settled = settled_ratio(ledger)
-        assert before <= settled <= ledger.spent_ratio, (name, code(decision))
-        fell += ledger.spent_ratio < spent
-        before = settled
-    assert before > 0
-    assert fell  # else this shows nothing
-    assert {"reserved", "begun", "settled", "voided"} <= seen.keys()
+def test_no_step_and_no_deadline_lowers_what_is_settled() -> None:
+    def check_case(name: str) -> None:
+        chance, scene = random.Random(name), Scene(**EVERY[name])
+        open_ones: dict[str, dict[str, object]] = {}
+        before, seen, fell = 0.0, Counter[str](), 0
+        for _ in range(150):
+            spent = scene.ledger().spent_ratio
+            scene.tick(chance.choice((0, 1, 60_000, HOUR // 5)))
+            claim = chance.choice(CLAIMS)
+            word = chance.choice(("ask", "reserve", "reserve", "begin", "begin", "settle", "void"))
+            if word == "ask":
+                decision = scene.ask(claim)
+            elif word == "reserve":
+                decision = scene.reserve(claim)
+                if code(decision) == "reserved":
+                    open_ones[scene.grant] = claim
+            elif open_ones:
+                scene.grant = chance.choice(list(open_ones))
+                levels = SHOWN.get(open_ones[scene.grant]["type"], ())
+                shown = {"shown": chance.choice(levels)} if levels and word == "settle" else {}
+                decision = scene.step(word, **shown)
+                if code(decision) in {"settled", "voided", "not_open", "lapsed"}:
+                    del open_ones[scene.grant]
+            else:
+                continue
+            seen[code(decision)] += 1
+            ledger = scene.ledger()
+            settled = settled_ratio(ledger)
+            assert before <= settled <= ledger.spent_ratio, (name, code(decision))
+            fell += ledger.spent_ratio < spent
+            before = settled
+        assert before > 0
+        assert fell  # else this shows nothing
+        assert {"reserved", "begun", "settled", "voided"} <= seen.keys()
+
+    check_each(check_case, EVERY)

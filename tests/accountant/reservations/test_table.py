@@ -32,6 +32,7 @@ from tests.accountant.reservations.scene import (
     Scene,
 )
 from tests.accountant.world import code
+from tests.check_each import check_each, check_rows
 
 RECORDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "begin": ("begin", {}),
@@ -127,79 +128,84 @@ def is_of(said: Any, expected: str) -> bool:
     return said.outcome == "refused" and said.reason == expected
 
 
-@pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize("state", STATES)
-def test_every_record_in_every_state(state: str, record: str) -> None:
-    scene = Scene()
-    scene.do(*STATES[state])
-    charged, cells = TABLE[state]
-    cell = cells[record]
-    expected, after = (cell, charged) if isinstance(cell, str) else cell
-    kind, fields = RECORDS[record]
-    said = scene.step(kind, **fields)
-    assert is_of(said, expected), (said.outcome, said.reason)
-    assert scene.total() == after
-    assert scene.row("census")["totals"]["mechanisms"] == 1  # even when it was voided
-    assert scene.rows() == state_rows(scene.replayed())
-    assert audit(scene.log, genesis=scene.genesis).ok
+def test_every_record_in_every_state() -> None:
+    def check_case(state: str, record: str) -> None:
+        scene = Scene()
+        scene.do(*STATES[state])
+        charged, cells = TABLE[state]
+        cell = cells[record]
+        expected, after = (cell, charged) if isinstance(cell, str) else cell
+        kind, fields = RECORDS[record]
+        said = scene.step(kind, **fields)
+        assert is_of(said, expected), (said.outcome, said.reason)
+        assert scene.total() == after
+        assert scene.row("census")["totals"]["mechanisms"] == 1  # even when it was voided
+        assert scene.rows() == state_rows(scene.replayed())
+        assert audit(scene.log, genesis=scene.genesis).ok
+
+    check_each(check_case, STATES, RECORDS)
 
 
-@pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize("state", STATES)
-def test_a_second_record_of_the_same_content_moves_nothing(state: str, record: str) -> None:
-    scene = Scene()
-    scene.do(*STATES[state])
-    kind, fields = RECORDS[record]
-    first = scene.step(kind, **fields)
-    after = scene.total()
-    second = scene.step(kind, **fields)
-    assert scene.total() == after
-    if first.outcome in {"settled", "voided"}:
-        assert code(second) == "not_open"
-    elif first.outcome == "begun":
-        assert code(second) == "already_begun"
-    else:
-        assert code(second) == code(first)
+def test_a_second_record_of_the_same_content_moves_nothing() -> None:
+    def check_case(state: str, record: str) -> None:
+        scene = Scene()
+        scene.do(*STATES[state])
+        kind, fields = RECORDS[record]
+        first = scene.step(kind, **fields)
+        after = scene.total()
+        second = scene.step(kind, **fields)
+        assert scene.total() == after
+        if first.outcome in {"settled", "voided"}:
+            assert code(second) == "not_open"
+        elif first.outcome == "begun":
+            assert code(second) == "already_begun"
+        else:
+            assert code(second) == code(first)
+
+    check_each(check_case, STATES, RECORDS)
 
 
-@pytest.mark.parametrize(
-    ("before", "record", "at", "expected", "charged"),
-    [
-        (("reserve",), "begin", HOUR - 1, "begun", "0.1"),
-        (("reserve",), "begin", HOUR, "lapsed", "0.1"),
-        (("reserve",), "void by holder", HOUR - 1, "voided", "0"),
-        (("reserve",), "void by holder", HOUR, "voided", "0"),
-        (("reserve",), "void by owner", 2 * HOUR - 1, "voided", "0"),
-        (("reserve",), "void by owner", 2 * HOUR, "not_open", "0.1"),
-        (("reserve",), "settle in full", HOUR - 1, "not_begun", "0.1"),
-        (("reserve", "begin"), "settle lower", HOUR - 1, "settled", "0.025"),
-        (("reserve", "begin"), "settle lower", HOUR, "not_open", "0.1"),
-        (("reserve", "begin"), "settle beyond maximum", HOUR - 1, "beyond_maximum", "0.1"),
-        (("reserve", "begin"), "settle beyond maximum", HOUR, "not_open", "0.1"),
-        (STATES["broken"], "settle in full", 9 * HOUR, "beyond_maximum", "0.1"),
-    ],
-)  # fmt: skip
-def test_a_deadline_is_the_first_moment_at_which_it_is_over(
-    before: tuple[str, ...], record: str, at: int, expected: str, charged: str
-) -> None:
-    scene = Scene()
-    scene.do(*before)
-    scene.tick(at)
-    kind, fields = RECORDS[record]
-    said = scene.step(kind, **fields)
-    assert is_of(said, expected), (said.outcome, said.reason)
-    assert scene.total() == charged
+def test_a_deadline_is_the_first_moment_at_which_it_is_over() -> None:
+    def check_case(
+        before: tuple[str, ...], record: str, at: int, expected: str, charged: str
+    ) -> None:
+        scene = Scene()
+        scene.do(*before)
+        scene.tick(at)
+        kind, fields = RECORDS[record]
+        said = scene.step(kind, **fields)
+        assert is_of(said, expected), (said.outcome, said.reason)
+        assert scene.total() == charged
+
+    check_rows(
+        check_case,
+        [
+            (("reserve",), "begin", HOUR - 1, "begun", "0.1"),
+            (("reserve",), "begin", HOUR, "lapsed", "0.1"),
+            (("reserve",), "void by holder", HOUR - 1, "voided", "0"),
+            (("reserve",), "void by holder", HOUR, "voided", "0"),
+            (("reserve",), "void by owner", 2 * HOUR - 1, "voided", "0"),
+            (("reserve",), "void by owner", 2 * HOUR, "not_open", "0.1"),
+            (("reserve",), "settle in full", HOUR - 1, "not_begun", "0.1"),
+            (("reserve", "begin"), "settle lower", HOUR - 1, "settled", "0.025"),
+            (("reserve", "begin"), "settle lower", HOUR, "not_open", "0.1"),
+            (("reserve", "begin"), "settle beyond maximum", HOUR - 1, "beyond_maximum", "0.1"),
+            (("reserve", "begin"), "settle beyond maximum", HOUR, "not_open", "0.1"),
+            (STATES["broken"], "settle in full", 9 * HOUR, "beyond_maximum", "0.1"),
+        ],
+    )
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("hours", [1, 2, 5])
-def test_no_total_moves_at_a_deadline(state: str, hours: int) -> None:
-    scene = Scene()
-    scene.do(*STATES[state])
-    before = scene.total()
-    scene.tick(hours * HOUR)
-    assert code(scene.ask("pure:5")) != "granted"
-    assert scene.total() == before
+def test_no_total_moves_at_a_deadline() -> None:
+    def check_case(hours: int, state: str) -> None:
+        scene = Scene()
+        scene.do(*STATES[state])
+        before = scene.total()
+        scene.tick(hours * HOUR)
+        assert code(scene.ask("pure:5")) != "granted"
+        assert scene.total() == before
+
+    check_each(check_case, [1, 2, 5], STATES)
 
 
 # What is taken while the dataset does not grant.
@@ -251,22 +257,29 @@ def test_begin_on_a_dataset_that_grants_nothing(brake: str) -> None:
     assert scene.reservation()["stage"] == ("begun" if TAKEN[brake][1] == "begun" else "reserved")
 
 
-@pytest.mark.parametrize("brake", BRAKES)
-@pytest.mark.parametrize(("shown", "cost"), [(FULL, "0.1"), (LOWER, "0.025")])
-def test_settle_is_taken_on_a_dataset_that_grants_nothing(
-    brake: str, shown: dict[str, str], cost: str
-) -> None:
-    scene, others = braked(brake, "reserve", "begin")
-    assert code(scene.settle(**shown)) == "settled"
-    assert scene.total() == total_of(cost, others)
+def test_settle_is_taken_on_a_dataset_that_grants_nothing() -> None:
+    def check_case(shown: dict[str, str], cost: str, brake: str) -> None:
+        scene, others = braked(brake, "reserve", "begin")
+        assert code(scene.settle(**shown)) == "settled"
+        assert scene.total() == total_of(cost, others)
+
+    check_rows(
+        check_case,
+        [
+            (shown, cost, brake)
+            for shown, cost in [(FULL, "0.1"), (LOWER, "0.025")]
+            for brake in BRAKES
+        ],
+    )
 
 
-@pytest.mark.parametrize("brake", BRAKES)
-@pytest.mark.parametrize("by", ["ana", "owner"])
-def test_void_is_taken_on_a_dataset_that_grants_nothing(brake: str, by: str) -> None:
-    scene, others = braked(brake, "reserve")
-    assert code(scene.void(analyst=by)) == "voided"
-    assert scene.total() == total_of("0", others)
+def test_void_is_taken_on_a_dataset_that_grants_nothing() -> None:
+    def check_case(by: str, brake: str) -> None:
+        scene, others = braked(brake, "reserve")
+        assert code(scene.void(analyst=by)) == "voided"
+        assert scene.total() == total_of("0", others)
+
+    check_each(check_case, ["ana", "owner"], BRAKES)
 
 
 @pytest.mark.parametrize("brake", BRAKES)
@@ -310,16 +323,17 @@ def peopled(*, via: str | None = None) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("kind", MAY)
-def test_who_may_take_a_step(who: str, kind: str) -> None:
-    scene = peopled(via="engine-1")
-    if kind == "settle":
-        scene.begin()
-    done = {"begin": "begun", "settle": "settled", "void": "voided"}[kind]
-    expected = done if who in MAY[kind] else "not_permitted"
-    assert code(scene.step(kind, **WHO[who])) == expected
-    assert scene.total() == ("0" if expected == "voided" else "0.1")
+def test_who_may_take_a_step() -> None:
+    def check_case(kind: str, who: str) -> None:
+        scene = peopled(via="engine-1")
+        if kind == "settle":
+            scene.begin()
+        done = {"begin": "begun", "settle": "settled", "void": "voided"}[kind]
+        expected = done if who in MAY[kind] else "not_permitted"
+        assert code(scene.step(kind, **WHO[who])) == expected
+        assert scene.total() == ("0" if expected == "voided" else "0.1")
+
+    check_each(check_case, MAY, WHO)
 
 
 @pytest.mark.parametrize("kind", MAY)
@@ -649,15 +663,16 @@ WHOLE: Final[dict[str, dict[str, object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("shown", ["5", "10", "40", "1000"])
-def test_only_a_session_settles_below_its_maximum(name: str, shown: str) -> None:
-    scene = Scene(WHOLE[name])
-    scene.do("reserve", "begin")
-    assert code(scene.settle(shown=shown)) == "settles_in_full"
-    assert scene.total() == "0.1"
-    assert code(scene.settle()) == "settled"
-    assert scene.total() == "0.1"
+def test_only_a_session_settles_below_its_maximum() -> None:
+    def check_case(shown: str, name: str) -> None:
+        scene = Scene(WHOLE[name])
+        scene.do("reserve", "begin")
+        assert code(scene.settle(shown=shown)) == "settles_in_full"
+        assert scene.total() == "0.1"
+        assert code(scene.settle()) == "settled"
+        assert scene.total() == "0.1"
+
+    check_each(check_case, ["5", "10", "40", "1000"], WHOLE)
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -700,13 +715,13 @@ def test_a_level_without_an_end_is_charged_no_less_than_it_costs() -> None:
 # Fields.
 
 
-@pytest.mark.parametrize(
-    "until", ["P31D", "P0D", "PT0M", "P1W", "1D", "", "PT721H", "P1DT1H", "-P1D"]
-)
-def test_a_time_that_is_none_or_too_long_is_invalid(until: str) -> None:
-    scene = Scene()
-    assert code(scene.reserve(reserve={"until": until})) == "invalid_field"
-    assert scene.total() == "0"
+def test_a_time_that_is_none_or_too_long_is_invalid() -> None:
+    def check_case(until: str) -> None:
+        scene = Scene()
+        assert code(scene.reserve(reserve={"until": until})) == "invalid_field"
+        assert scene.total() == "0"
+
+    check_each(check_case, ["P31D", "P0D", "PT0M", "P1W", "1D", "", "PT721H", "P1DT1H", "-P1D"])
 
 
 def test_a_time_that_is_too_short_is_refused_with_both_bounds() -> None:
@@ -724,24 +739,32 @@ def test_a_deadline_is_so_long_after_the_decision(until: str, days: int) -> None
     assert scene.reservation()["deadline"] - scene.now == days * 24 * HOUR
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        {**NOISE_REDUCTION, "epsilon": "0.2"},
-        {**NOISE_REDUCTION, "epsilon": "0.05"},
-        {**NOISE_REDUCTION, "delta": "1e-8"},
-        {**NOISE_REDUCTION, "first": "9"},
-        {name: value for name, value in NOISE_REDUCTION.items() if name != "first"},
-        {name: value for name, value in NOISE_REDUCTION.items() if name != "least"},
-        {name: value for name, value in NOISE_REDUCTION.items() if name != "sensitivity"},
-        {"type": "brownian", "variance": "10", "sensitivity": "1", "first": "9"},
-        {"type": "brownian", "variance": "10", "sensitivity": "1", "first": "20", "previous": "20"},
-        {"type": "brownian", "variance": "10", "sensitivity": "1", "sampler": "uniform"},
-    ],
-)
-def test_a_session_whose_levels_do_not_make_its_maximum_is_invalid(claim: dict[str, Any]) -> None:
-    scene = Scene()
-    assert code(scene.reserve(claim)) == "invalid_field"
+def test_a_session_whose_levels_do_not_make_its_maximum_is_invalid() -> None:
+    def check_case(claim: dict[str, Any]) -> None:
+        scene = Scene()
+        assert code(scene.reserve(claim)) == "invalid_field"
+
+    check_each(
+        check_case,
+        [
+            {**NOISE_REDUCTION, "epsilon": "0.2"},
+            {**NOISE_REDUCTION, "epsilon": "0.05"},
+            {**NOISE_REDUCTION, "delta": "1e-8"},
+            {**NOISE_REDUCTION, "first": "9"},
+            {name: value for name, value in NOISE_REDUCTION.items() if name != "first"},
+            {name: value for name, value in NOISE_REDUCTION.items() if name != "least"},
+            {name: value for name, value in NOISE_REDUCTION.items() if name != "sensitivity"},
+            {"type": "brownian", "variance": "10", "sensitivity": "1", "first": "9"},
+            {
+                "type": "brownian",
+                "variance": "10",
+                "sensitivity": "1",
+                "first": "20",
+                "previous": "20",
+            },
+            {"type": "brownian", "variance": "10", "sensitivity": "1", "sampler": "uniform"},
+        ],
+    )
 
 
 @pytest.mark.parametrize("field", ["cost", "epsilon", "paid", "returned", "rho", "sensitivity"])
@@ -760,10 +783,15 @@ def test_a_level_that_is_no_amount_is_invalid(shown: object) -> None:
     assert (scene.total(), scene.reservation()["stage"]) == ("0.1", "begun")
 
 
-@pytest.mark.parametrize("grant", ["", "0" * 64, "sha256:" + "0" * 63, "sha256:" + "G" * 64, 7])
-@pytest.mark.parametrize("kind", ["begin", "settle", "void"])
-def test_a_grant_that_is_no_hash_is_invalid(kind: str, grant: object) -> None:
-    assert code(Scene().step(kind, grant=grant)) == "invalid_field"
+def test_a_grant_that_is_no_hash_is_invalid() -> None:
+    def check_case(kind: str, grant: object) -> None:
+        assert code(Scene().step(kind, grant=grant)) == "invalid_field"
+
+    check_each(
+        check_case,
+        ["begin", "settle", "void"],
+        ["", "0" * 64, "sha256:" + "0" * 63, "sha256:" + "G" * 64, 7],
+    )
 
 
 # Ids, numbers and clocks.
