@@ -15,92 +15,95 @@ from hypothesis import strategies as st
 from accountant.amounts import UNIT, parse
 from accountant.errors import RequestInvalid
 from accountant.exact_numbers import exact_text, whole_number
+from tests.check_each import check_each, check_rows
 
 
 def text_of(value: object, *, up: bool = True) -> str:
     return exact_text(value, field="epsilon", up=up)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("0.10", "0.10"),  # text is checked elsewhere, and keeps its bytes
-        (0, "0"),
-        (1, "1"),
-        (10**9, "1e9"),
-        (0.5, "0.5"),
-        (3.0, "3"),
-        (-0.0, "0"),
-        (Decimal("0.1"), "0.1"),
-        (Decimal("1E-7"), "1e-7"),
-        (Decimal("1E+2"), "100"),
-        (Decimal("-0"), "0"),
-        (Decimal("1e-40"), "1e-40"),
-        (Decimal("1e9"), "1e9"),
-        (Fraction(1, 8), "0.125"),
-        (Fraction(1, 10**40), f"0.{'0' * 39}1"),
-        (np.int64(7), "7"),
-        (np.uint8(7), "7"),
-        (np.float64(0.25), "0.25"),
-        (np.float32(0.25), "0.25"),
-        (np.float16(2.0), "2"),
-        (np.longdouble("0.25"), "0.25"),
-        (np.str_("0.1"), "0.1"),
-    ],
-)
-def test_an_exact_number_is_written_as_decimal_text(value: object, text: str) -> None:
-    found = text_of(value)
-    assert found == text
-    assert type(found) is str
+def test_an_exact_number_is_written_as_decimal_text() -> None:
+    def check_case(value: object, text: str) -> None:
+        found = text_of(value)
+        assert found == text
+        assert type(found) is str
+
+    check_rows(
+        check_case,
+        [
+            ("0.10", "0.10"),  # text is checked elsewhere, and keeps its bytes
+            (0, "0"),
+            (1, "1"),
+            (10**9, "1e9"),
+            (0.5, "0.5"),
+            (3.0, "3"),
+            (-0.0, "0"),
+            (Decimal("0.1"), "0.1"),
+            (Decimal("1E-7"), "1e-7"),
+            (Decimal("1E+2"), "100"),
+            (Decimal("-0"), "0"),
+            (Decimal("1e-40"), "1e-40"),
+            (Decimal("1e9"), "1e9"),
+            (Fraction(1, 8), "0.125"),
+            (Fraction(1, 10**40), f"0.{'0' * 39}1"),
+            (np.int64(7), "7"),
+            (np.uint8(7), "7"),
+            (np.float64(0.25), "0.25"),
+            (np.float32(0.25), "0.25"),
+            (np.float16(2.0), "2"),
+            (np.longdouble("0.25"), "0.25"),
+            (np.str_("0.1"), "0.1"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (0.1, 'this float is not exactly 0.1: write "0.1" as text, got 0.1'),
-        (1e-6, 'not exactly 1e-6: write "1e-6" as text'),
-        (1 / 3, 'write "0.3333333333333333" as text'),
-        (2.0**-30, 'write "9.313225746154785e-10" as text'),  # it prints as another number
-        (np.float64(0.1), 'write "0.1" as text'),
-        (np.float32(0.1), 'write "0.1" as text'),  # 0.100000001490116119384765625
-        (np.longdouble("0.1"), 'write "0.1" as text'),
-        (
-            Decimal("0.1000000000000000055511151231257827021181583404541015625"),
-            'write "0.10000000000000000556", which is rounded up',
-        ),
-        (Fraction(1, 3), 'write "0.33333333333333333334", which is rounded up'),
-        (float("nan"), "must be finite"),
-        (float("inf"), "must be finite"),
-        (np.float64("-inf"), "must be finite"),
-        (Decimal("NaN"), "must be finite"),
-        (Decimal("sNaN"), "must be finite"),
-        (Decimal("Infinity"), "must be finite"),
-        (-1, "must be 0 or more"),
-        (-0.5, "must be 0 or more"),
-        (Decimal("-1e999999"), "must be 0 or more"),
-        (10**9 + 1, "must be 0 or between 1e-40 and 1e9"),
-        pytest.param(10**5000, "1e-40 and 1e9, got a value of type int", id="huge int"),
-        (Fraction(10**5000, 3), "must be 0 or between 1e-40 and 1e9"),
-        (Decimal("1e999999"), "must be 0 or between 1e-40 and 1e9"),
-        (Decimal("1e-999999"), "must be 0 or between 1e-40 and 1e9"),
-        (5e-324, "must be 0 or between 1e-40 and 1e9"),
-        (1e300, "must be 0 or between 1e-40 and 1e9"),
-        (True, "must be a number or its text"),
-        (np.True_, "must be a number or its text"),
-        (None, "must be a number or its text"),
-        (1j, "must be a number or its text"),
-        (b"1", "must be a number or its text"),
-        ([0.5], "must be a number or its text"),
-        (np.array(0.5), r"must be a number or its text.*give array.item\(\)"),
-        (np.array([0.5]), "must be a number or its text"),
-    ],
-)
-def test_an_inexact_number_is_refused_with_field_rule_and_value(
-    value: object, message: str
-) -> None:
-    with pytest.raises(RequestInvalid, match=message) as caught:
-        text_of(value)
-    assert caught.value.field == "epsilon"
+def test_an_inexact_number_is_refused_with_field_rule_and_value() -> None:
+    def check_case(value: object, message: str) -> None:
+        with pytest.raises(RequestInvalid, match=message) as caught:
+            text_of(value)
+        assert caught.value.field == "epsilon"
+
+    check_rows(
+        check_case,
+        [
+            (0.1, 'this float is not exactly 0.1: write "0.1" as text, got 0.1'),
+            (1e-6, 'not exactly 1e-6: write "1e-6" as text'),
+            (1 / 3, 'write "0.3333333333333333" as text'),
+            (2.0**-30, 'write "9.313225746154785e-10" as text'),  # it prints as another number
+            (np.float64(0.1), 'write "0.1" as text'),
+            (np.float32(0.1), 'write "0.1" as text'),  # 0.100000001490116119384765625
+            (np.longdouble("0.1"), 'write "0.1" as text'),
+            (
+                Decimal("0.1000000000000000055511151231257827021181583404541015625"),
+                'write "0.10000000000000000556", which is rounded up',
+            ),
+            (Fraction(1, 3), 'write "0.33333333333333333334", which is rounded up'),
+            (float("nan"), "must be finite"),
+            (float("inf"), "must be finite"),
+            (np.float64("-inf"), "must be finite"),
+            (Decimal("NaN"), "must be finite"),
+            (Decimal("sNaN"), "must be finite"),
+            (Decimal("Infinity"), "must be finite"),
+            (-1, "must be 0 or more"),
+            (-0.5, "must be 0 or more"),
+            (Decimal("-1e999999"), "must be 0 or more"),
+            (10**9 + 1, "must be 0 or between 1e-40 and 1e9"),
+            (10**5000, "1e-40 and 1e9, got a value of type int"),
+            (Fraction(10**5000, 3), "must be 0 or between 1e-40 and 1e9"),
+            (Decimal("1e999999"), "must be 0 or between 1e-40 and 1e9"),
+            (Decimal("1e-999999"), "must be 0 or between 1e-40 and 1e9"),
+            (5e-324, "must be 0 or between 1e-40 and 1e9"),
+            (1e300, "must be 0 or between 1e-40 and 1e9"),
+            (True, "must be a number or its text"),
+            (np.True_, "must be a number or its text"),
+            (None, "must be a number or its text"),
+            (1j, "must be a number or its text"),
+            (b"1", "must be a number or its text"),
+            ([0.5], "must be a number or its text"),
+            (np.array(0.5), r"must be a number or its text.*give array.item\(\)"),
+            (np.array([0.5]), "must be a number or its text"),
+        ],
+    )
 
 
 numbers: st.SearchStrategy[Any] = st.one_of(
@@ -140,10 +143,12 @@ def test_a_whole_number_of_any_type_becomes_an_integer(value: object) -> None:
     assert type(found) is int
 
 
-@pytest.mark.parametrize(
-    "value",
-    [2.5, True, "3", None, float("nan"), float("inf"), Decimal("1e999999"), Fraction(10**5000)],
-)
-def test_a_number_that_is_not_whole_is_refused(value: object) -> None:
-    with pytest.raises(RequestInvalid, match=r"times must be (a whole number|finite)"):
-        whole_number(value, field="times")
+def test_a_number_that_is_not_whole_is_refused() -> None:
+    def check_case(value: object) -> None:
+        with pytest.raises(RequestInvalid, match=r"times must be (a whole number|finite)"):
+            whole_number(value, field="times")
+
+    check_each(
+        check_case,
+        [2.5, True, "3", None, float("nan"), float("inf"), Decimal("1e999999"), Fraction(10**5000)],
+    )

@@ -14,6 +14,7 @@ from accountant.records import Source
 from accountant.records.inputs import check_body
 from accountant.suggest import closest, did_you_mean
 from tests.accountant.world import World, opened
+from tests.check_each import check_rows
 
 OPEN = {
     "version": 1,
@@ -25,26 +26,28 @@ OPEN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("word", "known", "meant"),
-    [
-        ("gausian", ["gaussian", "laplace"], "gaussian"),
-        ("Gaussian", ["gaussian", "laplace"], "gaussian"),
-        ("add-remove", ["add_remove", "replace"], "add_remove"),
-        ("ADD REMOVE", ["add_remove", "replace"], "add_remove"),
-        ("gaussian", ["gaussian"], ""),  # it is known: something else is wrong
-        ("xyz", ["gaussian", "laplace"], ""),
-        ("", ["gaussian"], ""),
-        (None, ["gaussian"], ""),
-        (3, ["gaussian"], ""),
-        ("gaussian" * 1000, ["gaussian"], ""),  # nobody waits for this comparison
-        ("word1", [f"word{i}" for i in range(2000)], ""),
-        ("gausian", [], ""),
-    ],
-)
-def test_the_nearest_valid_word_is_suggested(word: object, known: list[str], meant: str) -> None:
-    assert closest(word, known) == meant
-    assert did_you_mean(word, known)() == (f"did you mean {meant}?" if meant else "")
+def test_the_nearest_valid_word_is_suggested() -> None:
+    def check_case(word: object, known: list[str], meant: str) -> None:
+        assert closest(word, known) == meant
+        assert did_you_mean(word, known)() == (f"did you mean {meant}?" if meant else "")
+
+    check_rows(
+        check_case,
+        [
+            ("gausian", ["gaussian", "laplace"], "gaussian"),
+            ("Gaussian", ["gaussian", "laplace"], "gaussian"),
+            ("add-remove", ["add_remove", "replace"], "add_remove"),
+            ("ADD REMOVE", ["add_remove", "replace"], "add_remove"),
+            ("gaussian", ["gaussian"], ""),  # it is known: something else is wrong
+            ("xyz", ["gaussian", "laplace"], ""),
+            ("", ["gaussian"], ""),
+            (None, ["gaussian"], ""),
+            (3, ["gaussian"], ""),
+            ("gaussian" * 1000, ["gaussian"], ""),  # nobody waits for this comparison
+            ("word1", [f"word{i}" for i in range(2000)], ""),
+            ("gausian", [], ""),
+        ],
+    )
 
 
 def message(source: Source, fields: dict[str, Any]) -> str:
@@ -57,35 +60,35 @@ def message(source: Source, fields: dict[str, Any]) -> str:
 PART = {"type": "gaussian", "sigmma": "1"}
 
 
-@pytest.mark.parametrize(
-    ("source", "fields", "meant"),
-    [
-        ("requests", {"claim": {"type": "gausian", "sigma": "1"}}, "gaussian"),
-        ("requests", {"claim": PART}, "sigma"),
-        ("requests", {"claim": {"type": "repeat", "times": 2, "claim": PART}}, "sigma"),
-        (
-            "requests",
-            {"claim": {"type": "all_of", "claims": [{"type": "pure", "epsilon": "1"}, PART]}},
-            "sigma",
-        ),
-        ("requests", {"neighbours": "add-remove"}, "add_remove"),
-        ("requests", {"analist": "ann"}, "analyst"),
-        ("requests", {"type": "reqest"}, "request"),
-        ("admin", {"type": "opne"}, "open"),
-        ("admin", {"policy": {"epsilonn": "1"}}, "epsilon"),
-        ("admin", {"policy": {"filter": "zcdp-tight", "epsilon": "1"}}, "zcdp_tight"),
-        ("admin", {"policy": {"odometers": [{"type": "linnear"}]}}, "linear"),
-        (
-            "admin",
-            {"policy": {"odometers": [{"type": "combined", "odometers": [{"type": "baisc"}]}]}},
-            "basic",
-        ),
-    ],
-)
-def test_a_body_with_an_unknown_word_gets_a_suggestion(
-    source: Source, fields: dict[str, Any], meant: str
-) -> None:
-    assert f": did you mean {meant}? " in message(source, fields)
+def test_a_body_with_an_unknown_word_gets_a_suggestion() -> None:
+    def check_case(source: Source, fields: dict[str, Any], meant: str) -> None:
+        assert f": did you mean {meant}? " in message(source, fields)
+
+    check_rows(
+        check_case,
+        [
+            ("requests", {"claim": {"type": "gausian", "sigma": "1"}}, "gaussian"),
+            ("requests", {"claim": PART}, "sigma"),
+            ("requests", {"claim": {"type": "repeat", "times": 2, "claim": PART}}, "sigma"),
+            (
+                "requests",
+                {"claim": {"type": "all_of", "claims": [{"type": "pure", "epsilon": "1"}, PART]}},
+                "sigma",
+            ),
+            ("requests", {"neighbours": "add-remove"}, "add_remove"),
+            ("requests", {"analist": "ann"}, "analyst"),
+            ("requests", {"type": "reqest"}, "request"),
+            ("admin", {"type": "opne"}, "open"),
+            ("admin", {"policy": {"epsilonn": "1"}}, "epsilon"),
+            ("admin", {"policy": {"filter": "zcdp-tight", "epsilon": "1"}}, "zcdp_tight"),
+            ("admin", {"policy": {"odometers": [{"type": "linnear"}]}}, "linear"),
+            (
+                "admin",
+                {"policy": {"odometers": [{"type": "combined", "odometers": [{"type": "baisc"}]}]}},
+                "basic",
+            ),
+        ],
+    )
 
 
 @pytest.mark.parametrize("fields", [{"zzz": "1"}, {"version": 2}, {"claim": {"type": "??"}}])

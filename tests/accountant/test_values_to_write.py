@@ -8,52 +8,57 @@ from accountant.amounts import parse
 from accountant.errors import RequestInvalid
 from accountant.policy import check_horizon, check_ratio
 from accountant.values_to_write import decimal_to_write, part_to_write, period_to_write
+from tests.check_each import check_rows
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("35 %", "write 0.35"),
-        ("35%", "write 0.35"),
-        ("0.5%", "write 0.005"),
-        ("2,5 %", "write 0.025"),
-        ("0,35", "write 0.35"),
-        (".35", "write 0.35"),
-        ("35", "write 0.35 for 35 %"),
-        ("100", "write 1 for 100 %"),
-        ("101", ""),
-        ("0", ""),
-        ("1/3", ""),
-        ("a third", ""),
-    ],
-)
-def test_a_part_in_another_form(text: str, hint: str) -> None:
-    assert part_to_write(text) == hint
-    with pytest.raises(RequestInvalid) as error:
-        check_ratio(text, field="part")
-    assert error.value.hint == hint
-    assert str(error.value).endswith(hint)
+def test_a_part_in_another_form() -> None:
+    def check_case(text: str, hint: str) -> None:
+        assert part_to_write(text) == hint
+        with pytest.raises(RequestInvalid) as error:
+            check_ratio(text, field="part")
+        assert error.value.hint == hint
+        assert str(error.value).endswith(hint)
+
+    check_rows(
+        check_case,
+        [
+            ("35 %", "write 0.35"),
+            ("35%", "write 0.35"),
+            ("0.5%", "write 0.005"),
+            ("2,5 %", "write 0.025"),
+            ("0,35", "write 0.35"),
+            (".35", "write 0.35"),
+            ("35", "write 0.35 for 35 %"),
+            ("100", "write 1 for 100 %"),
+            ("101", ""),
+            ("0", ""),
+            ("1/3", ""),
+            ("a third", ""),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("7d", "write P7D"),
-        ("7 days", "write P7D"),
-        ("P7d", "write P7D"),
-        ("1w", "write P7D"),
-        ("P1W", "write P7D"),
-        ("1y", "write P365D"),
-        ("48h", "write P2D"),
-        ("12h", ""),
-        ("1 month", ""),
-    ],
-)
-def test_a_period_in_another_form(text: str, hint: str) -> None:
-    assert period_to_write(text) == hint
-    with pytest.raises(RequestInvalid) as error:
-        check_horizon(text, field="horizon")
-    assert error.value.hint == hint
+def test_a_period_in_another_form() -> None:
+    def check_case(text: str, hint: str) -> None:
+        assert period_to_write(text) == hint
+        with pytest.raises(RequestInvalid) as error:
+            check_horizon(text, field="horizon")
+        assert error.value.hint == hint
+
+    check_rows(
+        check_case,
+        [
+            ("7d", "write P7D"),
+            ("7 days", "write P7D"),
+            ("P7d", "write P7D"),
+            ("1w", "write P7D"),
+            ("P1W", "write P7D"),
+            ("1y", "write P365D"),
+            ("48h", "write P2D"),
+            ("12h", ""),
+            ("1 month", ""),
+        ],
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import mpmath
@@ -12,6 +13,7 @@ import pytest
 
 from tests.accountant.reference import BOUNDS, ROWS, TOPICS, VECTORS, Bound, Inverse
 from tests.accountant.reference.common import Number
+from tests.check_each import check_each
 
 TOLERANCE = Fraction(1, 10**9)
 # The values themselves are rounded to 34 digits (a few of them to 30).
@@ -20,31 +22,30 @@ PRINTED = Fraction(1, 10**29)
 LOG_TOLERANCE = Fraction(1, 10**12)
 
 
-def rows_of(kind: type[Bound] | type[Inverse]) -> list[Any]:
-    return [
-        pytest.param(row, id=f"{row['bound'][:30]}-{i}")
-        for i, row in enumerate(ROWS)
-        if isinstance(BOUNDS.get(row["bound"]), kind)
-    ]
+def rows_of(topic: ModuleType, kind: type[Bound] | type[Inverse]) -> list[dict[str, Any]]:
+    return [row for row in ROWS if isinstance(topic.BOUNDS.get(row["bound"]), kind)]
 
 
-@pytest.mark.parametrize("row", rows_of(Bound))
-def test_a_bound_brackets_its_reference(row: dict[str, Any]) -> None:
-    bound = BOUNDS[row["bound"]]
-    assert isinstance(bound, Bound)
-    value, ours = row["value"], bound.ours(row["inputs"])
-    if value == "null":
-        assert ours is None, "this is to be refused"
-        return
-    assert ours is not None
-    if value == "inf":
-        assert ours == math.inf
-    elif bound.log:
-        check_log(bound.side, ours, value)
-    elif isinstance(value, int):
-        assert ours == value
-    else:
-        check(bound.side, Fraction(ours), Fraction(value))
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.__name__.rpartition(".")[2])
+def test_a_bound_brackets_its_reference(topic: ModuleType) -> None:
+    def check_case(row: dict[str, Any]) -> None:
+        bound = BOUNDS[row["bound"]]
+        assert isinstance(bound, Bound)
+        value, ours = row["value"], bound.ours(row["inputs"])
+        if value == "null":
+            assert ours is None, "this is to be refused"
+            return
+        assert ours is not None
+        if value == "inf":
+            assert ours == math.inf
+        elif bound.log:
+            check_log(bound.side, ours, value)
+        elif isinstance(value, int):
+            assert ours == value
+        else:
+            check(bound.side, Fraction(ours), Fraction(value))
+
+    check_each(check_case, rows_of(topic, Bound))
 
 
 def check(side: str, ours: Fraction, exact: Fraction) -> None:
@@ -69,16 +70,17 @@ def check_log(side: str, ours: Number, value: str) -> None:
         assert exact - slack <= log <= exact + PRINTED
 
 
-# A value clamped at 0 says nothing about its inverse.
-@pytest.mark.parametrize(
-    "row", [row for row in rows_of(Inverse) if row.values[0]["value"] != "0.0"]
-)
-def test_a_capacity_inverts_its_filter(row: dict[str, Any]) -> None:
-    inverse = BOUNDS[row["bound"]]
-    assert isinstance(inverse, Inverse)
-    ours, exact = inverse.ours(row["value"], row["inputs"])
-    # The row's own rounding moves its inverse by a little more than itself.
-    assert exact * (1 - TOLERANCE) <= ours <= exact * (1 + Fraction(1, 10**28))
+def test_a_capacity_inverts_its_filter() -> None:
+    def check_case(row: dict[str, Any]) -> None:
+        inverse = BOUNDS[row["bound"]]
+        assert isinstance(inverse, Inverse)
+        ours, exact = inverse.ours(row["value"], row["inputs"])
+        # The row's own rounding moves its inverse by a little more than itself.
+        assert exact * (1 - TOLERANCE) <= ours <= exact * (1 + Fraction(1, 10**28))
+
+    rows = [row for topic in TOPICS for row in rows_of(topic, Inverse)]
+    # A value clamped at 0 says nothing about its inverse.
+    check_each(check_case, [row for row in rows if row["value"] != "0.0"])
 
 
 def test_two_run_length_lists_may_have_runs_of_different_lengths() -> None:

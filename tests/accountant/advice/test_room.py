@@ -5,10 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from accountant.advice.room import tightest
 from accountant.views.limit_views import AnalystBudget, LevelView, PaceView
+from tests.check_each import check_rows
 
 MONDAY, TUESDAY = "2026-11-23T00:00:00.000Z", "2026-11-24T00:00:00.000Z"
 
@@ -31,30 +30,34 @@ def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
     return LevelView(scope="dataset", version=1, pace=shown)
 
 
-@pytest.mark.parametrize(
-    ("levels", "left", "what", "more_at"),
-    [
-        ((), "0.5", "dataset", None),
-        ((limit("0.7"),), "0.5", "dataset", None),
-        ((limit("0.2"),), "0.2", "limit", None),
-        ((limit("0.2", "rho"),), "0.5", "dataset", None),  # of another sum
-        ((limit("0.2"), pace("0.1", MONDAY)), "0.1", "pace", MONDAY),
-        ((pace("0", MONDAY), pace("0", TUESDAY)), "0", "pace", TUESDAY),
-        ((limit("0"), pace("0", MONDAY)), "0", "limit", None),
-        ((pace("0.1", MONDAY, used="0"),), "0.1", "pace", None),  # the next is no better
-    ],
-)
-def test_the_tightest_limit_is_named_with_a_time_only_if_waiting_helps(
-    levels: Any, left: str, what: str, more_at: str | None
-) -> None:
-    budget = AnalystBudget(
-        dataset="census",
-        analyst="ana",
-        budget={"epsilon": "1"},
-        left={"epsilon": "0.5"},
-        spent_ratio=0.5,
-        levels=levels,
+def test_the_tightest_limit_is_named_with_a_time_only_if_waiting_helps() -> None:
+    def check_case(levels: Any, left: str, what: str, more_at: str | None) -> None:
+        budget = AnalystBudget(
+            dataset="census",
+            analyst="ana",
+            budget={"epsilon": "1"},
+            left={"epsilon": "0.5"},
+            spent_ratio=0.5,
+            levels=levels,
+        )
+        found = tightest(budget)
+        assert (found.room.unit, found.room.left, found.room.what) == (
+            "epsilon",
+            Decimal(left),
+            what,
+        )
+        assert found.more_at == more_at
+
+    check_rows(
+        check_case,
+        [
+            ((), "0.5", "dataset", None),
+            ((limit("0.7"),), "0.5", "dataset", None),
+            ((limit("0.2"),), "0.2", "limit", None),
+            ((limit("0.2", "rho"),), "0.5", "dataset", None),  # of another sum
+            ((limit("0.2"), pace("0.1", MONDAY)), "0.1", "pace", MONDAY),
+            ((pace("0", MONDAY), pace("0", TUESDAY)), "0", "pace", TUESDAY),
+            ((limit("0"), pace("0", MONDAY)), "0", "limit", None),
+            ((pace("0.1", MONDAY, used="0"),), "0.1", "pace", None),  # the next is no better
+        ],
     )
-    found = tightest(budget)
-    assert (found.room.unit, found.room.left, found.room.what) == ("epsilon", Decimal(left), what)
-    assert found.more_at == more_at

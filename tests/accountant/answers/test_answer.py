@@ -11,17 +11,20 @@ from accountant.answers import FAILED, FAILED_SESSION, decode_answer, encode_ans
 from accountant.claims.promises import promise
 from tests.accountant.answers.runs import RUNS, answer, ask, zeros
 from tests.accountant.noise.laws import bits_of
+from tests.check_each import check_rows
 
 
-@pytest.mark.parametrize(("text", "noise"), RUNS)
-def test_an_answer_is_read_from_its_own_bytes_alone(text: str, noise: str) -> None:
-    question = ask(text, noise)
-    first = answer(question, zeros(question), bits_of(1))
-    data = encode_answer(first)
-    assert decode_answer(data) == first
-    for other in (data + b" ", data.replace(b'"version":1', b'"version":2'), data[:-1], b"{}"):
-        with pytest.raises(ValueError, match="answer"):
-            decode_answer(other)
+def test_an_answer_is_read_from_its_own_bytes_alone() -> None:
+    def check_case(text: str, noise: str) -> None:
+        question = ask(text, noise)
+        first = answer(question, zeros(question), bits_of(1))
+        data = encode_answer(first)
+        assert decode_answer(data) == first
+        for other in (data + b" ", data.replace(b'"version":1', b'"version":2'), data[:-1], b"{}"):
+            with pytest.raises(ValueError, match="answer"):
+                decode_answer(other)
+
+    check_rows(check_case, RUNS)
 
 
 @pytest.mark.parametrize("names", [("values",), ("low",), ("low", "high")])
@@ -65,16 +68,18 @@ def test_each_row_has_its_group() -> None:
     assert groups == list(question.checked.each_group())
 
 
-@pytest.mark.parametrize(("text", "noise"), RUNS)
-def test_the_cost_is_that_of_the_claim_rounded_up(text: str, noise: str) -> None:
-    question = ask(text, noise)
-    ((name, amount),) = failed_answer(question.granted).cost.items()
-    assert name == ("epsilon" if "epsilon" in noise or noise.startswith("error") else "rho")
-    parts = [each.claim for each in question.derivation.draws]
-    times = getattr(question.derivation.claim, "times", 1)
-    worth = [promise(part).rho if name == "rho" else promise(part).epsilon for part in parts]
-    exact = times * sum(Fraction(each or 0) for each in worth)
-    assert exact <= Fraction(amount) <= exact * (1 + Fraction(1, 10**12))
-    wanted = Fraction(question.noise.text)
-    if question.noise.form == name and "rounded" not in noise:
-        assert wanted * (1 - Fraction(1, 10**12)) <= Fraction(amount) <= wanted
+def test_the_cost_is_that_of_the_claim_rounded_up() -> None:
+    def check_case(text: str, noise: str) -> None:
+        question = ask(text, noise)
+        ((name, amount),) = failed_answer(question.granted).cost.items()
+        assert name == ("epsilon" if "epsilon" in noise or noise.startswith("error") else "rho")
+        parts = [each.claim for each in question.derivation.draws]
+        times = getattr(question.derivation.claim, "times", 1)
+        worth = [promise(part).rho if name == "rho" else promise(part).epsilon for part in parts]
+        exact = times * sum(Fraction(each or 0) for each in worth)
+        assert exact <= Fraction(amount) <= exact * (1 + Fraction(1, 10**12))
+        wanted = Fraction(question.noise.text)
+        if question.noise.form == name and "rounded" not in noise:
+            assert wanted * (1 - Fraction(1, 10**12)) <= Fraction(amount) <= wanted
+
+    check_rows(check_case, RUNS)

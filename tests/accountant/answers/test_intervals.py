@@ -30,6 +30,7 @@ from tests.accountant.answers.runs import answer, ask, run
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import small_schema
+from tests.check_each import check_each
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
@@ -51,18 +52,21 @@ def test_quantile_of_the_normal_is_rounded_up(confidence: Decimal) -> None:
     assert exact <= z <= exact * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1), Fraction(22, 7), Fraction(100)])
-def test_laplace_noise_is_within_its_half_width_and_no_less(
-    scale: Fraction, confidence: Decimal, grid: Fraction
-) -> None:
-    def law(k: int) -> float:
-        return laws.laplace(float(scale), k)
+def test_laplace_noise_is_within_its_half_width_and_no_less() -> None:
+    def check_case(scale: Fraction, confidence: Decimal, grid: Fraction) -> None:
+        def law(k: int) -> float:
+            return laws.laplace(float(scale), k)
 
-    m = laplace_half_width(scale=scale * grid, confidence=confidence, grid=grid) / grid
-    assert tail(law, int(m)) <= float(1 - confidence) + 1e-12
-    assert m == 0 or tail(law, int(m) - 1) > float(1 - confidence)
+        m = laplace_half_width(scale=scale * grid, confidence=confidence, grid=grid) / grid
+        assert tail(law, int(m)) <= float(1 - confidence) + 1e-12
+        assert m == 0 or tail(law, int(m) - 1) > float(1 - confidence)
+
+    check_each(
+        check_case,
+        [Fraction(1, 50), Fraction(1), Fraction(22, 7), Fraction(100)],
+        CONFIDENCES,
+        GRIDS,
+    )
 
 
 def test_half_widths_at_extreme_scales() -> None:
@@ -77,53 +81,60 @@ def test_half_widths_at_extreme_scales() -> None:
         assert math.isclose(found, 1e30 * norm.isf(0.025), rel_tol=1e-5)
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize("variance", [Fraction(1, 50), Fraction(1), Fraction(31, 3), Fraction(900)])
-def test_rounded_noise_is_within_its_half_width_and_no_less(
-    variance: Fraction, confidence: Decimal, grid: Fraction
-) -> None:
-    deviation = math.sqrt(variance)
-    m = rounded_half_width(variance=variance * grid**2, confidence=confidence, grid=grid) / grid
-    assert 2 * norm.sf((float(m) + 0.5) / deviation) <= float(1 - confidence)
-    assert m == 0 or 2 * norm.sf((float(m) - 0.5) / deviation) > float(1 - confidence)
+def test_rounded_noise_is_within_its_half_width_and_no_less() -> None:
+    def check_case(variance: Fraction, confidence: Decimal, grid: Fraction) -> None:
+        deviation = math.sqrt(variance)
+        m = rounded_half_width(variance=variance * grid**2, confidence=confidence, grid=grid) / grid
+        assert 2 * norm.sf((float(m) + 0.5) / deviation) <= float(1 - confidence)
+        assert m == 0 or 2 * norm.sf((float(m) - 0.5) / deviation) > float(1 - confidence)
 
-
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize("variance", [Fraction(1, 50), Fraction(1), Fraction(31, 3), Fraction(900)])
-def test_the_half_width_of_discrete_gaussian_noise_is_at_most_one_step_too_wide(
-    variance: Fraction, confidence: Decimal, grid: Fraction
-) -> None:
-    def law(k: int) -> float:
-        return laws.discrete_gaussian(float(variance), k)
-
-    given = {"variance": variance * grid**2, "grid": grid}
-    m = int(discrete_gaussian_half_width(confidence=confidence, **given) / grid)
-    assert tail(law, m) <= float(1 - confidence)
-    assert m <= 1 or tail(law, m - 2) > float(1 - confidence)
-
-
-@pytest.mark.parametrize("count", [(-3, 2), (0, 0), (1, 4), (7, 9)])
-@pytest.mark.parametrize("total", [(-9, -4), (-5, 6), (0, 0), (3, 11)])
-def test_quotients_lie_in_their_intervals(count: tuple[int, int], total: tuple[int, int]) -> None:
-    squares = 2, 15
-    counts, totals, sums = (
-        (Fraction(low), Fraction(high)) for low, high in (count, total, squares)
+    check_each(
+        check_case,
+        [Fraction(1, 50), Fraction(1), Fraction(31, 3), Fraction(900)],
+        CONFIDENCES,
+        GRIDS,
     )
-    mean = mean_interval(COLUMN, count=counts, total=totals)
-    variance = variance_interval(COLUMN, count=counts, total=totals, squares=sums)
-    means, variances = set[Fraction](), set[Fraction]()
-    for n in range(2 * count[0], 2 * count[1] + 1):
-        for s in range(2 * total[0], 2 * total[1] + 1):
-            half_n, half_s = Fraction(n, 2), Fraction(s, 2)
-            means.add(mean_value(COLUMN, count=half_n, total=half_s))
-            for q in range(squares[0], squares[1] + 1):
-                each = variance_value(COLUMN, count=half_n, total=half_s, squares=Fraction(q))
-                variances.add(each)
-    # The mean's interval is the least one; the variance's is not, but contains every value.
-    assert mean == (min(means), max(means))
-    assert variance[0] <= min(variances) <= max(variances) <= variance[1]
+
+
+def test_the_half_width_of_discrete_gaussian_noise_is_at_most_one_step_too_wide() -> None:
+    def check_case(variance: Fraction, confidence: Decimal, grid: Fraction) -> None:
+        def law(k: int) -> float:
+            return laws.discrete_gaussian(float(variance), k)
+
+        given = {"variance": variance * grid**2, "grid": grid}
+        m = int(discrete_gaussian_half_width(confidence=confidence, **given) / grid)
+        assert tail(law, m) <= float(1 - confidence)
+        assert m <= 1 or tail(law, m - 2) > float(1 - confidence)
+
+    check_each(
+        check_case,
+        [Fraction(1, 50), Fraction(1), Fraction(31, 3), Fraction(900)],
+        CONFIDENCES,
+        GRIDS,
+    )
+
+
+def test_quotients_lie_in_their_intervals() -> None:
+    def check_case(total: tuple[int, int], count: tuple[int, int]) -> None:
+        squares = 2, 15
+        counts, totals, sums = (
+            (Fraction(low), Fraction(high)) for low, high in (count, total, squares)
+        )
+        mean = mean_interval(COLUMN, count=counts, total=totals)
+        variance = variance_interval(COLUMN, count=counts, total=totals, squares=sums)
+        means, variances = set[Fraction](), set[Fraction]()
+        for n in range(2 * count[0], 2 * count[1] + 1):
+            for s in range(2 * total[0], 2 * total[1] + 1):
+                half_n, half_s = Fraction(n, 2), Fraction(s, 2)
+                means.add(mean_value(COLUMN, count=half_n, total=half_s))
+                for q in range(squares[0], squares[1] + 1):
+                    each = variance_value(COLUMN, count=half_n, total=half_s, squares=Fraction(q))
+                    variances.add(each)
+        # The mean's interval is the least one; the variance's is not, but contains every value.
+        assert mean == (min(means), max(means))
+        assert variance[0] <= min(variances) <= max(variances) <= variance[1]
+
+    check_each(check_case, [(-9, -4), (-5, 6), (0, 0), (3, 11)], [(-3, 2), (0, 0), (1, 4), (7, 9)])
 
 
 def test_ends_are_rounded_outward() -> None:

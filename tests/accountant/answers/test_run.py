@@ -18,6 +18,7 @@ from tests.accountant.answers.runs import RUNS, answer, ask, run, zeros
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
 from tests.accountant.questions.schemas import small_schema
+from tests.check_each import check_rows
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
@@ -107,28 +108,32 @@ def test_a_top_is_chosen_one_by_one_without_replacement() -> None:
     assert abs(both[True] - same) < 6 * math.sqrt(len(drawn))
 
 
-@pytest.mark.parametrize(("text", "noise"), RUNS)
-def test_every_number_lies_on_the_declared_grid(text: str, noise: str) -> None:
-    question = ask(text, noise)
-    statistics = evaluate(question.checked, ROWS, key=b"key")
-    for seed in range(5):
-        for noisy in run(question, statistics, bits_of(seed)).noisy:
-            if isinstance(noisy.draw.statistic, VectorStatistic):
-                grid = noisy.draw.statistic.grid
-                assert all((each / grid).denominator == 1 for each in noisy.values)
+def test_every_number_lies_on_the_declared_grid() -> None:
+    def check_case(text: str, noise: str) -> None:
+        question = ask(text, noise)
+        statistics = evaluate(question.checked, ROWS, key=b"key")
+        for seed in range(5):
+            for noisy in run(question, statistics, bits_of(seed)).noisy:
+                if isinstance(noisy.draw.statistic, VectorStatistic):
+                    grid = noisy.draw.statistic.grid
+                    assert all((each / grid).denominator == 1 for each in noisy.values)
+
+    check_rows(check_case, RUNS)
 
 
-@pytest.mark.parametrize(("text", "noise"), RUNS)
-def test_the_same_bits_give_the_same_answer(text: str, noise: str) -> None:
-    question = ask(text, noise)
-    statistics = evaluate(question.checked, ROWS, key=b"key")
-    first, again, other = (answer(question, statistics, bits_of(s)) for s in (1, 1, 2))
-    assert first == again
-    if isinstance(question.derivation.draws[0].statistic, VectorStatistic):
-        assert [each.values for each in run(question, statistics, bits_of(1)).noisy] != [
-            each.values for each in run(question, statistics, bits_of(2)).noisy
-        ]
-        assert first.statistics[0].law == other.statistics[0].law
+def test_the_same_bits_give_the_same_answer() -> None:
+    def check_case(text: str, noise: str) -> None:
+        question = ask(text, noise)
+        statistics = evaluate(question.checked, ROWS, key=b"key")
+        first, again, other = (answer(question, statistics, bits_of(s)) for s in (1, 1, 2))
+        assert first == again
+        if isinstance(question.derivation.draws[0].statistic, VectorStatistic):
+            assert [each.values for each in run(question, statistics, bits_of(1)).noisy] != [
+                each.values for each in run(question, statistics, bits_of(2)).noisy
+            ]
+            assert first.statistics[0].law == other.statistics[0].law
+
+    check_rows(check_case, RUNS)
 
 
 def outline(value: object) -> object:
@@ -141,23 +146,27 @@ def outline(value: object) -> object:
     return fields
 
 
-@pytest.mark.parametrize(("text", "noise"), RUNS)
-def test_all_but_the_values_follows_from_schema_question_and_noise(text: str, noise: str) -> None:
-    question = ask(text, noise)
-    full = answer(question, evaluate(question.checked, ROWS, key=b"key"), bits_of(1))
-    empty = answer(question, zeros(question), bits_of(2))
-    assert outline(full) == outline(empty)
-    assert len(full.values) == question.checked.cells * full.in_each_group
+def test_all_but_the_values_follows_from_schema_question_and_noise() -> None:
+    def check_case(text: str, noise: str) -> None:
+        question = ask(text, noise)
+        full = answer(question, evaluate(question.checked, ROWS, key=b"key"), bits_of(1))
+        empty = answer(question, zeros(question), bits_of(2))
+        assert outline(full) == outline(empty)
+        assert len(full.values) == question.checked.cells * full.in_each_group
+
+    check_rows(check_case, RUNS)
 
 
-@pytest.mark.parametrize(("text", "noise"), RUNS)
-def test_statistics_of_another_size_are_an_error(text: str, noise: str) -> None:
-    question = ask(text, noise)
-    right = zeros(question)
-    for wrong in ([], right[:-1], [*right, []], [*right[:-1], right[-1] + [Fraction(4711)]]):
-        with pytest.raises(ValueError, match=r"must have|statistics") as error:
-            run(question, wrong, bits_of(1))
-        assert "4711" not in str(error.value)
+def test_statistics_of_another_size_are_an_error() -> None:
+    def check_case(text: str, noise: str) -> None:
+        question = ask(text, noise)
+        right = zeros(question)
+        for wrong in ([], right[:-1], [*right, []], [*right[:-1], right[-1] + [Fraction(4711)]]):
+            with pytest.raises(ValueError, match=r"must have|statistics") as error:
+                run(question, wrong, bits_of(1))
+            assert "4711" not in str(error.value)
+
+    check_rows(check_case, RUNS)
 
 
 @pytest.mark.parametrize("text", ["count", "median(age)", "top(region, 1)"])

@@ -27,6 +27,7 @@ from tests.accountant.answers.runs import SESSIONS, Asked, answer, ask, run, zer
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
 from tests.accountant.questions.schemas import SOURCE, small_schema
+from tests.check_each import check_rows
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
@@ -112,29 +113,31 @@ def test_a_large_number_stops_early_and_costs_less(noise: str) -> None:
     assert costs[0] < costs[1] < costs[2]
 
 
-@pytest.mark.parametrize(("text", "noise", "stop"), SESSIONS)
-def test_an_answer_has_each_level_exactly(text: str, noise: str, stop: str) -> None:
-    question = ask(text, noise, stop)
-    rows = [{"person": str(i), "age": i % 90, "income": str(i), "region": "north",
-             "smoker": i % 2 == 0} for i in range(300)]  # fmt: skip
-    statistics = evaluate(question.checked, rows, key=b"key")
-    result = run(question, statistics, bits_of(5))
-    found = answer(question, statistics, bits_of(5))
-    assert result.session is not None
-    exact = [values for _, values in result.session.shown]
-    assert [tuple(map(Fraction, level.values)) for level in found.levels] == exact
-    assert found.values == found.levels[-1].values
-    assert tuple(map(Fraction, found.values)) == exact[-1]
-    assert found.shown == found.levels[-1].level == result.session.shown[-1][0].text
-    assert decode_answer(encode_answer(found)) == found
-    ends = zip(found.low, found.values, found.high, strict=True)
-    assert all(Fraction(low) < Fraction(v) < Fraction(high) for low, v, high in ends)
-    statistic = question.derivation.draws[0].statistic
-    assert isinstance(statistic, VectorStatistic)
-    for i, values in enumerate(exact):
-        # A refinement's level k is a mean with weights of denominator 2^(k - 1).
-        unit = statistic.grid / (2**i if "gaussian" in noise else 1)
-        assert all((value / unit).denominator == 1 for value in values)
+def test_an_answer_has_each_level_exactly() -> None:
+    def check_case(text: str, noise: str, stop: str) -> None:
+        question = ask(text, noise, stop)
+        rows = [{"person": str(i), "age": i % 90, "income": str(i), "region": "north",
+                 "smoker": i % 2 == 0} for i in range(300)]  # fmt: skip
+        statistics = evaluate(question.checked, rows, key=b"key")
+        result = run(question, statistics, bits_of(5))
+        found = answer(question, statistics, bits_of(5))
+        assert result.session is not None
+        exact = [values for _, values in result.session.shown]
+        assert [tuple(map(Fraction, level.values)) for level in found.levels] == exact
+        assert found.values == found.levels[-1].values
+        assert tuple(map(Fraction, found.values)) == exact[-1]
+        assert found.shown == found.levels[-1].level == result.session.shown[-1][0].text
+        assert decode_answer(encode_answer(found)) == found
+        ends = zip(found.low, found.values, found.high, strict=True)
+        assert all(Fraction(low) < Fraction(v) < Fraction(high) for low, v, high in ends)
+        statistic = question.derivation.draws[0].statistic
+        assert isinstance(statistic, VectorStatistic)
+        for i, values in enumerate(exact):
+            # A refinement's level k is a mean with weights of denominator 2^(k - 1).
+            unit = statistic.grid / (2**i if "gaussian" in noise else 1)
+            assert all((value / unit).denominator == 1 for value in values)
+
+    check_rows(check_case, SESSIONS)
 
 
 @pytest.mark.parametrize(

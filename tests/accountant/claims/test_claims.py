@@ -12,6 +12,7 @@ from accountant.claims import atoms, check_claim, depth
 from accountant.claims.promises import promise
 from accountant.errors import RequestInvalid
 from tests.accountant.strategies import claims
+from tests.check_each import check_each, check_rows
 
 PURE = c.Pure("0.1")
 
@@ -43,62 +44,66 @@ def test_a_batch_has_at_most_1e9_mechanisms() -> None:
         check_claim(c.Repeat(c.Repeat(PURE, 1_000_000), 1001))
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        c.Pure("1e-12"),
-        c.Pure("1000"),
-        c.Zcdp("1e-25"),
-        c.Zcdp("1e6"),
-        c.Gdp("1000"),
-        c.Gaussian("1e-3", "1"),
-        c.Gaussian("1e9", "1e-3"),
-        c.Laplace("1e9", "1e-3"),
-        c.Laplace("1", "1000"),
-        c.ExPost("1e-12"),
-        c.ExPost("1000", "0.9999999999999999999999999999999999999999"),
-        c.ExPost("0", "0"),
-        c.Brownian("1e9", "1"),
-        c.Brownian("5e-7", "1"),
-        c.Brownian("1", "1", "1.000000000000000000000001"),
-        c.Brownian("1", "0", "2"),
-    ],
-)
-def test_the_ends_of_a_range_are_taken(claim: c.Claim) -> None:
-    assert check_claim(claim).mechanisms == 1
+def test_the_ends_of_a_range_are_taken() -> None:
+    def check_case(claim: c.Claim) -> None:
+        assert check_claim(claim).mechanisms == 1
+
+    check_each(
+        check_case,
+        [
+            c.Pure("1e-12"),
+            c.Pure("1000"),
+            c.Zcdp("1e-25"),
+            c.Zcdp("1e6"),
+            c.Gdp("1000"),
+            c.Gaussian("1e-3", "1"),
+            c.Gaussian("1e9", "1e-3"),
+            c.Laplace("1e9", "1e-3"),
+            c.Laplace("1", "1000"),
+            c.ExPost("1e-12"),
+            c.ExPost("1000", "0.9999999999999999999999999999999999999999"),
+            c.ExPost("0", "0"),
+            c.Brownian("1e9", "1"),
+            c.Brownian("5e-7", "1"),
+            c.Brownian("1", "1", "1.000000000000000000000001"),
+            c.Brownian("1", "0", "2"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("claim", "field"),
-    [
-        (c.Pure("9e-13"), "epsilon"),
-        (c.Pure("1000.1"), "epsilon"),
-        (c.Zcdp("9e-26"), "rho"),
-        (c.Zcdp("1000001"), "rho"),
-        (c.Gdp("1000.1"), "mu"),
-        (c.BoundedRange("1001"), "eta"),
-        (c.Gaussian("1e-4", "1"), "sensitivity^2 / (2 sigma^2)"),
-        (c.Laplace("1e9", "1e-4"), "sensitivity / scale"),
-        (c.ApproximateZcdp("0.1", "1"), "delta"),
-        (c.ExPost("9e-13"), "epsilon"),
-        (c.ExPost("1001"), "epsilon"),
-        (c.ExPost("1", "1"), "delta"),
-        (c.Brownian("0", "1"), "variance"),
-        (c.Brownian("1", "1", "0"), "previous"),
-        (c.Brownian("2", "1", "2"), "variance"),
-        (c.Brownian("3", "1", "2"), "variance"),
-        (c.Brownian("4e-7", "1"), "sensitivity^2 / 2 (1 / variance - 1 / previous)"),
-        (
-            c.Brownian("1", "1", "1.0000000000000000000000000000001"),
-            "sensitivity^2 / 2 (1 / variance - 1 / previous)",
-        ),
-    ],
-)
-def test_beyond_a_range_is_refused_by_name(claim: c.Claim, field: str) -> None:
-    with pytest.raises(RequestInvalid) as caught:
-        check_claim(claim)
-    assert caught.value.field == field
-    assert caught.value.value in str(caught.value)
+def test_beyond_a_range_is_refused_by_name() -> None:
+    def check_case(claim: c.Claim, field: str) -> None:
+        with pytest.raises(RequestInvalid) as caught:
+            check_claim(claim)
+        assert caught.value.field == field
+        assert caught.value.value in str(caught.value)
+
+    check_rows(
+        check_case,
+        [
+            (c.Pure("9e-13"), "epsilon"),
+            (c.Pure("1000.1"), "epsilon"),
+            (c.Zcdp("9e-26"), "rho"),
+            (c.Zcdp("1000001"), "rho"),
+            (c.Gdp("1000.1"), "mu"),
+            (c.BoundedRange("1001"), "eta"),
+            (c.Gaussian("1e-4", "1"), "sensitivity^2 / (2 sigma^2)"),
+            (c.Laplace("1e9", "1e-4"), "sensitivity / scale"),
+            (c.ApproximateZcdp("0.1", "1"), "delta"),
+            (c.ExPost("9e-13"), "epsilon"),
+            (c.ExPost("1001"), "epsilon"),
+            (c.ExPost("1", "1"), "delta"),
+            (c.Brownian("0", "1"), "variance"),
+            (c.Brownian("1", "1", "0"), "previous"),
+            (c.Brownian("2", "1", "2"), "variance"),
+            (c.Brownian("3", "1", "2"), "variance"),
+            (c.Brownian("4e-7", "1"), "sensitivity^2 / 2 (1 / variance - 1 / previous)"),
+            (
+                c.Brownian("1", "1", "1.0000000000000000000000000000001"),
+                "sensitivity^2 / 2 (1 / variance - 1 / previous)",
+            ),
+        ],
+    )
 
 
 def test_refinements_of_a_session_add_up_to_the_cost_of_its_last_variance() -> None:

@@ -18,6 +18,7 @@ from accountant.records.coerce import coerce_claim
 from accountant.replay.audit import audit
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
+from tests.check_each import check_each
 
 TAKEN = (
     "pure:0.01",
@@ -45,28 +46,27 @@ def interactive(text: str) -> c.Interactive:
     return c.Interactive(parse_claim(text))
 
 
-@pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("text", TAKEN + WITH_DELTA)
-def test_each_filter_charges_an_interactive_claim_the_cost_of_its_inner_claim(
-    name: str, text: str
-) -> None:
-    plan = plan_of(POLICIES[name])
-    ours, alone = check_claim(interactive(text)), check_claim(parse_claim(text))
-    one, other = (price(claim, plan.kind.needs) for claim in (ours, alone))
-    assert one.amounts == other.amounts
-    spent = (0,) * plan.width
-    charged = [plan.kind.charge(plan.capacity, spent, each) for each in (one, other)]
-    assert charged[0] == charged[1]
-    assert ours.only_for == alone.only_for
+def test_each_filter_charges_an_interactive_claim_the_cost_of_its_inner_claim() -> None:
+    def check_case(text: str, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        ours, alone = check_claim(interactive(text)), check_claim(parse_claim(text))
+        one, other = (price(claim, plan.kind.needs) for claim in (ours, alone))
+        assert one.amounts == other.amounts
+        spent = (0,) * plan.width
+        charged = [plan.kind.charge(plan.capacity, spent, each) for each in (one, other)]
+        assert charged[0] == charged[1]
+        assert ours.only_for == alone.only_for
+
+    check_each(check_case, TAKEN + WITH_DELTA, FILTERS)
 
 
-@pytest.mark.parametrize("text", TAKEN)
-def test_odometer_sums_of_an_interactive_claim_without_delta_equal_the_inner_ones(
-    text: str,
-) -> None:
-    sums = tuple(name for name in SUMS if name.startswith("loss_"))
-    ours, alone = (check_claim(each) for each in (interactive(text), parse_claim(text)))
-    assert price(ours, sums).amounts == price(alone, sums).amounts
+def test_odometer_sums_of_an_interactive_claim_without_delta_equal_the_inner_ones() -> None:
+    def check_case(text: str) -> None:
+        sums = tuple(name for name in SUMS if name.startswith("loss_"))
+        ours, alone = (check_claim(each) for each in (interactive(text), parse_claim(text)))
+        assert price(ours, sums).amounts == price(alone, sums).amounts
+
+    check_each(check_case, TAKEN)
 
 
 @pytest.mark.parametrize("text", WITH_DELTA)
@@ -102,14 +102,16 @@ def test_a_nested_interactive_claim_is_refused() -> None:
         parse_claim("interactive:" * 10_000 + "pure:0.1")
 
 
-@pytest.mark.parametrize("text", TAKEN + WITH_DELTA)
-def test_its_text_is_read_back(text: str) -> None:
-    one = interactive(text)
-    for claim in (one, c.Repeat(one, 3), c.AllOf((one, parse_claim("pure:0.1"), one))):
-        assert parse_claim(claim_text(claim)) == claim
-    assert claim_text(one).startswith("interactive:")
-    assert coerce_claim({"type": "interactive", "claim": msgspec.to_builtins(one.claim)}) == one
-    assert coerce_claim(one) == one
+def test_its_text_is_read_back() -> None:
+    def check_case(text: str) -> None:
+        one = interactive(text)
+        for claim in (one, c.Repeat(one, 3), c.AllOf((one, parse_claim("pure:0.1"), one))):
+            assert parse_claim(claim_text(claim)) == claim
+        assert claim_text(one).startswith("interactive:")
+        assert coerce_claim({"type": "interactive", "claim": msgspec.to_builtins(one.claim)}) == one
+        assert coerce_claim(one) == one
+
+    check_each(check_case, TAKEN + WITH_DELTA)
 
 
 def test_python_numbers_inside_an_interactive_claim_become_decimal_text() -> None:

@@ -7,6 +7,7 @@ from accountant import claims as c
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from tests.accountant.strategies import claims
+from tests.check_each import check_each, check_rows
 
 
 @settings(max_examples=300)
@@ -15,68 +16,72 @@ def test_a_claim_reads_back_from_its_text(claim: c.Claim) -> None:
     assert parse_claim(claim_text(claim)) == claim
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
-        ("pure:0.01", c.Pure("0.01")),
-        (" pure:epsilon=0.01 ", c.Pure("0.01")),
-        ("gaussian:sigma=20,sensitivity=1", c.Gaussian("20", "1")),
-        ("gaussian:20,1", c.Gaussian("20", "1")),
-        ("gaussian:sensitivity=1, sigma=20", c.Gaussian("20", "1")),
-        ("randomized_response:1", c.RandomizedResponse("1", "0")),
-        ("ex_post:0.2", c.ExPost("0.2", "0")),
-        ("ex_post:0.2,1e-9", c.ExPost("0.2", "1e-9")),
-        ("brownian:900,1", c.Brownian("900", "1")),
-        ("brownian:variance=900,sensitivity=1,previous=1600", c.Brownian("900", "1", "1600")),
-        ("10*pure:0.1", c.Repeat(c.Pure("0.1"), 10)),
-        ("pure:0.1+zcdp:0.1", c.AllOf((c.Pure("0.1"), c.Zcdp("0.1")))),
-        ("pure:0.1+", c.AllOf((c.Pure("0.1"),))),
-        ("(pure:0.1)", c.Pure("0.1")),
-        (
-            "2*(pure:0.1+3*zcdp:0.1)",
-            c.Repeat(c.AllOf((c.Pure("0.1"), c.Repeat(c.Zcdp("0.1"), 3))), 2),
-        ),
-    ],
-)
-def test_typed_text_parses_as_the_claim(text: str, claim: c.Claim) -> None:
-    assert parse_claim(text) == claim
+def test_typed_text_parses_as_the_claim() -> None:
+    def check_case(text: str, claim: c.Claim) -> None:
+        assert parse_claim(text) == claim
+
+    check_rows(
+        check_case,
+        [
+            ("pure:0.01", c.Pure("0.01")),
+            (" pure:epsilon=0.01 ", c.Pure("0.01")),
+            ("gaussian:sigma=20,sensitivity=1", c.Gaussian("20", "1")),
+            ("gaussian:20,1", c.Gaussian("20", "1")),
+            ("gaussian:sensitivity=1, sigma=20", c.Gaussian("20", "1")),
+            ("randomized_response:1", c.RandomizedResponse("1", "0")),
+            ("ex_post:0.2", c.ExPost("0.2", "0")),
+            ("ex_post:0.2,1e-9", c.ExPost("0.2", "1e-9")),
+            ("brownian:900,1", c.Brownian("900", "1")),
+            ("brownian:variance=900,sensitivity=1,previous=1600", c.Brownian("900", "1", "1600")),
+            ("10*pure:0.1", c.Repeat(c.Pure("0.1"), 10)),
+            ("pure:0.1+zcdp:0.1", c.AllOf((c.Pure("0.1"), c.Zcdp("0.1")))),
+            ("pure:0.1+", c.AllOf((c.Pure("0.1"),))),
+            ("(pure:0.1)", c.Pure("0.1")),
+            (
+                "2*(pure:0.1+3*zcdp:0.1)",
+                c.Repeat(c.AllOf((c.Pure("0.1"), c.Repeat(c.Zcdp("0.1"), 3))), 2),
+            ),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "+",
-        "pure",
-        "pure:",
-        "pure:x",
-        "pure:-1",
-        "pure:0.1,0.2",
-        "pure:rho=1",
-        "psychic:1",
-        "gaussian:1",
-        "gaussian:sigma=1,sigma=2",
-        "approximate:0.1",
-        "brownian:900",
-        "brownian:900,1,800",
-        "brownian:900,1,",
-        "ex_post:0.1,1",
-        "0*pure:0.1",
-        "9999999999*pure:0.1",
-        "x*pure:0.1",
-        "(pure:0.1",
-        "pure:0.1)",
-        "(pure:1)(pure:2)",
-        "pure:0.1++pure:0.1",
-        "((((((pure:0.1))))))",
-        "1*" * 5000 + "pure:1",
-        "(" * 5000,
-        "2*2*2*2*pure:0.1",
-    ],
-)
-def test_text_that_is_not_a_claim_is_refused(text: str) -> None:
-    with pytest.raises(RequestInvalid):
-        parse_claim(text)
+def test_text_that_is_not_a_claim_is_refused() -> None:
+    def check_case(text: str) -> None:
+        with pytest.raises(RequestInvalid):
+            parse_claim(text)
+
+    check_each(
+        check_case,
+        [
+            "",
+            "+",
+            "pure",
+            "pure:",
+            "pure:x",
+            "pure:-1",
+            "pure:0.1,0.2",
+            "pure:rho=1",
+            "psychic:1",
+            "gaussian:1",
+            "gaussian:sigma=1,sigma=2",
+            "approximate:0.1",
+            "brownian:900",
+            "brownian:900,1,800",
+            "brownian:900,1,",
+            "ex_post:0.1,1",
+            "0*pure:0.1",
+            "9999999999*pure:0.1",
+            "x*pure:0.1",
+            "(pure:0.1",
+            "pure:0.1)",
+            "(pure:1)(pure:2)",
+            "pure:0.1++pure:0.1",
+            "((((((pure:0.1))))))",
+            "1*" * 5000 + "pure:1",
+            "(" * 5000,
+            "2*2*2*2*pure:0.1",
+        ],
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,22 +15,26 @@ from accountant.conversions.zcdp import gaussian_rho
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.brownian import refinement_mu_squared, refinement_rho
 from tests.accountant.formulas.probabilistic import outside_twice_sharp
+from tests.check_each import check_each
 
 VARIANCES = st.fractions(Fraction(1, 1000), Fraction(1000))
 
 
-@pytest.mark.parametrize("delta", ["0", "1e-40", "1e-8", "0.3"])
-@pytest.mark.parametrize("epsilon", ["1e-40", "1e-12", "0.01", "1", "20", "1000"])
-def test_tails_of_the_loss_are_rounded_up(epsilon: str, delta: str) -> None:
-    with mpmath.workdps(200):
-        e, d = real(epsilon), real(delta)
-        kept = -mpmath.expm1(-e)
-        close = 1 + mpmath.mpf(10) ** -38
-        plain = real(double_epsilon_tail(epsilon=Fraction(epsilon), delta=Fraction(delta)))
-        assert 2 * d / kept <= plain <= 2 * d / kept * close
-        sharp = real(outside_twice_sharp(epsilon=Fraction(epsilon), delta=Fraction(delta)))
-        exact = d * (1 + mpmath.exp(-2 * e)) / kept
-        assert exact <= sharp <= exact * close
+def test_tails_of_the_loss_are_rounded_up() -> None:
+    def check_case(epsilon: str, delta: str) -> None:
+        with mpmath.workdps(200):
+            e, d = real(epsilon), real(delta)
+            kept = -mpmath.expm1(-e)
+            close = 1 + mpmath.mpf(10) ** -38
+            plain = real(double_epsilon_tail(epsilon=Fraction(epsilon), delta=Fraction(delta)))
+            assert 2 * d / kept <= plain <= 2 * d / kept * close
+            sharp = real(outside_twice_sharp(epsilon=Fraction(epsilon), delta=Fraction(delta)))
+            exact = d * (1 + mpmath.exp(-2 * e)) / kept
+            assert exact <= sharp <= exact * close
+
+    check_each(
+        check_case, ["1e-40", "1e-12", "0.01", "1", "20", "1000"], ["0", "1e-40", "1e-8", "0.3"]
+    )
 
 
 def test_the_sharp_tail_is_reached() -> None:

@@ -15,6 +15,7 @@ from accountant.conversions.gdp import gdp_capacity, gdp_log_delta, mu_of_pure
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.gdp import gdp_delta, gdp_epsilon
+from tests.check_each import check_each
 
 MUS = ["1e-12", "1e-6", "0.001", "0.05", "0.2", "1", "3", "10", "45"]
 EPSILONS = ["0", "1e-12", "1e-6", "0.1", "1", "4", "30", "1000"]
@@ -40,18 +41,19 @@ def log_delta(mu: str, epsilon: str) -> mpmath.mpf:
         return mpmath.log1p(-gaussian.rest(real(mu), real(epsilon)))
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("mu", MUS)
-def test_the_profile_is_rounded_up_at_every_size(mu: str, epsilon: str) -> None:
-    with mpmath.workdps(80):
-        exact = log_delta(mu, epsilon)
-        ours = real(gdp_log_delta(mu=Decimal(mu), epsilon=Decimal(epsilon)))
-        assert exact <= ours <= exact + abs(exact) * mpmath.mpf(10) ** -28
-        value = gdp_delta(mu=Decimal(mu), epsilon=Decimal(epsilon))
-        assert 0 < value <= 1
-        if exact > -1_000_000:
-            close = mpmath.mpf(10) ** -20
-            assert mpmath.exp(exact) <= real(value) <= mpmath.exp(exact) * (1 + close)
+def test_the_profile_is_rounded_up_at_every_size() -> None:
+    def check_case(mu: str, epsilon: str) -> None:
+        with mpmath.workdps(80):
+            exact = log_delta(mu, epsilon)
+            ours = real(gdp_log_delta(mu=Decimal(mu), epsilon=Decimal(epsilon)))
+            assert exact <= ours <= exact + abs(exact) * mpmath.mpf(10) ** -28
+            value = gdp_delta(mu=Decimal(mu), epsilon=Decimal(epsilon))
+            assert 0 < value <= 1
+            if exact > -1_000_000:
+                close = mpmath.mpf(10) ** -20
+                assert mpmath.exp(exact) <= real(value) <= mpmath.exp(exact) * (1 + close)
+
+    check_each(check_case, MUS, EPSILONS)
 
 
 def test_mu_0_has_delta_0_and_epsilon_0() -> None:
@@ -68,29 +70,37 @@ def test_fractions_are_rounded_the_safe_way() -> None:
         assert exact <= real(third) <= exact + mpmath.mpf(10) ** -28
 
 
-@pytest.mark.parametrize("delta", ["1e-300", "1e-40", "1e-6", "0.5", "0.99", "0.9999999999999"])
-@pytest.mark.parametrize("epsilon", ["0", "1e-12", "0.001", "1", "50", "1000"])
-def test_a_capacity_is_the_largest_mu_rounded_down(epsilon: str, delta: str) -> None:
-    mu = gdp_capacity(epsilon=Decimal(epsilon), delta=Decimal(delta))
-    with precise():
-        log = Decimal(delta).ln()
-    assert gdp_log_delta(mu=mu, epsilon=Decimal(epsilon)) <= log
-    more = mu * (1 + Decimal("1e-20"))
-    assert gdp_log_delta(mu=more, epsilon=Decimal(epsilon)) > log
+def test_a_capacity_is_the_largest_mu_rounded_down() -> None:
+    def check_case(epsilon: str, delta: str) -> None:
+        mu = gdp_capacity(epsilon=Decimal(epsilon), delta=Decimal(delta))
+        with precise():
+            log = Decimal(delta).ln()
+        assert gdp_log_delta(mu=mu, epsilon=Decimal(epsilon)) <= log
+        more = mu * (1 + Decimal("1e-20"))
+        assert gdp_log_delta(mu=more, epsilon=Decimal(epsilon)) > log
+
+    check_each(
+        check_case,
+        ["0", "1e-12", "0.001", "1", "50", "1000"],
+        ["1e-300", "1e-40", "1e-6", "0.5", "0.99", "0.9999999999999"],
+    )
 
 
-@pytest.mark.parametrize("delta", ["1e-300", "1e-40", "1e-6", "0.3", "0.9999"])
-@pytest.mark.parametrize("mu", ["1e-6", "0.05", "1", "10", "45"])
-def test_an_epsilon_is_the_least_one_rounded_up(mu: str, delta: str) -> None:
-    epsilon = gdp_epsilon(mu=Decimal(mu), delta=Decimal(delta))
-    with mpmath.workdps(80):
-        if not epsilon:
-            assert gaussian.delta(real(mu), mpmath.mpf(0)) <= real(delta)
-            return
-        text = str(epsilon)
-        assert log_delta(mu, text) <= mpmath.log(real(delta))
-        less = str(epsilon * (1 - Decimal("1e-14")))
-        assert log_delta(mu, less) > mpmath.log(real(delta))
+def test_an_epsilon_is_the_least_one_rounded_up() -> None:
+    def check_case(mu: str, delta: str) -> None:
+        epsilon = gdp_epsilon(mu=Decimal(mu), delta=Decimal(delta))
+        with mpmath.workdps(80):
+            if not epsilon:
+                assert gaussian.delta(real(mu), mpmath.mpf(0)) <= real(delta)
+                return
+            text = str(epsilon)
+            assert log_delta(mu, text) <= mpmath.log(real(delta))
+            less = str(epsilon * (1 - Decimal("1e-14")))
+            assert log_delta(mu, less) > mpmath.log(real(delta))
+
+    check_each(
+        check_case, ["1e-6", "0.05", "1", "10", "45"], ["1e-300", "1e-40", "1e-6", "0.3", "0.9999"]
+    )
 
 
 def test_an_epsilon_just_above_zero_keeps_its_digits() -> None:
@@ -111,17 +121,17 @@ def test_a_delta_that_is_no_probability_is_refused(delta: str) -> None:
         gdp_capacity(epsilon=Decimal(1), delta=Decimal(delta))
 
 
-@pytest.mark.parametrize(
-    "epsilon", ["1e-30", "1e-12", "1e-3", "0.3", "0.999999", "1", "1.5", "30", "1000"]
-)
-def test_the_mu_of_pure_dp_is_the_least_one_rounded_up(epsilon: str) -> None:
-    mu, e = real(mu_of_pure(Decimal(epsilon))), real(epsilon)
-    with mpmath.workdps(120):
-        # Total variation of the two: by what is left of 1 where it is near 1.
-        ours, needed = 2 * gaussian.upper_tail(mu / 2), 2 / (1 + mpmath.exp(e))
-        if e < 1:
-            ours, needed = -mpmath.erf(mu / mpmath.sqrt(8)), -mpmath.tanh(e / 2)
-        assert needed - abs(needed) * mpmath.mpf(10) ** -22 <= ours <= needed
+def test_the_mu_of_pure_dp_is_the_least_one_rounded_up() -> None:
+    def check_case(epsilon: str) -> None:
+        mu, e = real(mu_of_pure(Decimal(epsilon))), real(epsilon)
+        with mpmath.workdps(120):
+            # Total variation of the two: by what is left of 1 where it is near 1.
+            ours, needed = 2 * gaussian.upper_tail(mu / 2), 2 / (1 + mpmath.exp(e))
+            if e < 1:
+                ours, needed = -mpmath.erf(mu / mpmath.sqrt(8)), -mpmath.tanh(e / 2)
+            assert needed - abs(needed) * mpmath.mpf(10) ** -22 <= ours <= needed
+
+    check_each(check_case, ["1e-30", "1e-12", "1e-3", "0.3", "0.999999", "1", "1.5", "30", "1000"])
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import partial
 
 import mpmath
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from accountant.conversions.residue_step import (
     run_repeatedly,
 )
 from tests.accountant.conversions import gaussian
+from tests.check_each import check_each, check_rows
 
 EPSILONS = st.builds(
     lambda digits, exponent: Decimal(digits).scaleb(exponent),
@@ -59,16 +59,17 @@ def test_the_cost_is_within_1e_12_above_the_root(epsilon: Decimal, log_room: flo
     assert exact <= ours <= exact * (1 + mpmath.mpf(10) ** -12) + 1
 
 
-@pytest.mark.parametrize("epsilon", ["2.5", "4", "10", "30"])
-@pytest.mark.parametrize("room", [1.0001, 1.3, 4, 50])
-def test_an_epsilon_beyond_the_doubles_takes_the_exact_root(epsilon: str, room: float) -> None:
-    state = min(int(refusing(Decimal(epsilon)) * room), 300 * UNIT)
-    step = pure_step(units_up(Decimal(epsilon)))
-    assert not step.square
-    ours = pure_cost(state, step)
-    exact = exact_cost(state, Decimal(epsilon))
-    assert ours is not None
-    assert exact <= ours <= exact * (1 + mpmath.mpf(10) ** -12) + 1
+def test_an_epsilon_beyond_the_doubles_takes_the_exact_root() -> None:
+    def check_case(room: float, epsilon: str) -> None:
+        state = min(int(refusing(Decimal(epsilon)) * room), 300 * UNIT)
+        step = pure_step(units_up(Decimal(epsilon)))
+        assert not step.square
+        ours = pure_cost(state, step)
+        exact = exact_cost(state, Decimal(epsilon))
+        assert ours is not None
+        assert exact <= ours <= exact * (1 + mpmath.mpf(10) ** -12) + 1
+
+    check_each(check_case, [1.0001, 1.3, 4, 50], ["2.5", "4", "10", "30"])
 
 
 @settings(max_examples=60, deadline=None)
@@ -175,22 +176,23 @@ def test_ten_million_steps_cost_between_the_first_and_the_last_step() -> None:
     assert ran * first * (1 - 1e-12) <= state - left <= ran * last * (1 + 3e-12)
 
 
-@pytest.mark.parametrize(
-    ("square", "epsilon", "digits", "exponent"),
-    [
-        ("0.0560289638", "1e-12", 1000000000000061, 1),
-        ("0.0560289638", "0.01", 1000293722057073, 21),
-        ("0.0560289638", "0.1", 1034499299963841, 23),
-        ("0.02", "0.1", 1157886715052447, 23),
-        ("0.0165", "0.1", 1282365249672541, 23),
-        ("0.7", "0.5", 2687074764659194, 24),
-        ("40", "2", 3527347104828393, 25),
-        ("1900", "1.5", 2066516218217754, 25),
-    ],
-)
-def test_every_machine_computes_the_same_cost(
-    square: str, epsilon: str, digits: int, exponent: int
-) -> None:
+def test_every_machine_computes_the_same_cost() -> None:
     """Replaying a log must decide alike, so no last digit may depend on a C library."""
-    cost = pure_cost(units_down(Decimal(square)), pure_step(units_up(Decimal(epsilon))))
-    assert cost == digits * 10**exponent
+
+    def check_case(square: str, epsilon: str, digits: int, exponent: int) -> None:
+        cost = pure_cost(units_down(Decimal(square)), pure_step(units_up(Decimal(epsilon))))
+        assert cost == digits * 10**exponent
+
+    check_rows(
+        check_case,
+        [
+            ("0.0560289638", "1e-12", 1000000000000061, 1),
+            ("0.0560289638", "0.01", 1000293722057073, 21),
+            ("0.0560289638", "0.1", 1034499299963841, 23),
+            ("0.02", "0.1", 1157886715052447, 23),
+            ("0.0165", "0.1", 1282365249672541, 23),
+            ("0.7", "0.5", 2687074764659194, 24),
+            ("40", "2", 3527347104828393, 25),
+            ("1900", "1.5", 2066516218217754, 25),
+        ],
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,27 +28,30 @@ from accountant.display.numbers import (
 from accountant.filters import FILTERS
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.world import opened
+from tests.check_each import check_rows
 
 
-@pytest.mark.parametrize(
-    ("text", "up", "down"),
-    [
-        ("0", "0", "0"),
-        ("1", "1", "1"),
-        ("0.1", "0.1", "0.1"),
-        ("99.9999", "100", "99.99"),
-        ("0.123456", "0.1235", "0.1234"),
-        ("1234567", "1235000", "1234000"),
-        ("1999999.9999", "2000000", "1999000"),
-        ("0.00000123456", "1.235e-6", "1.234e-6"),
-        ("1e-40", "1e-40", "1e-40"),
-        ("999999999", "1e9", "9.999e8"),
-        ("inf", "∞", "∞"),
-    ],
-)
-def test_an_amount_has_four_digits_rounded_outward(text: str, up: str, down: str) -> None:
-    assert spent_amount(text) == up
-    assert remaining_amount(text) == down
+def test_an_amount_has_four_digits_rounded_outward() -> None:
+    def check_case(text: str, up: str, down: str) -> None:
+        assert spent_amount(text) == up
+        assert remaining_amount(text) == down
+
+    check_rows(
+        check_case,
+        [
+            ("0", "0", "0"),
+            ("1", "1", "1"),
+            ("0.1", "0.1", "0.1"),
+            ("99.9999", "100", "99.99"),
+            ("0.123456", "0.1235", "0.1234"),
+            ("1234567", "1235000", "1234000"),
+            ("1999999.9999", "2000000", "1999000"),
+            ("0.00000123456", "1.235e-6", "1.234e-6"),
+            ("1e-40", "1e-40", "1e-40"),
+            ("999999999", "1e9", "9.999e8"),
+            ("inf", "∞", "∞"),
+        ],
+    )
 
 
 @given(st.decimals(Decimal("1e-39"), Decimal("1e9"), allow_nan=False, allow_infinity=False))
@@ -58,27 +60,27 @@ def test_a_short_amount_lies_on_its_side(value: Decimal) -> None:
     assert Decimal(remaining_amount(text)) <= value <= Decimal(spent_amount(text))
 
 
-@pytest.mark.parametrize(
-    ("ratio", "spent", "left", "unspent"),
-    [
-        (0.0, "0 %", "0 %", "100 %"),
-        (1e-9, "0.1 %", "under 0.1 %", "99.9 %"),
-        (0.1, "10 %", "10 %", "90 %"),
-        (0.10000000000000002, "10 %", "10 %", "90 %"),
-        (0.1234, "12.4 %", "12.3 %", "87.6 %"),
-        (0.99996, "over 99.9 %", "99.9 %", "under 0.1 %"),
-        (0.9999999999999999, "over 99.9 %", "over 99.9 %", "under 0.1 %"),
-        (Decimal("0.1") + Decimal("1e-27"), "10 %", "10 %", "90 %"),
-        (1 - Decimal("1e-27"), "over 99.9 %", "over 99.9 %", "under 0.1 %"),
-        (1.0, "100 %", "100 %", "0 %"),
-    ],
-)
-def test_a_percentage_is_100_only_if_the_ratio_is_1(
-    ratio: float | Decimal, spent: str, left: str, unspent: str
-) -> None:
-    assert spent_percent(ratio) == spent
-    assert remaining_percent(ratio) == left
-    assert unspent_percent(ratio) == unspent
+def test_a_percentage_is_100_only_if_the_ratio_is_1() -> None:
+    def check_case(ratio: float | Decimal, spent: str, left: str, unspent: str) -> None:
+        assert spent_percent(ratio) == spent
+        assert remaining_percent(ratio) == left
+        assert unspent_percent(ratio) == unspent
+
+    check_rows(
+        check_case,
+        [
+            (0.0, "0 %", "0 %", "100 %"),
+            (1e-9, "0.1 %", "under 0.1 %", "99.9 %"),
+            (0.1, "10 %", "10 %", "90 %"),
+            (0.10000000000000002, "10 %", "10 %", "90 %"),
+            (0.1234, "12.4 %", "12.3 %", "87.6 %"),
+            (0.99996, "over 99.9 %", "99.9 %", "under 0.1 %"),
+            (0.9999999999999999, "over 99.9 %", "over 99.9 %", "under 0.1 %"),
+            (Decimal("0.1") + Decimal("1e-27"), "10 %", "10 %", "90 %"),
+            (1 - Decimal("1e-27"), "over 99.9 %", "over 99.9 %", "under 0.1 %"),
+            (1.0, "100 %", "100 %", "0 %"),
+        ],
+    )
 
 
 OFF = Decimal("1e-14")  # what a float, or a cost, may be off
@@ -129,32 +131,32 @@ BESIDE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "beside"), [*((name, False) for name in POLICIES), *((name, True) for name in BESIDE)]
-)
-def test_the_number_after_a_grant_agrees_with_the_spent_part_of_the_budget(
-    name: str, beside: bool
-) -> None:
-    policy = {
-        field: value
-        for field, value in msgspec.to_builtins(POLICIES[name]).items()
-        if value is not None
-    }
-    if beside:
-        policy["beside"] = "basic"
-    world = opened(**policy)
-    for claim in (CLAIMS.get(name, "pure:0.05"), "pure:0.03", "pure:0.1"):
-        decision = world.ask(claim)
-        if not decision.granted:
-            continue
-        ratio = remaining_ratio(decision.left, decision.totals)
-        exact = 1 - Decimal(str(world.ledger().spent_ratio))
-        if name == "renyi_mixture":
-            assert ratio is not None
-            assert ratio <= exact + OFF
-        else:
-            assert ratio is not None
-            assert abs(ratio - exact) <= Decimal("1e-12"), (name, ratio, exact)
+def test_the_number_after_a_grant_agrees_with_the_spent_part_of_the_budget() -> None:
+    def check_case(name: str, beside: bool) -> None:
+        policy = {
+            field: value
+            for field, value in msgspec.to_builtins(POLICIES[name]).items()
+            if value is not None
+        }
+        if beside:
+            policy["beside"] = "basic"
+        world = opened(**policy)
+        for claim in (CLAIMS.get(name, "pure:0.05"), "pure:0.03", "pure:0.1"):
+            decision = world.ask(claim)
+            if not decision.granted:
+                continue
+            ratio = remaining_ratio(decision.left, decision.totals)
+            exact = 1 - Decimal(str(world.ledger().spent_ratio))
+            if name == "renyi_mixture":
+                assert ratio is not None
+                assert ratio <= exact + OFF
+            else:
+                assert ratio is not None
+                assert abs(ratio - exact) <= Decimal("1e-12"), (name, ratio, exact)
+
+    check_rows(
+        check_case, [*((name, False) for name in POLICIES), *((name, True) for name in BESIDE)]
+    )
 
 
 def test_one_number_leads_after_a_grant() -> None:

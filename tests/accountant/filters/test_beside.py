@@ -26,6 +26,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.returned import by_paying, by_voiding
 from tests.accountant.world import World
+from tests.check_each import check_each
 
 BUDGET: dict[str, Any] = {"epsilon": "1", "delta": "1e-6"}
 WITH_DELTA: dict[str, Any] = {"epsilon": "1", "delta": "2e-6", "delta_for_claims": "1e-6"}
@@ -68,29 +69,32 @@ def test_requests_of_one_size_get_the_better_of_both(name: str, counts: tuple[in
     assert tuple(count(capped, size) for size in sizes) == (counts[0], 10, 0)
 
 
-@pytest.mark.parametrize("name", TAKERS)
-@pytest.mark.parametrize("claim", SIZES)
-def test_the_count_equals_the_number_of_single_grants(name: str, claim: str) -> None:
-    plan, asked = plan_of(beside(name)), check_claim(parse_claim(claim))
-    cost, granted = price(asked, plan.priced), 0
-    spent: tuple[Units, ...] = (0,) * plan.width
-    while True:
-        assert plan.kind.holds(plan.capacity, spent)
-        after = plan.kind.charge(plan.capacity, spent, cost)
-        assert plan.kind.fits(plan.capacity, spent, cost) == (after is not None)
-        if after is None:
-            break
-        granted, spent = granted + 1, after
-    promised = plan.kind.count(plan.capacity, (0,) * plan.width, cost)
-    assert promised == granted
+def test_the_count_equals_the_number_of_single_grants() -> None:
+    def check_case(claim: str, name: str) -> None:
+        plan, asked = plan_of(beside(name)), check_claim(parse_claim(claim))
+        cost, granted = price(asked, plan.priced), 0
+        spent: tuple[Units, ...] = (0,) * plan.width
+        while True:
+            assert plan.kind.holds(plan.capacity, spent)
+            after = plan.kind.charge(plan.capacity, spent, cost)
+            assert plan.kind.fits(plan.capacity, spent, cost) == (after is not None)
+            if after is None:
+                break
+            granted, spent = granted + 1, after
+        promised = plan.kind.count(plan.capacity, (0,) * plan.width, cost)
+        assert promised == granted
+
+    check_each(check_case, SIZES, TAKERS)
 
 
-@pytest.mark.parametrize("name", sorted(FILTERS))
-def test_is_refused_where_nothing_would_be_gained(name: str) -> None:
-    if name in TAKERS:
-        return
-    with pytest.raises(RequestInvalid, match=f"must be left out for filter {name}"):
-        plan_of(beside(name))
+def test_is_refused_where_nothing_would_be_gained() -> None:
+    def check_case(name: str) -> None:
+        if name in TAKERS:
+            return
+        with pytest.raises(RequestInvalid, match=f"must be left out for filter {name}"):
+            plan_of(beside(name))
+
+    check_each(check_case, sorted(FILTERS))
 
 
 @pytest.mark.parametrize(
@@ -187,36 +191,46 @@ class TestADecision:
         assert world.ask("pure:0.1").reason is Reason.EXHAUSTED
 
 
-@pytest.mark.parametrize("name", TAKERS)
-def test_both_halves_share_the_limit_on_deltas(name: str) -> None:
-    plan = plan_of(beside(name))
-    ledger = opened(beside(name))
-    limit = ledger.plan.policy.delta_for_claims
-    total, large = 0.0, True
-    for _ in range(12):
-        size, large = ("0.09" if large else "0.001"), not large
-        claim = check_claim(parse_claim(f"approximate:epsilon={size},delta=3e-7"))
-        ledger, verdict = adjudicate(ledger, claim, "person", "add_remove", 1)
-        total += 3e-7 if verdict.outcome is Outcome.GRANTED else 0
-    assert total <= float(limit or 0) * (1 + 1e-9)
-    assert total > float(limit or 0) - 3e-7 or name.startswith("renyi")
-    assert plan.kind.holds(plan.capacity, ledger.spent)
+def test_both_halves_share_the_limit_on_deltas() -> None:
+    def check_case(name: str) -> None:
+        plan = plan_of(beside(name))
+        ledger = opened(beside(name))
+        limit = ledger.plan.policy.delta_for_claims
+        total, large = 0.0, True
+        for _ in range(12):
+            size, large = ("0.09" if large else "0.001"), not large
+            claim = check_claim(parse_claim(f"approximate:epsilon={size},delta=3e-7"))
+            ledger, verdict = adjudicate(ledger, claim, "person", "add_remove", 1)
+            total += 3e-7 if verdict.outcome is Outcome.GRANTED else 0
+        assert total <= float(limit or 0) * (1 + 1e-9)
+        assert total > float(limit or 0) - 3e-7 or name.startswith("renyi")
+        assert plan.kind.holds(plan.capacity, ledger.spent)
+
+    check_each(check_case, TAKERS)
 
 
-@pytest.mark.parametrize("name", TAKERS)
-def test_the_spent_part_never_falls_and_is_all_only_when_nothing_fits(name: str) -> None:
-    world = World()
-    world.open(**msgspec.to_builtins(beside(name)))
-    claims = ("pure:0.05", "pure:0.2", "gaussian:sigma=60,sensitivity=1", "pure:0.3", "pure:0.01")
-    before = 0.0
-    for number in range(60):
-        world.ask(claims[number * 7 % 5])
-        world.commit()
-        ledger = world.state.ledgers["census"]
-        assert before <= ledger.spent_ratio <= 1
-        before = ledger.spent_ratio
-        if ledger.spent_ratio == 1:
-            assert world.ask("pure:0.001").outcome is Outcome.REFUSED
+def test_the_spent_part_never_falls_and_is_all_only_when_nothing_fits() -> None:
+    def check_case(name: str) -> None:
+        world = World()
+        world.open(**msgspec.to_builtins(beside(name)))
+        claims = (
+            "pure:0.05",
+            "pure:0.2",
+            "gaussian:sigma=60,sensitivity=1",
+            "pure:0.3",
+            "pure:0.01",
+        )
+        before = 0.0
+        for number in range(60):
+            world.ask(claims[number * 7 % 5])
+            world.commit()
+            ledger = world.state.ledgers["census"]
+            assert before <= ledger.spent_ratio <= 1
+            before = ledger.spent_ratio
+            if ledger.spent_ratio == 1:
+                assert world.ask("pure:0.001").outcome is Outcome.REFUSED
+
+    check_each(check_case, TAKERS)
 
 
 class TestReservations:

@@ -15,6 +15,7 @@ from accountant.errors import RequestInvalid
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.residue import KIND, capacity, price_of
+from tests.check_each import check_rows
 
 CLOSE = mpmath.mpf(10) ** -12
 
@@ -27,29 +28,31 @@ def one_by_one(limits: tuple[Units, ...], claim: c.Claim) -> tuple[int, tuple[Un
     return count, spent
 
 
-@pytest.mark.parametrize(
-    ("claim", "count"),
-    [
-        (c.Pure("0.01"), 558),
-        (c.Pure("0.1"), 4),
-        (c.Laplace("100", "1"), 558),
-        (c.BoundedRange("0.02"), 558),
-        (c.BoundedRange("0.05"), 88),
-        (c.BoundedRange("0.1"), 21),
-        (c.BoundedRange("0.2"), 4),
-        (c.Gdp("0.0316227766"), 56),
-        (c.Gaussian("100", "3.1622776"), 56),
-        (c.Brownian("1000", "1"), 56),
-        (c.Pure("0.2"), 0),
-    ],
-)
-def test_how_many_fit_1_and_a_millionth(claim: c.Claim, count: int) -> None:
-    limits = capacity()
-    assert one_by_one(limits, claim)[0] == count
-    assert KIND.count(limits, (0, 0), price_of(claim)) == count
-    if count:
-        assert KIND.charge(limits, (0, 0), price_of(c.Repeat(claim, count))) is not None
-    assert KIND.charge(limits, (0, 0), price_of(c.Repeat(claim, count + 1))) is None
+def test_how_many_fit_1_and_a_millionth() -> None:
+    def check_case(claim: c.Claim, count: int) -> None:
+        limits = capacity()
+        assert one_by_one(limits, claim)[0] == count
+        assert KIND.count(limits, (0, 0), price_of(claim)) == count
+        if count:
+            assert KIND.charge(limits, (0, 0), price_of(c.Repeat(claim, count))) is not None
+        assert KIND.charge(limits, (0, 0), price_of(c.Repeat(claim, count + 1))) is None
+
+    check_rows(
+        check_case,
+        [
+            (c.Pure("0.01"), 558),
+            (c.Pure("0.1"), 4),
+            (c.Laplace("100", "1"), 558),
+            (c.BoundedRange("0.02"), 558),
+            (c.BoundedRange("0.05"), 88),
+            (c.BoundedRange("0.1"), 21),
+            (c.BoundedRange("0.2"), 4),
+            (c.Gdp("0.0316227766"), 56),
+            (c.Gaussian("100", "3.1622776"), 56),
+            (c.Brownian("1000", "1"), 56),
+            (c.Pure("0.2"), 0),
+        ],
+    )
 
 
 def test_no_fewer_fit_than_the_default_filter_admits() -> None:

@@ -17,6 +17,7 @@ from accountant.replay.audit import audit
 from tests.accountant.filters.policies import plan_of
 from tests.accountant.filters.rules import composed
 from tests.accountant.world import World, code
+from tests.check_each import check_rows
 
 NAME = "optimal_homogeneous"
 
@@ -26,40 +27,42 @@ def policy(**changes: Any) -> Policy:
     return Policy(filter=NAME, **fields)
 
 
-@pytest.mark.parametrize(
-    ("claim", "counted"),
-    [
-        ("pure:0.01", 1),
-        ("pure:0.004", 1),
-        ("pure:1e-12", 1),
-        ("pure:0", 0),
-        ("laplace:scale=100,sensitivity=1", 1),
-        ("laplace:scale=101,sensitivity=1", 1),
-        ("bounded_range:0.01", 1),
-        ("bounded_range:0.0101", None),
-        ("randomized_response:epsilon=0.01,delta=0", 1),
-        ("ex_post:epsilon=0.01,delta=0", 1),
-        ("approximate:epsilon=0.01,delta=1e-9", 1),
-        ("approximate:epsilon=0,delta=1e-9", 0),
-        ("probabilistic:epsilon=0.01,delta=1e-9", 1),
-        ("3*(pure:0.01+pure:0.002+pure:0)", 6),
-        ("pure:0.0100000000000000000000000000000000000001", None),
-        ("laplace:scale=99,sensitivity=1", None),
-        ("gaussian:sigma=1000,sensitivity=1", None),
-        ("gdp:0.001", None),
-        ("zcdp:1e-9", None),
-        ("approximate_zcdp:rho=1e-9,delta=1e-12", None),
-        ("brownian:variance=1000000,sensitivity=1", None),
-        ("subsampled_gaussian:sigma=1000,sensitivity=1,rate=0.01", None),
-        ("2*pure:0.01+pure:0.02", None),
-    ],
-)
-def test_only_claims_of_the_declared_epsilon_are_accepted(claim: str, counted: int | None) -> None:
-    plan = plan_of(policy())
-    asked = price(check_claim(parse_claim(claim)), plan.kind.needs)
-    assert plan.kind.accepts(asked) == (counted is not None)
-    if counted is not None:
-        assert asked.amounts[0] == counted * UNIT
+def test_only_claims_of_the_declared_epsilon_are_accepted() -> None:
+    def check_case(claim: str, counted: int | None) -> None:
+        plan = plan_of(policy())
+        asked = price(check_claim(parse_claim(claim)), plan.kind.needs)
+        assert plan.kind.accepts(asked) == (counted is not None)
+        if counted is not None:
+            assert asked.amounts[0] == counted * UNIT
+
+    check_rows(
+        check_case,
+        [
+            ("pure:0.01", 1),
+            ("pure:0.004", 1),
+            ("pure:1e-12", 1),
+            ("pure:0", 0),
+            ("laplace:scale=100,sensitivity=1", 1),
+            ("laplace:scale=101,sensitivity=1", 1),
+            ("bounded_range:0.01", 1),
+            ("bounded_range:0.0101", None),
+            ("randomized_response:epsilon=0.01,delta=0", 1),
+            ("ex_post:epsilon=0.01,delta=0", 1),
+            ("approximate:epsilon=0.01,delta=1e-9", 1),
+            ("approximate:epsilon=0,delta=1e-9", 0),
+            ("probabilistic:epsilon=0.01,delta=1e-9", 1),
+            ("3*(pure:0.01+pure:0.002+pure:0)", 6),
+            ("pure:0.0100000000000000000000000000000000000001", None),
+            ("laplace:scale=99,sensitivity=1", None),
+            ("gaussian:sigma=1000,sensitivity=1", None),
+            ("gdp:0.001", None),
+            ("zcdp:1e-9", None),
+            ("approximate_zcdp:rho=1e-9,delta=1e-12", None),
+            ("brownian:variance=1000000,sensitivity=1", None),
+            ("subsampled_gaussian:sigma=1000,sensitivity=1,rate=0.01", None),
+            ("2*pure:0.01+pure:0.02", None),
+        ],
+    )
 
 
 def test_the_stored_budget_is_the_number_and_its_sum_names_the_epsilon() -> None:
@@ -68,28 +71,32 @@ def test_the_stored_budget_is_the_number_and_its_sum_names_the_epsilon() -> None
     assert guarantee_of(plan.policy).delta == 2 * guarantee_of(policy()).delta
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "rule"),
-    [
-        ({"epsilon_each": None}, "epsilon_each", "must be given"),
-        ({"epsilon_each": "1e-6"}, "epsilon_each", "must be larger: .*10,000,000 of it, got 1e-6"),
-        ({"epsilon_each": "1.5"}, "epsilon_each", "must be smaller: not one fits"),
-        ({"epsilon_each": "0"}, "epsilon_each", "must be between"),
-        ({"epsilon_each": "1001"}, "epsilon_each", "must be between"),
-        ({"epsilon_each": "a"}, "epsilon_each", "must be a plain decimal"),
-        ({"delta": "0"}, "delta", "must be greater than 0"),
-        ({"delta_for_claims": "1e-6"}, "delta", "must exceed delta_for_claims"),
-    ],
-)
-def test_a_policy_that_breaks_a_rule_of_the_filter_is_refused(
-    changes: dict[str, Any], field: str, rule: str
-) -> None:
-    made = policy(**changes)
-    if made.epsilon_each is None:
-        made = Policy(filter=NAME, epsilon="1", delta="1e-6")
-    with pytest.raises(RequestInvalid, match=rule) as caught:
-        plan_of(made)
-    assert caught.value.field == f"policy.{field}"
+def test_a_policy_that_breaks_a_rule_of_the_filter_is_refused() -> None:
+    def check_case(changes: dict[str, Any], field: str, rule: str) -> None:
+        made = policy(**changes)
+        if made.epsilon_each is None:
+            made = Policy(filter=NAME, epsilon="1", delta="1e-6")
+        with pytest.raises(RequestInvalid, match=rule) as caught:
+            plan_of(made)
+        assert caught.value.field == f"policy.{field}"
+
+    check_rows(
+        check_case,
+        [
+            ({"epsilon_each": None}, "epsilon_each", "must be given"),
+            (
+                {"epsilon_each": "1e-6"},
+                "epsilon_each",
+                "must be larger: .*10,000,000 of it, got 1e-6",
+            ),
+            ({"epsilon_each": "1.5"}, "epsilon_each", "must be smaller: not one fits"),
+            ({"epsilon_each": "0"}, "epsilon_each", "must be between"),
+            ({"epsilon_each": "1001"}, "epsilon_each", "must be between"),
+            ({"epsilon_each": "a"}, "epsilon_each", "must be a plain decimal"),
+            ({"delta": "0"}, "delta", "must be greater than 0"),
+            ({"delta_for_claims": "1e-6"}, "delta", "must exceed delta_for_claims"),
+        ],
+    )
 
 
 def test_the_number_is_tight() -> None:

@@ -27,6 +27,7 @@ from tests.accountant import exact
 from tests.accountant.filters import rules
 from tests.accountant.filters.policies import opened, plan_of
 from tests.accountant.strategies import atoms, decimals
+from tests.check_each import check_rows
 
 SAMPLED = c.SubsampledGaussian("2", "1", "0.01")
 
@@ -99,25 +100,25 @@ def test_the_renyi_capacity_is_rounded_down(epsilon: str, log_delta: int, order:
     assert limit * (1 - mpmath.mpf(10) ** -12) - mpmath.mpf(10) ** -40 <= ours <= limit
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"order": "1"}, "order"),
-        ({"order": "2"}, "order"),
-        ({"order": "0.5"}, "order"),
-        ({"order": "2e9"}, "order"),
-        ({"order": "twenty"}, "order"),
-        ({"delta": "0"}, "delta"),
-        ({"delta_for_claims": "1e-7"}, "delta_for_claims"),
-        ({"rho": "1"}, "rho"),
-    ],
-)
-def test_a_policy_that_leaves_the_renyi_filter_no_budget_is_refused(
-    changes: dict[str, str], field: str
-) -> None:
-    with pytest.raises(RequestInvalid) as caught:
-        plan_of(policy(**changes))
-    assert caught.value.field == f"policy.{field}"
+def test_a_policy_that_leaves_the_renyi_filter_no_budget_is_refused() -> None:
+    def check_case(changes: dict[str, str], field: str) -> None:
+        with pytest.raises(RequestInvalid) as caught:
+            plan_of(policy(**changes))
+        assert caught.value.field == f"policy.{field}"
+
+    check_rows(
+        check_case,
+        [
+            ({"order": "1"}, "order"),
+            ({"order": "2"}, "order"),
+            ({"order": "0.5"}, "order"),
+            ({"order": "2e9"}, "order"),
+            ({"order": "twenty"}, "order"),
+            ({"delta": "0"}, "delta"),
+            ({"delta_for_claims": "1e-7"}, "delta_for_claims"),
+            ({"rho": "1"}, "rho"),
+        ],
+    )
 
 
 def test_order_is_required_by_renyi_and_refused_by_other_filters() -> None:

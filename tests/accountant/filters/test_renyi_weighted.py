@@ -23,6 +23,7 @@ from accountant.policy import ParsedBudget, Policy
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.filters.policies import opened, plan_of
+from tests.check_each import check_rows
 
 ORDERS = ("2.5", "400")
 EPSILON, DELTA = mpmath.mpf(8), mpmath.mpf(10) ** -3
@@ -206,30 +207,30 @@ def test_an_order_at_which_a_claim_has_no_curve_is_spent_for_ever() -> None:
     assert not kind.accepts(Price(1, (INFINITE, INFINITE), {}))
 
 
-@pytest.mark.parametrize(
-    ("orders", "weights", "field"),
-    [
-        ((), None, "orders"),
-        (("22", "22.0"), None, "orders[1]"),
-        (("40", "22"), None, "orders[1]"),
-        (("22", "1"), None, "orders[1]"),
-        (("2", "22"), None, "orders[0]"),
-        (tuple(map(str, range(20, 37))), None, "orders"),
-        (("22", "40"), ("1",), "weights"),
-        (("22", "40"), ("0.5", "0.6"), "weights"),
-        (("22", "40"), ("1", "0"), "weights[1]"),
-        (("22", "40"), ("1", "-1"), "weights[1]"),
-        (("22", "40"), ("0.5", "half"), "weights[1]"),
-        # So little of delta that the order has no budget at all.
-        (("14", "40"), ("0.01", "0.99"), "orders[0]"),
-    ],
-)
-def test_orders_and_weights_that_make_no_filter_are_refused(
-    orders: tuple[str, ...], weights: tuple[str, ...] | None, field: str
-) -> None:
-    with pytest.raises(RequestInvalid) as caught:
-        plan_of(policy(orders, weights))
-    assert caught.value.field == f"policy.{field}"
+def test_orders_and_weights_that_make_no_filter_are_refused() -> None:
+    def check_case(orders: tuple[str, ...], weights: tuple[str, ...] | None, field: str) -> None:
+        with pytest.raises(RequestInvalid) as caught:
+            plan_of(policy(orders, weights))
+        assert caught.value.field == f"policy.{field}"
+
+    check_rows(
+        check_case,
+        [
+            ((), None, "orders"),
+            (("22", "22.0"), None, "orders[1]"),
+            (("40", "22"), None, "orders[1]"),
+            (("22", "1"), None, "orders[1]"),
+            (("2", "22"), None, "orders[0]"),
+            (tuple(map(str, range(20, 37))), None, "orders"),
+            (("22", "40"), ("1",), "weights"),
+            (("22", "40"), ("0.5", "0.6"), "weights"),
+            (("22", "40"), ("1", "0"), "weights[1]"),
+            (("22", "40"), ("1", "-1"), "weights[1]"),
+            (("22", "40"), ("0.5", "half"), "weights[1]"),
+            # So little of delta that the order has no budget at all.
+            (("14", "40"), ("0.01", "0.99"), "orders[0]"),
+        ],
+    )
 
 
 def test_claims_may_spend_no_part_of_delta() -> None:

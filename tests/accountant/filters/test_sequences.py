@@ -25,6 +25,7 @@ from accountant.records.outcomes import Outcome, Reason
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.filters.rules import RULES, Limits, delta, single
 from tests.accountant.strategies import batches, claims, ex_posts
+from tests.check_each import check_each
 from tests.nightly import rounds
 
 # The reference works to 80 digits and adds up to a few thousand of its own numbers.
@@ -164,57 +165,65 @@ def test_unified_brownian_takes_a_budget_of_rho_too(sequence: list[c.Claim]) -> 
     play(Policy(filter="unified_brownian", rho="0.05", delta="1e-6"), sequence)
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
-def test_the_last_that_fits_is_granted_and_the_next_refused(name: str) -> None:
+def test_the_last_that_fits_is_granted_and_the_next_refused() -> None:
     """At the very end of the budget, where a float would not know."""
-    policy = POLICIES[name]
-    kind = c.ExPost if name == "ex_post" else c.Pure
-    sequence: list[c.Claim] = []
-    ledger = opened(policy)
-    for epsilon in ("0.003", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12"):
-        claim = kind(epsilon)
-        plan = ledger.plan
-        asked = price(check_claim(claim), plan.priced)
-        times = plan.kind.count(plan.capacity, ledger.spent, asked)
-        assert times is not None
-        assert times < 10**6
-        if times:
-            sequence.append(c.Repeat(claim, times))
-        ledger = play(policy, [*sequence, claim])
-        assert ledger.mechanisms == sum(n for step in sequence for _, n in single(step))
-    assert ledger.spent_ratio > 0.9999
+
+    def check_case(name: str) -> None:
+        policy = POLICIES[name]
+        kind = c.ExPost if name == "ex_post" else c.Pure
+        sequence: list[c.Claim] = []
+        ledger = opened(policy)
+        for epsilon in ("0.003", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12"):
+            claim = kind(epsilon)
+            plan = ledger.plan
+            asked = price(check_claim(claim), plan.priced)
+            times = plan.kind.count(plan.capacity, ledger.spent, asked)
+            assert times is not None
+            assert times < 10**6
+            if times:
+                sequence.append(c.Repeat(claim, times))
+            ledger = play(policy, [*sequence, claim])
+            assert ledger.mechanisms == sum(n for step in sequence for _, n in single(step))
+        assert ledger.spent_ratio > 0.9999
+
+    check_each(check_case, sorted(RULES))
 
 
-@pytest.mark.parametrize("name", ADDED_UP)
-def test_ten_million_tiny_requests_do_not_drift(name: str) -> None:
+def test_ten_million_tiny_requests_do_not_drift() -> None:
     """As batches of a million each, to the last one that fits."""
-    policy = POLICIES[name]
-    kind = c.ExPost if name == "ex_post" else c.Pure
-    plan = opened(policy).plan
-    counts = {
-        epsilon: plan.kind.count(
-            plan.capacity, (0,) * plan.width, price(check_claim(kind(epsilon)), plan.priced)
-        )
-        for epsilon in ("6e-5", "5e-5", "3e-5", "2e-5", "9e-8")
-    }
-    epsilon, maximum = next((e, n) for e, n in counts.items() if n is not None and n >= 10**7)
-    millions = [c.Repeat(kind(epsilon), 10**6)] * 10
-    rest = maximum - 10**7
-    while rest:
-        millions.append(c.Repeat(kind(epsilon), min(rest, 10**6)))
-        rest -= millions[-1].times
-    ledger = play(policy, [*millions, kind(epsilon)])
-    assert ledger.mechanisms == maximum
+
+    def check_case(name: str) -> None:
+        policy = POLICIES[name]
+        kind = c.ExPost if name == "ex_post" else c.Pure
+        plan = opened(policy).plan
+        counts = {
+            epsilon: plan.kind.count(
+                plan.capacity, (0,) * plan.width, price(check_claim(kind(epsilon)), plan.priced)
+            )
+            for epsilon in ("6e-5", "5e-5", "3e-5", "2e-5", "9e-8")
+        }
+        epsilon, maximum = next((e, n) for e, n in counts.items() if n is not None and n >= 10**7)
+        millions = [c.Repeat(kind(epsilon), 10**6)] * 10
+        rest = maximum - 10**7
+        while rest:
+            millions.append(c.Repeat(kind(epsilon), min(rest, 10**6)))
+            rest -= millions[-1].times
+        ledger = play(policy, [*millions, kind(epsilon)])
+        assert ledger.mechanisms == maximum
+
+    check_each(check_case, ADDED_UP)
 
 
-@pytest.mark.parametrize("name", ADDED_UP)
-def test_a_thousand_single_charges_are_one_batch_of_a_thousand(name: str) -> None:
-    policy = POLICIES[name]
-    claim = check_claim(c.ExPost("1e-5") if name == "ex_post" else c.Pure("1e-5"))
-    single = opened(policy)
-    for at in range(1000):
-        single, _ = adjudicate(single, claim, policy.unit, policy.neighbours, at)
-    whole = check_claim(c.Repeat(claim.claim, 1000))
-    batch, _ = adjudicate(opened(policy), whole, policy.unit, policy.neighbours, 0)
-    assert batch.totals == single.totals
-    assert batch.mechanisms == single.mechanisms == 1000
+def test_a_thousand_single_charges_are_one_batch_of_a_thousand() -> None:
+    def check_case(name: str) -> None:
+        policy = POLICIES[name]
+        claim = check_claim(c.ExPost("1e-5") if name == "ex_post" else c.Pure("1e-5"))
+        single = opened(policy)
+        for at in range(1000):
+            single, _ = adjudicate(single, claim, policy.unit, policy.neighbours, at)
+        whole = check_claim(c.Repeat(claim.claim, 1000))
+        batch, _ = adjudicate(opened(policy), whole, policy.unit, policy.neighbours, 0)
+        assert batch.totals == single.totals
+        assert batch.mechanisms == single.mechanisms == 1000
+
+    check_each(check_case, ADDED_UP)

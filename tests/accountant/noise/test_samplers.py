@@ -23,6 +23,7 @@ from accountant.noise import (
 from accountant.noise.bernoulli import bernoulli_exp, bernoulli_exp_quotient, geometric
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
+from tests.check_each import check_each
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
@@ -149,27 +150,29 @@ def test_the_same_bits_give_the_same_noise() -> None:
         assert first == second
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda bits: discrete_laplace(0, bits),
-        lambda bits: discrete_laplace(Fraction(-1), bits),
-        lambda bits: discrete_gaussian(0, bits),
-        lambda bits: discrete_gaussian(Fraction(-1), bits),
-        lambda bits: rounded_normal(5, 0, bits),
-        lambda bits: rounded_normal(5, -1, bits),
-        lambda bits: choose([], 1, bits),
-        lambda bits: choose([1, 2], 0, bits),
-        lambda bits: LaplaceReduction(5, [], bits),
-        lambda bits: LaplaceReduction(5, ["1", "0"], bits),
-        lambda bits: LaplaceReduction(5, ["2", "1"], bits).draw("3"),
-        lambda bits: GaussianRefinement(5, bits).draw("0"),
-        lambda bits: GaussianRefinement(5, bits).draw("-1"),
-    ],
-)
-def test_no_noise_is_an_error(wrong: Callable[[object], object]) -> None:
-    with pytest.raises(ValueError, match="must"):
-        wrong(bits_of(1))
+def test_no_noise_is_an_error() -> None:
+    def check_case(wrong: Callable[[object], object]) -> None:
+        with pytest.raises(ValueError, match="must"):
+            wrong(bits_of(1))
+
+    check_each(
+        check_case,
+        [
+            lambda bits: discrete_laplace(0, bits),
+            lambda bits: discrete_laplace(Fraction(-1), bits),
+            lambda bits: discrete_gaussian(0, bits),
+            lambda bits: discrete_gaussian(Fraction(-1), bits),
+            lambda bits: rounded_normal(5, 0, bits),
+            lambda bits: rounded_normal(5, -1, bits),
+            lambda bits: choose([], 1, bits),
+            lambda bits: choose([1, 2], 0, bits),
+            lambda bits: LaplaceReduction(5, [], bits),
+            lambda bits: LaplaceReduction(5, ["1", "0"], bits),
+            lambda bits: LaplaceReduction(5, ["2", "1"], bits).draw("3"),
+            lambda bits: GaussianRefinement(5, bits).draw("0"),
+            lambda bits: GaussianRefinement(5, bits).draw("-1"),
+        ],
+    )
 
 
 @pytest.mark.parametrize(

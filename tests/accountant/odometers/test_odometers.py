@@ -30,6 +30,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
 from tests.accountant.world import code, opened
+from tests.check_each import check_each, check_rows
 
 D, P = "1e-6", "0.01"
 ALL: list[Odometer] = [
@@ -71,34 +72,42 @@ def test_the_stitched_odometer_is_infinite_below_v0_and_finite_from_v0_on() -> N
     assert reader((v0,)) < math.inf
 
 
-@pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
 class TestClaimsWithoutALossBound:
-    def test_an_approximate_zcdp_claim_makes_the_reading_infinite(self, odometer: Odometer) -> None:
-        assert read(odometer, [c.ApproximateZcdp("0.01", "1e-9")]) == math.inf
+    def test_an_approximate_zcdp_claim_makes_the_reading_infinite(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            assert read(odometer, [c.ApproximateZcdp("0.01", "1e-9")]) == math.inf
 
-    def test_a_claim_of_epsilon_0_with_a_delta_makes_the_reading_infinite(
-        self, odometer: Odometer
-    ) -> None:
-        assert read(odometer, [c.Approximate("0", "1e-9")]) == math.inf
-        assert read(odometer, [c.Probabilistic("0", "1e-9")]) == math.inf
+        check_each(check_case, ALL)
 
-    def test_a_delta_too_large_for_its_epsilon_makes_the_reading_infinite(
-        self, odometer: Odometer
-    ) -> None:
-        assert read(odometer, [c.Approximate("0.01", "0.1")]) == math.inf
+    def test_a_claim_of_epsilon_0_with_a_delta_makes_the_reading_infinite(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            assert read(odometer, [c.Approximate("0", "1e-9")]) == math.inf
+            assert read(odometer, [c.Probabilistic("0", "1e-9")]) == math.inf
 
-    def test_infinity_stays(self, odometer: Odometer) -> None:
-        claims = [c.ApproximateZcdp("0.01", "1e-9"), *[c.Pure("0.1")] * 3]
-        assert read(odometer, claims) == math.inf
+        check_each(check_case, ALL)
 
-    def test_a_total_beyond_delta_for_claims_makes_the_reading_infinite(
-        self, odometer: Odometer
-    ) -> None:
-        claim = [c.Probabilistic("0.3", "1e-9")]
-        at = UNIT // 10**9
-        assert read(odometer, claim, delta_for_claims=at) < math.inf
-        assert read(odometer, claim, delta_for_claims=at - 1) == math.inf
-        assert read(odometer, [c.Approximate("0.3", "1e-9")], delta_for_claims=at) == math.inf
+    def test_a_delta_too_large_for_its_epsilon_makes_the_reading_infinite(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            assert read(odometer, [c.Approximate("0.01", "0.1")]) == math.inf
+
+        check_each(check_case, ALL)
+
+    def test_infinity_stays(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            claims = [c.ApproximateZcdp("0.01", "1e-9"), *[c.Pure("0.1")] * 3]
+            assert read(odometer, claims) == math.inf
+
+        check_each(check_case, ALL)
+
+    def test_a_total_beyond_delta_for_claims_makes_the_reading_infinite(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            claim = [c.Probabilistic("0.3", "1e-9")]
+            at = UNIT // 10**9
+            assert read(odometer, claim, delta_for_claims=at) < math.inf
+            assert read(odometer, claim, delta_for_claims=at - 1) == math.inf
+            assert read(odometer, [c.Approximate("0.3", "1e-9")], delta_for_claims=at) == math.inf
+
+        check_each(check_case, ALL)
 
 
 @pytest.mark.parametrize("odometer", [Advanced2016(D, P), Advanced2016N(D, 1000)])
@@ -138,10 +147,12 @@ def test_n_is_at_least_4() -> None:
             Advanced2016N(D, n).boundary()
 
 
-@pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
-def test_sums_beyond_every_float_are_read_outward(odometer: Odometer) -> None:
-    # The loss is 2,000 nats; the sum of epsilon (e^epsilon - 1)/2 is about 1e437.
-    assert read(odometer, [c.Pure("1000")] * 2) >= 2000 * math.tanh(500)
+def test_sums_beyond_every_float_are_read_outward() -> None:
+    def check_case(odometer: Odometer) -> None:
+        # The loss is 2,000 nats; the sum of epsilon (e^epsilon - 1)/2 is about 1e437.
+        assert read(odometer, [c.Pure("1000")] * 2) >= 2000 * math.tanh(500)
+
+    check_each(check_case, ALL)
 
 
 def test_a_sum_beyond_the_largest_float_is_logged_and_audited() -> None:
@@ -219,20 +230,24 @@ class TestExPostClaims:
             totals = [a + b for a, b in zip(totals, amounts, strict=True)]
         return Reader(odometer, sums, limit)(tuple(totals))
 
-    @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
-    def test_their_bounds_are_added_up(self, odometer: Odometer) -> None:
-        ours = self.read(odometer, apart=True)
-        others: list[c.Claim] = [c.Pure("0.3"), c.Laplace("10", "1")]
-        assert ours == pytest.approx(read(odometer, others) + 0.75, rel=1e-12)
+    def test_their_bounds_are_added_up(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            ours = self.read(odometer, apart=True)
+            others: list[c.Claim] = [c.Pure("0.3"), c.Laplace("10", "1")]
+            assert ours == pytest.approx(read(odometer, others) + 0.75, rel=1e-12)
 
-    @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
-    def test_their_deltas_count(self, odometer: Odometer) -> None:
-        billionth = UNIT // 10**9
-        assert self.read(odometer, apart=True, limit=billionth) < math.inf
-        assert self.read(odometer, apart=True, limit=billionth - 1) == math.inf
-        # Bounded on both sides the loss fails to be with a little more.
-        assert self.read(odometer, apart=False, limit=billionth) == math.inf
-        assert self.read(odometer, apart=False, limit=2 * billionth) < math.inf
+        check_each(check_case, ALL)
+
+    def test_their_deltas_count(self) -> None:
+        def check_case(odometer: Odometer) -> None:
+            billionth = UNIT // 10**9
+            assert self.read(odometer, apart=True, limit=billionth) < math.inf
+            assert self.read(odometer, apart=True, limit=billionth - 1) == math.inf
+            # Bounded on both sides the loss fails to be with a little more.
+            assert self.read(odometer, apart=False, limit=billionth) == math.inf
+            assert self.read(odometer, apart=False, limit=2 * billionth) < math.inf
+
+        check_each(check_case, ALL)
 
     def test_the_loss_is_bounded_on_both_sides_but_for_both_tails(self) -> None:
         sums = ("loss_delta", "loss_shift", "delta", "apart_loss_delta", "loss_ex_post_delta")
@@ -300,11 +315,13 @@ TIMES: list[tuple[c.Claim, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "time"), TIMES)
-def test_a_claim_adds_its_exact_intrinsic_time_rounded_up(claim: c.Claim, time: Any) -> None:
-    ours = exact.units(price(check_claim(claim), ("loss_time",)).amounts[0])
-    assert time <= ours * (1 + mpmath.mpf(10) ** -70)
-    assert ours <= time * (1 + mpmath.mpf(10) ** -18)
+def test_a_claim_adds_its_exact_intrinsic_time_rounded_up() -> None:
+    def check_case(claim: c.Claim, time: Any) -> None:
+        ours = exact.units(price(check_claim(claim), ("loss_time",)).amounts[0])
+        assert time <= ours * (1 + mpmath.mpf(10) ** -70)
+        assert ours <= time * (1 + mpmath.mpf(10) ** -18)
+
+    check_rows(check_case, TIMES)
 
 
 def test_a_delta_is_converted_and_shifts_the_reading() -> None:

@@ -12,6 +12,7 @@ from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy, parse_budget
 from accountant.records import Decision, decode_policy, encode
 from tests.accountant.world import World, code
+from tests.check_each import check_each, check_rows
 
 GOOD: dict[str, object] = {"epsilon": "1", "delta": "1e-6"}
 
@@ -79,66 +80,68 @@ BAD: list[tuple[dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "field"), BAD)
-def test_a_policy_that_breaks_a_rule_names_its_field(
-    changes: dict[str, object], field: str
-) -> None:
-    decision = open_with(**changes)
-    assert code(decision) == "invalid_field", decision
-    assert decision.error is not None
-    assert decision.error.field == field
+def test_a_policy_that_breaks_a_rule_names_its_field() -> None:
+    def check_case(changes: dict[str, object], field: str) -> None:
+        decision = open_with(**changes)
+        assert code(decision) == "invalid_field", decision
+        assert decision.error is not None
+        assert decision.error.field == field
+
+    check_rows(check_case, BAD)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"epsilon": "1e-12", "delta": "1e-40"},
-        {"epsilon": "1000", "delta": "1e-40"},
-        {"epsilon": "1000", "delta": "0.9999999999999999999999999999999999999999"},
-        {"epsilon": "0.001", "delta": "0.5"},
-        {"filter": "fully_adaptive", "epsilon": "1000", "delta": "1e-40"},
-        {"filter": "fully_adaptive", "delta": "0.999"},
-        {"filter": "basic", "epsilon": "1e-12", "delta": "0"},
-        {"filter": "zcdp", "epsilon": "left out", "rho": "1e-25"},
-        {"filter": "advanced_2016", "epsilon": "1e-12", "delta": "1e-40"},
-        {"filter": "advanced_2016", "epsilon": "1000", "delta": "1e-40"},
-        {"filter": "advanced_2016", "epsilon": "1000", "delta": "0.367"},
-        {"filter": "ex_post", "epsilon": "1e-12", "delta": "0"},
-        {"filter": "split", "epsilon": "1000", "delta": "1e-40", "epsilon_ex_post": "1e-12"},
-        {"filter": "unified_brownian", "epsilon": "1000", "delta": "1e-40"},
-    ],
-)
-def test_the_ends_of_the_ranges_open_or_are_refused_never_raise(changes: dict[str, object]) -> None:
-    world = World()
-    decision = world.open(**{k: v for k, v in (GOOD | changes).items() if v != "left out"})
-    assert code(decision) in {"opened", "invalid_field"}
-    if code(decision) == "opened":
-        for claim in ("pure:1e-12", "pure:1000", "zcdp:1e6", "approximate:1,0.5"):
-            assert code(world.ask(claim)) in {"granted", "exhausted", "claim_not_accepted"}
+def test_the_ends_of_the_ranges_open_or_are_refused_never_raise() -> None:
+    def check_case(changes: dict[str, object]) -> None:
+        world = World()
+        decision = world.open(**{k: v for k, v in (GOOD | changes).items() if v != "left out"})
+        assert code(decision) in {"opened", "invalid_field"}
+        if code(decision) == "opened":
+            for claim in ("pure:1e-12", "pure:1000", "zcdp:1e6", "approximate:1,0.5"):
+                assert code(world.ask(claim)) in {"granted", "exhausted", "claim_not_accepted"}
+
+    check_each(
+        check_case,
+        [
+            {"epsilon": "1e-12", "delta": "1e-40"},
+            {"epsilon": "1000", "delta": "1e-40"},
+            {"epsilon": "1000", "delta": "0.9999999999999999999999999999999999999999"},
+            {"epsilon": "0.001", "delta": "0.5"},
+            {"filter": "fully_adaptive", "epsilon": "1000", "delta": "1e-40"},
+            {"filter": "fully_adaptive", "delta": "0.999"},
+            {"filter": "basic", "epsilon": "1e-12", "delta": "0"},
+            {"filter": "zcdp", "epsilon": "left out", "rho": "1e-25"},
+            {"filter": "advanced_2016", "epsilon": "1e-12", "delta": "1e-40"},
+            {"filter": "advanced_2016", "epsilon": "1000", "delta": "1e-40"},
+            {"filter": "advanced_2016", "epsilon": "1000", "delta": "0.367"},
+            {"filter": "ex_post", "epsilon": "1e-12", "delta": "0"},
+            {"filter": "split", "epsilon": "1000", "delta": "1e-40", "epsilon_ex_post": "1e-12"},
+            {"filter": "unified_brownian", "epsilon": "1000", "delta": "1e-40"},
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("changes", "for_claims"),
-    [
-        ({}, "0"),
-        ({"filter": "fully_adaptive"}, "0"),
-        ({"filter": "basic"}, "0.000001"),
-        ({"filter": "zcdp", "epsilon": "left out", "rho": "1"}, "0.000001"),
-        ({"filter": "basic", "delta_for_claims": "0"}, "0"),
-        ({"filter": "advanced_2016"}, "0.0000005"),
-        ({"filter": "advanced_2016", "delta_for_claims": "0"}, "0"),
-        ({"filter": "ex_post"}, "0.000001"),
-        ({"filter": "split", "epsilon_ex_post": "1"}, "0"),
-        ({"filter": "unified_brownian"}, "0"),
-        ({"filter": "unified_brownian", "epsilon": "left out", "rho": "1"}, "0.000001"),
-    ],
-)
-def test_the_claims_share_of_delta_has_a_default_by_filter(
-    changes: dict[str, object], for_claims: str
-) -> None:
-    policy = open_with(**changes).policy
-    assert policy is not None
-    assert policy.delta_for_claims == for_claims
+def test_the_claims_share_of_delta_has_a_default_by_filter() -> None:
+    def check_case(changes: dict[str, object], for_claims: str) -> None:
+        policy = open_with(**changes).policy
+        assert policy is not None
+        assert policy.delta_for_claims == for_claims
+
+    check_rows(
+        check_case,
+        [
+            ({}, "0"),
+            ({"filter": "fully_adaptive"}, "0"),
+            ({"filter": "basic"}, "0.000001"),
+            ({"filter": "zcdp", "epsilon": "left out", "rho": "1"}, "0.000001"),
+            ({"filter": "basic", "delta_for_claims": "0"}, "0"),
+            ({"filter": "advanced_2016"}, "0.0000005"),
+            ({"filter": "advanced_2016", "delta_for_claims": "0"}, "0"),
+            ({"filter": "ex_post"}, "0.000001"),
+            ({"filter": "split", "epsilon_ex_post": "1"}, "0"),
+            ({"filter": "unified_brownian"}, "0"),
+            ({"filter": "unified_brownian", "epsilon": "left out", "rho": "1"}, "0.000001"),
+        ],
+    )
 
 
 @pytest.mark.parametrize("name", ["zcdp_tight", "fully_adaptive", "advanced_2016"])

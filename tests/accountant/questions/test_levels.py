@@ -30,6 +30,7 @@ from accountant.questions.schema import CategoryColumn, NumberColumn
 from tests.accountant.questions.schemas import CENSUS, SOURCE, replaced, small_schema
 from tests.accountant.reservations.scene import Scene
 from tests.accountant.world import code
+from tests.check_each import check_each, check_rows
 
 ADDED = small_schema(rows=3)
 REPLACED = small_schema(rows=3, neighbours="replace")
@@ -86,45 +87,49 @@ def test_each_statistic_with_sessions_has_its_claim(
         assert draw.law == parse_noise(noise).law
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [
-        "rho: 0.3, gaussian_refinement",
-        "sigma: 20.123456789012345678901234567890123456789, gaussian_refinement",
-        "error: 50 at 0.95, gaussian_refinement from 1e4",
-        "epsilon: 0.7, laplace_reduction",
-        "error: 50 at 0.95, laplace_reduction from 1e4",
-    ],
-)
-@pytest.mark.parametrize("question", ["count", "sum(x) by c", "count by c, t"])
-@pytest.mark.parametrize("schema", [ADDED, REPLACED])
-def test_claims_are_never_below_what_runs(noise: str, question: str, schema: object) -> None:
-    draw, wanted = draw_of(question, noise, schema), parse_noise(noise)
-    statistic, last = draw.statistic, levels_of(draw)[-1]
-    if isinstance(draw.claim, Brownian):
-        assert draw.variance is not None
-        true = statistic.l2_squared / (2 * draw.variance)  # type: ignore[union-attr]
-        assert draw.claim.rho() == last.cost
-    else:
-        assert draw.scale is not None
-        assert isinstance(draw.claim, ExPost)
-        true = statistic.l1 / draw.scale  # type: ignore[union-attr]
-        assert last.cost <= Fraction(draw.claim.epsilon) < last.cost + ONE_UNIT
-    assert true <= last.cost <= true * (1 + Fraction(1, 10**30))
-    if wanted.form in {"rho", "epsilon"}:
-        assert Fraction(wanted.amount) * (1 - Fraction(1, 10**15)) <= last.cost
-        assert last.cost <= Fraction(wanted.amount)
-    elif wanted.form == "sigma":
-        assert last.noise <= Fraction(wanted.amount) ** 2 <= last.noise * (1 + Fraction(1, 10**15))
-    else:
-        width = laplace_half_width if draw.scale else refined_half_width
-        name = "scale" if draw.scale else "variance"
-        kept = width(
-            confidence=Decimal("0.95"),
-            grid=statistic.grid,  # type: ignore[union-attr]
-            **{name: last.noise},
-        )
-        assert 45 < kept <= Fraction("50.001")
+def test_claims_are_never_below_what_runs() -> None:
+    def check_case(schema: object, question: str, noise: str) -> None:
+        draw, wanted = draw_of(question, noise, schema), parse_noise(noise)
+        statistic, last = draw.statistic, levels_of(draw)[-1]
+        if isinstance(draw.claim, Brownian):
+            assert draw.variance is not None
+            true = statistic.l2_squared / (2 * draw.variance)  # type: ignore[union-attr]
+            assert draw.claim.rho() == last.cost
+        else:
+            assert draw.scale is not None
+            assert isinstance(draw.claim, ExPost)
+            true = statistic.l1 / draw.scale  # type: ignore[union-attr]
+            assert last.cost <= Fraction(draw.claim.epsilon) < last.cost + ONE_UNIT
+        assert true <= last.cost <= true * (1 + Fraction(1, 10**30))
+        if wanted.form in {"rho", "epsilon"}:
+            assert Fraction(wanted.amount) * (1 - Fraction(1, 10**15)) <= last.cost
+            assert last.cost <= Fraction(wanted.amount)
+        elif wanted.form == "sigma":
+            assert (
+                last.noise <= Fraction(wanted.amount) ** 2 <= last.noise * (1 + Fraction(1, 10**15))
+            )
+        else:
+            width = laplace_half_width if draw.scale else refined_half_width
+            name = "scale" if draw.scale else "variance"
+            kept = width(
+                confidence=Decimal("0.95"),
+                grid=statistic.grid,  # type: ignore[union-attr]
+                **{name: last.noise},
+            )
+            assert 45 < kept <= Fraction("50.001")
+
+    check_each(
+        check_case,
+        [ADDED, REPLACED],
+        ["count", "sum(x) by c", "count by c, t"],
+        [
+            "rho: 0.3, gaussian_refinement",
+            "sigma: 20.123456789012345678901234567890123456789, gaussian_refinement",
+            "error: 50 at 0.95, gaussian_refinement from 1e4",
+            "epsilon: 0.7, laplace_reduction",
+            "error: 50 at 0.95, laplace_reduction from 1e4",
+        ],
+    )
 
 
 @st.composite
@@ -232,31 +237,47 @@ def test_a_session_of_many_groups_has_fewer_levels() -> None:
     assert len(levels_of(draw_of("count by b", f"{noise} from 32768", wide))) == 16
 
 
-@pytest.mark.parametrize(
-    ("question", "noise", "error"),
-    [
-        ("mean(x)", "epsilon: 1, laplace_reduction", "noise.law must be of one answer"),
-        ("variance(x) by c", "rho: 1, gaussian_refinement", "noise.law must be of one answer"),
-        ("mean(x)", "sigma: 1, gaussian_refinement", "noise.sigma must be left out"),
-        ("median(x)", "epsilon: 1, laplace_reduction", "noise.law must be left out for a choice"),
-        ("top(c, 2)", "rho: 1, gaussian_refinement", "noise.law must be left out for a choice"),
-        ("count", "epsilon: 1, gaussian_refinement", "noise.law must be discrete_laplace or lap"),
-        ("count", "rho: 1, laplace_reduction", "noise.law must be discrete_gaussian or"),
-        ("count", "epsilon: 1, laplace_reduction from 1", "noise.first must be at least the fine"),
-        ("count", "epsilon: 1, laplace_reduction from 0", "noise.first must be greater than 0"),
-        ("count", "epsilon: 1, laplace_reduction from x", "noise.first must be a plain decimal"),
-        ("count", "epsilon: 1, discrete_laplace from 9", "noise.first must be left out unless"),
-        ("count", "error: 0.5 at 0.9, gaussian_refinement", "noise.error must leave the claim"),
-        ("count", "sigma: 1e-9, gaussian_refinement", "noise.sigma must leave the claim"),
-        ("count", "sigma: 1e-30, gaussian_refinement", "noise.sigma must leave the claim"),
-    ],
-)
-def test_sessions_that_a_question_cannot_have_are_refused(
-    question: str, noise: str, error: str
-) -> None:
-    with pytest.raises(RequestInvalid) as raised:
-        draw_of(question, noise)
-    assert error in str(raised.value)
+def test_sessions_that_a_question_cannot_have_are_refused() -> None:
+    def check_case(question: str, noise: str, error: str) -> None:
+        with pytest.raises(RequestInvalid) as raised:
+            draw_of(question, noise)
+        assert error in str(raised.value)
+
+    check_rows(
+        check_case,
+        [
+            ("mean(x)", "epsilon: 1, laplace_reduction", "noise.law must be of one answer"),
+            ("variance(x) by c", "rho: 1, gaussian_refinement", "noise.law must be of one answer"),
+            ("mean(x)", "sigma: 1, gaussian_refinement", "noise.sigma must be left out"),
+            (
+                "median(x)",
+                "epsilon: 1, laplace_reduction",
+                "noise.law must be left out for a choice",
+            ),
+            ("top(c, 2)", "rho: 1, gaussian_refinement", "noise.law must be left out for a choice"),
+            (
+                "count",
+                "epsilon: 1, gaussian_refinement",
+                "noise.law must be discrete_laplace or lap",
+            ),
+            ("count", "rho: 1, laplace_reduction", "noise.law must be discrete_gaussian or"),
+            (
+                "count",
+                "epsilon: 1, laplace_reduction from 1",
+                "noise.first must be at least the fine",
+            ),
+            ("count", "epsilon: 1, laplace_reduction from 0", "noise.first must be greater than 0"),
+            (
+                "count",
+                "epsilon: 1, laplace_reduction from x",
+                "noise.first must be a plain decimal",
+            ),
+            ("count", "epsilon: 1, discrete_laplace from 9", "noise.first must be left out unless"),
+            ("count", "error: 0.5 at 0.9, gaussian_refinement", "noise.error must leave the claim"),
+            ("count", "sigma: 1e-9, gaussian_refinement", "noise.sigma must leave the claim"),
+            ("count", "sigma: 1e-30, gaussian_refinement", "noise.sigma must leave the claim"),
+        ],
+    )
 
 
 @pytest.mark.parametrize(

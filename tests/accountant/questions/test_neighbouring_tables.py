@@ -34,6 +34,7 @@ from tests.accountant.questions.schemas import (
     replaced,
     small_schema,
 )
+from tests.check_each import check_each
 
 # Beyond both bounds, within them, and cells that the schema reads as missing.
 POOL: list[Cells] = [
@@ -114,84 +115,86 @@ def largest_changes(checked: CheckedQuestion, rows: int) -> list[Change]:
 RELATIONS: list[Neighbours] = ["add_remove", "replace"]
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("text", VECTORS)
-def test_no_unit_changes_a_vector_by_more_and_one_changes_it_by_as_much(
-    text: str, relation: Neighbours, rows: int
-) -> None:
-    for lower, upper in BOUNDS:
-        schema = small_schema(lower=lower, upper=upper, rows=rows, neighbours=relation)
+def test_no_unit_changes_a_vector_by_more_and_one_changes_it_by_as_much() -> None:
+    def check_case(text: str, relation: Neighbours, rows: int) -> None:
+        for lower, upper in BOUNDS:
+            schema = small_schema(lower=lower, upper=upper, rows=rows, neighbours=relation)
+            checked = parse_question(text, schema)
+            statistics = statistics_of(checked)
+            assert isinstance(statistics, tuple)
+            for statistic, change in zip(statistics, largest_changes(checked, rows), strict=True):
+                assert change.l1 <= statistic.l1
+                assert change.l2_squared <= statistic.l2_squared
+                if "where" not in text and "t" not in text.partition(" by ")[2]:
+                    assert change.l1 == statistic.l1, "it charges more than any table needs"
+                    assert change.l2_squared == statistic.l2_squared
+
+    check_each(check_case, VECTORS, RELATIONS, [1, 2])
+
+
+def test_no_unit_changes_scores_by_more() -> None:
+    def check_case(text: str, relation: Neighbours, rows: int) -> None:
+        schema = small_schema(rows=rows, neighbours=relation)
+        checked = parse_question(text, schema)
+        statistic = statistics_of(checked)
+        assert isinstance(statistic, SelectionStatistic)
+        (change,) = largest_changes(checked, rows)
+        assert change.range_distance <= statistic.range_distance
+        assert change.range_distance >= statistic.range_distance / 2
+        if text.startswith("top(c, 1)"):
+            assert change.range_distance == statistic.range_distance
+
+    check_each(check_case, SELECTIONS, RELATIONS, [1, 2])
+
+
+def test_where_no_column_names_units_each_row_is_one() -> None:
+    def check_case(text: str, relation: Neighbours) -> None:
+        schema = replaced(small_schema(neighbours=relation), unit=UNSET)
         checked = parse_question(text, schema)
         statistics = statistics_of(checked)
         assert isinstance(statistics, tuple)
-        for statistic, change in zip(statistics, largest_changes(checked, rows), strict=True):
-            assert change.l1 <= statistic.l1
-            assert change.l2_squared <= statistic.l2_squared
-            if "where" not in text and "t" not in text.partition(" by ")[2]:
-                assert change.l1 == statistic.l1, "it charges more than any table needs"
-                assert change.l2_squared == statistic.l2_squared
+        one_row = small_schema(rows=1, neighbours=relation)
+        assert statistics == statistics_of(parse_question(text, one_row))
+        befores: list[Table] = [()] if relation == "add_remove" else [(cells,) for cells in POOL]
+        for others, before, after in product(OTHERS, befores, POOL):
+            found = zip(
+                statistics,
+                evaluate(checked, (*others, *before), key=b""),
+                evaluate(checked, (*others, after), key=b""),
+                strict=True,
+            )
+            for statistic, one, other in found:
+                change = change_between(one, other, statistic)
+                assert change.l1 <= statistic.l1
+                assert change.l2_squared <= statistic.l2_squared
+
+    check_each(check_case, ["count by c", "sum(x)", "sum(x) by c", "variance(x)"], RELATIONS)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("text", SELECTIONS)
-def test_no_unit_changes_scores_by_more(text: str, relation: Neighbours, rows: int) -> None:
-    schema = small_schema(rows=rows, neighbours=relation)
-    checked = parse_question(text, schema)
-    statistic = statistics_of(checked)
-    assert isinstance(statistic, SelectionStatistic)
-    (change,) = largest_changes(checked, rows)
-    assert change.range_distance <= statistic.range_distance
-    assert change.range_distance >= statistic.range_distance / 2
-    if text.startswith("top(c, 1)"):
-        assert change.range_distance == statistic.range_distance
+def test_the_claim_is_never_below_the_loss() -> None:
+    def check_case(text: str, relation: Neighbours, noise: str) -> None:
+        checked = parse_question(text, small_schema(neighbours=relation))
+        (draw,) = derive(checked, parse_noise(noise)).draws
+        (change,) = largest_changes(checked, 2)
+        match draw.claim:
+            case Pure(epsilon):
+                assert draw.scale is not None
+                assert change.l1 / draw.scale <= Fraction(epsilon)
+            case Zcdp(rho):
+                assert draw.variance is not None
+                assert change.l2_squared / (2 * draw.variance) <= Fraction(rho)
+            case Gaussian(sigma, sensitivity):
+                assert draw.variance == Fraction(sigma) ** 2
+                assert change.l2_squared <= Fraction(sensitivity) ** 2
+            case other:
+                pytest.fail(f"no claim of numbers: {other}")
 
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("text", ["count by c", "sum(x)", "sum(x) by c", "variance(x)"])
-def test_where_no_column_names_units_each_row_is_one(text: str, relation: Neighbours) -> None:
-    schema = replaced(small_schema(neighbours=relation), unit=UNSET)
-    checked = parse_question(text, schema)
-    statistics = statistics_of(checked)
-    assert isinstance(statistics, tuple)
-    one_row = small_schema(rows=1, neighbours=relation)
-    assert statistics == statistics_of(parse_question(text, one_row))
-    befores: list[Table] = [()] if relation == "add_remove" else [(cells,) for cells in POOL]
-    for others, before, after in product(OTHERS, befores, POOL):
-        found = zip(
-            statistics,
-            evaluate(checked, (*others, *before), key=b""),
-            evaluate(checked, (*others, after), key=b""),
-            strict=True,
-        )
-        for statistic, one, other in found:
-            change = change_between(one, other, statistic)
-            assert change.l1 <= statistic.l1
-            assert change.l2_squared <= statistic.l2_squared
-
-
-@pytest.mark.parametrize(
-    "noise", ["epsilon: 0.7", "rho: 0.03", "sigma: 4", "rho: 0.3, rounded_gaussian"]
-)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("text", ["count by c", "sum(x)", "sum(x) by c"])
-def test_the_claim_is_never_below_the_loss(text: str, relation: Neighbours, noise: str) -> None:
-    checked = parse_question(text, small_schema(neighbours=relation))
-    (draw,) = derive(checked, parse_noise(noise)).draws
-    (change,) = largest_changes(checked, 2)
-    match draw.claim:
-        case Pure(epsilon):
-            assert draw.scale is not None
-            assert change.l1 / draw.scale <= Fraction(epsilon)
-        case Zcdp(rho):
-            assert draw.variance is not None
-            assert change.l2_squared / (2 * draw.variance) <= Fraction(rho)
-        case Gaussian(sigma, sensitivity):
-            assert draw.variance == Fraction(sigma) ** 2
-            assert change.l2_squared <= Fraction(sensitivity) ** 2
-        case other:
-            pytest.fail(f"no claim of numbers: {other}")
+    check_each(
+        check_case,
+        ["count by c", "sum(x)", "sum(x) by c"],
+        RELATIONS,
+        ["epsilon: 0.7", "rho: 0.03", "sigma: 4", "rho: 0.3, rounded_gaussian"],
+    )
 
 
 def chosen(scores: Vector, scale: float, times: int) -> dict[tuple[int, ...], float]:
@@ -207,27 +210,28 @@ def chosen(scores: Vector, scale: float, times: int) -> dict[tuple[int, ...], fl
     return result
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("text", ["median(x)", "quantile(x, 0.1)", "top(c, 1)", "top(c, 2)"])
-def test_the_claim_of_a_choice_is_never_below_its_range(text: str, relation: Neighbours) -> None:
-    checked = parse_question(text, small_schema(neighbours=relation))
-    derivation = derive(checked, parse_noise("epsilon: 1.5"))
-    (draw,) = derivation.draws
-    statistic = draw.statistic
-    assert isinstance(statistic, SelectionStatistic)
-    assert isinstance(draw.claim, BoundedRange)
-    assert draw.scale is not None
-    eta = float(draw.claim.eta)
-    total = eta * statistic.times
-    assert math.isclose(total, 1.5)
-    if statistic.times > 1:
-        assert derivation.claim == Repeat(draw.claim, statistic.times)
-    for (one,), (other,) in set(evaluations(checked, 2)):
-        p = chosen(one, float(draw.scale), statistic.times)
-        q = chosen(other, float(draw.scale), statistic.times)
-        losses = [math.log(p[outcome] / q[outcome]) for outcome in p]
-        assert max(map(abs, losses)) <= total + 1e-9
-        assert max(losses) - min(losses) <= total + 1e-9
+def test_the_claim_of_a_choice_is_never_below_its_range() -> None:
+    def check_case(text: str, relation: Neighbours) -> None:
+        checked = parse_question(text, small_schema(neighbours=relation))
+        derivation = derive(checked, parse_noise("epsilon: 1.5"))
+        (draw,) = derivation.draws
+        statistic = draw.statistic
+        assert isinstance(statistic, SelectionStatistic)
+        assert isinstance(draw.claim, BoundedRange)
+        assert draw.scale is not None
+        eta = float(draw.claim.eta)
+        total = eta * statistic.times
+        assert math.isclose(total, 1.5)
+        if statistic.times > 1:
+            assert derivation.claim == Repeat(draw.claim, statistic.times)
+        for (one,), (other,) in set(evaluations(checked, 2)):
+            p = chosen(one, float(draw.scale), statistic.times)
+            q = chosen(other, float(draw.scale), statistic.times)
+            losses = [math.log(p[outcome] / q[outcome]) for outcome in p]
+            assert max(map(abs, losses)) <= total + 1e-9
+            assert max(losses) - min(losses) <= total + 1e-9
+
+    check_each(check_case, ["median(x)", "quantile(x, 0.1)", "top(c, 1)", "top(c, 2)"], RELATIONS)
 
 
 # Whatever a source may hold.

@@ -27,59 +27,62 @@ from accountant.questions.error_at_confidence import (
 )
 from accountant.questions.schema import NumberColumn
 from tests.accountant.questions.schemas import replaced, small_schema
+from tests.check_each import check_each, check_rows
 
 ADDED = small_schema(rows=3)
 REPLACED = small_schema(rows=3, neighbours="replace")
 SQRT_18 = "4.2426406871192851464050661726290942357091"
 
 
-@pytest.mark.parametrize(
-    ("text", "noise", "added", "replaced"),
-    [
-        ("count", "epsilon: 0.5", Pure("0.5"), Pure("0.5")),
-        ("count", "rho: 0.01", Zcdp("0.01"), Zcdp("0.01")),
-        ("count", "sigma: 20", Gaussian("20", "3"), Gaussian("20", "3")),
-        ("count", "sigma: 2, discrete_gaussian", Zcdp("1.125"), Zcdp("1.125")),
-        ("count by c", "sigma: 20", Gaussian("20", "3"), Gaussian("20", SQRT_18)),
-        ("sum(x)", "sigma: 20", Gaussian("20", "9"), Gaussian("20", "15")),
-        ("count", "sigma: 3, discrete_gaussian", Zcdp("0.5"), Zcdp("0.5")),
-        ("mean(x)", "epsilon: 0.5", *[AllOf((Pure("0.25"), Pure("0.25")))] * 2),
-        ("variance(x)", "rho: 0.3", *[AllOf((Zcdp("0.1"),) * 3)] * 2),
-        ("median(x)", "epsilon: 0.5", BoundedRange("0.5"), BoundedRange("0.5")),
-        ("median(x)", "rho: 0.5", BoundedRange("2"), BoundedRange("2")),
-        ("top(c, 2)", "epsilon: 0.5", *[Repeat(BoundedRange("0.25"), 2)] * 2),
-    ],
-)
-def test_each_form_of_noise_has_its_claim(
-    text: str, noise: str, added: object, replaced: object
-) -> None:
-    for schema, claim in ((ADDED, added), (REPLACED, replaced)):
-        derivation = derive(parse_question(text, schema), parse_noise(noise))
-        assert derivation.claim == claim
-        check_claim(derivation.claim)
+def test_each_form_of_noise_has_its_claim() -> None:
+    def check_case(text: str, noise: str, added: object, replaced: object) -> None:
+        for schema, claim in ((ADDED, added), (REPLACED, replaced)):
+            derivation = derive(parse_question(text, schema), parse_noise(noise))
+            assert derivation.claim == claim
+            check_claim(derivation.claim)
+
+    check_rows(
+        check_case,
+        [
+            ("count", "epsilon: 0.5", Pure("0.5"), Pure("0.5")),
+            ("count", "rho: 0.01", Zcdp("0.01"), Zcdp("0.01")),
+            ("count", "sigma: 20", Gaussian("20", "3"), Gaussian("20", "3")),
+            ("count", "sigma: 2, discrete_gaussian", Zcdp("1.125"), Zcdp("1.125")),
+            ("count by c", "sigma: 20", Gaussian("20", "3"), Gaussian("20", SQRT_18)),
+            ("sum(x)", "sigma: 20", Gaussian("20", "9"), Gaussian("20", "15")),
+            ("count", "sigma: 3, discrete_gaussian", Zcdp("0.5"), Zcdp("0.5")),
+            ("mean(x)", "epsilon: 0.5", *[AllOf((Pure("0.25"), Pure("0.25")))] * 2),
+            ("variance(x)", "rho: 0.3", *[AllOf((Zcdp("0.1"),) * 3)] * 2),
+            ("median(x)", "epsilon: 0.5", BoundedRange("0.5"), BoundedRange("0.5")),
+            ("median(x)", "rho: 0.5", BoundedRange("2"), BoundedRange("2")),
+            ("top(c, 2)", "epsilon: 0.5", *[Repeat(BoundedRange("0.25"), 2)] * 2),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("text", "noise", "added", "replaced"),
-    [
-        ("count", "epsilon: 0.5", [6], [6]),
-        ("count by c", "epsilon: 0.5", [6], [12]),
-        ("count", "rho: 0.01", [450], [450]),
-        ("count by c", "rho: 0.01", [450], [900]),
-        ("count", "rho: 0.5, rounded_gaussian", [9], [9]),
-        ("sum(x)", "epsilon: 0.5", [18], [30]),
-        ("variance(x)", "epsilon: 1.5", [6, 18, 54], [6, 30, 54]),
-        ("median(x)", "epsilon: 0.5", [6], [12]),
-        ("quantile(x, 0.1)", "epsilon: 0.5", [Fraction(54, 5)], [12]),
-        ("top(c, 2)", "epsilon: 0.5", [12], [24]),
-    ],
-)
-def test_each_form_of_noise_has_its_scale(
-    text: str, noise: str, added: list[object], replaced: list[object]
-) -> None:
-    for schema, expected in ((ADDED, added), (REPLACED, replaced)):
-        draws = derive(parse_question(text, schema), parse_noise(noise)).draws
-        assert [draw.variance if draw.scale is None else draw.scale for draw in draws] == expected
+def test_each_form_of_noise_has_its_scale() -> None:
+    def check_case(text: str, noise: str, added: list[object], replaced: list[object]) -> None:
+        for schema, expected in ((ADDED, added), (REPLACED, replaced)):
+            draws = derive(parse_question(text, schema), parse_noise(noise)).draws
+            assert [
+                draw.variance if draw.scale is None else draw.scale for draw in draws
+            ] == expected
+
+    check_rows(
+        check_case,
+        [
+            ("count", "epsilon: 0.5", [6], [6]),
+            ("count by c", "epsilon: 0.5", [6], [12]),
+            ("count", "rho: 0.01", [450], [450]),
+            ("count by c", "rho: 0.01", [450], [900]),
+            ("count", "rho: 0.5, rounded_gaussian", [9], [9]),
+            ("sum(x)", "epsilon: 0.5", [18], [30]),
+            ("variance(x)", "epsilon: 1.5", [6, 18, 54], [6, 30, 54]),
+            ("median(x)", "epsilon: 0.5", [6], [12]),
+            ("quantile(x, 0.1)", "epsilon: 0.5", [Fraction(54, 5)], [12]),
+            ("top(c, 2)", "epsilon: 0.5", [12], [24]),
+        ],
+    )
 
 
 def test_a_cost_without_a_decimal_form_is_rounded_to_the_safe_side() -> None:
@@ -109,41 +112,49 @@ def test_a_cost_without_a_decimal_form_is_rounded_to_the_safe_side() -> None:
     assert Fraction(promise(choice).rho or 0) <= Fraction("0.01")
 
 
-@pytest.mark.parametrize(
-    ("text", "noise", "error"),
-    [
-        ("mean(x)", "sigma: 2", "noise.sigma must be left out for a quotient"),
-        ("variance(x)", "error: 2 at 0.9", "noise.error must be left out for a quotient"),
-        ("median(x)", "sigma: 2", "noise.sigma must be left out for a choice of candidates"),
-        ("top(c, 1)", "error: 2 at 0.9", "noise.error must be left out for a choice"),
-        ("top(c, 1)", "epsilon: 2, discrete_laplace", "noise.law must be left out for a choice"),
-        ("count", "epsilon: 1001", "noise.epsilon must be 0 or between"),
-        ("count", "epsilon: 0", "noise.epsilon must be greater than 0"),
-        ("mean(x)", "epsilon: 1e-12", "noise.epsilon must leave the claim of this question in its"),
-        ("count", "sigma: 1e-9", "noise.sigma must leave the claim"),
-        ("count", "error: 0.1 at 0.999999999, rounded_gaussian", None),
-        ("count", "error: 0 at 0.9", "noise.error must be greater than 0"),
-        ("count", "error: 5 at 0.4", "noise.confidence must be between 0.5 and 0.999999999"),
-        ("count", "error: 5 at 1", "noise.confidence must be between 0.5 and 0.999999999"),
-        ("count", "error: 5 at 95%", "noise.confidence must be a plain decimal"),
-        ("count", "error: 5", "noise must have the form epsilon: 0.5, rho: 0.01"),
-        ("count", "epsilon 5", "noise must have the form"),
-        ("count", "epsilom: 5", "noise epsilom: 5: did you mean epsilon?"),
-        ("count", "epsilon: 5, gaussian", "noise.law must be discrete_laplace or"),
-        ("count", "rho: 5, rounded_gausian", "did you mean rounded_gaussian?"),
-        ("count", "epsilon: -1", "noise.epsilon must be a plain decimal without a sign"),
-    ],
-)
-def test_noise_that_a_question_cannot_have_is_refused(
-    text: str, noise: str, error: str | None
-) -> None:
-    checked = parse_question(text, ADDED)
-    if error is None:
-        derive(checked, parse_noise(noise))
-        return
-    with pytest.raises(RequestInvalid) as raised:
-        derive(checked, parse_noise(noise))
-    assert error in str(raised.value)
+def test_noise_that_a_question_cannot_have_is_refused() -> None:
+    def check_case(text: str, noise: str, error: str | None) -> None:
+        checked = parse_question(text, ADDED)
+        if error is None:
+            derive(checked, parse_noise(noise))
+            return
+        with pytest.raises(RequestInvalid) as raised:
+            derive(checked, parse_noise(noise))
+        assert error in str(raised.value)
+
+    check_rows(
+        check_case,
+        [
+            ("mean(x)", "sigma: 2", "noise.sigma must be left out for a quotient"),
+            ("variance(x)", "error: 2 at 0.9", "noise.error must be left out for a quotient"),
+            ("median(x)", "sigma: 2", "noise.sigma must be left out for a choice of candidates"),
+            ("top(c, 1)", "error: 2 at 0.9", "noise.error must be left out for a choice"),
+            (
+                "top(c, 1)",
+                "epsilon: 2, discrete_laplace",
+                "noise.law must be left out for a choice",
+            ),
+            ("count", "epsilon: 1001", "noise.epsilon must be 0 or between"),
+            ("count", "epsilon: 0", "noise.epsilon must be greater than 0"),
+            (
+                "mean(x)",
+                "epsilon: 1e-12",
+                "noise.epsilon must leave the claim of this question in its",
+            ),
+            ("count", "sigma: 1e-9", "noise.sigma must leave the claim"),
+            ("count", "error: 0.1 at 0.999999999, rounded_gaussian", None),
+            ("count", "error: 0 at 0.9", "noise.error must be greater than 0"),
+            ("count", "error: 5 at 0.4", "noise.confidence must be between 0.5 and 0.999999999"),
+            ("count", "error: 5 at 1", "noise.confidence must be between 0.5 and 0.999999999"),
+            ("count", "error: 5 at 95%", "noise.confidence must be a plain decimal"),
+            ("count", "error: 5", "noise must have the form epsilon: 0.5, rho: 0.01"),
+            ("count", "epsilon 5", "noise must have the form"),
+            ("count", "epsilom: 5", "noise epsilom: 5: did you mean epsilon?"),
+            ("count", "epsilon: 5, gaussian", "noise.law must be discrete_laplace or"),
+            ("count", "rho: 5, rounded_gausian", "did you mean rounded_gaussian?"),
+            ("count", "epsilon: -1", "noise.epsilon must be a plain decimal without a sign"),
+        ],
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,58 +202,76 @@ def one_cheaper(value: Decimal) -> Fraction:
 ERRORS = [("1", "0.5"), ("2.5", "0.9"), ("50", "0.95"), ("0.4", "0.99"), ("300", "0.999999999")]
 
 
-@pytest.mark.parametrize(("error", "confidence"), ERRORS)
-@pytest.mark.parametrize(("grid", "l1"), [("1", "1"), ("1", "6"), ("0.25", "5"), ("0.01", "0.03")])
-def test_discrete_laplace_noise_keeps_an_error_and_no_cheaper_does(
-    error: str, confidence: str, grid: str, l1: str
-) -> None:
-    e, g, d = Fraction(error), Fraction(grid), Fraction(l1)
-    found = least_laplace_epsilon(error=e, confidence=Decimal(confidence), grid=g, l1=d)
-    assert found is not None
-    with mpmath.workdps(40):
-        allowed = 1 - mpmath.mpf(confidence)
-        steps = int(e // g)
-        assert laplace_tail(steps, g * Fraction(found) / d) <= allowed
-        assert laplace_tail(steps, g * one_cheaper(found) / d) > allowed
+def test_discrete_laplace_noise_keeps_an_error_and_no_cheaper_does() -> None:
+    def check_case(grid: str, l1: str, error: str, confidence: str) -> None:
+        e, g, d = Fraction(error), Fraction(grid), Fraction(l1)
+        found = least_laplace_epsilon(error=e, confidence=Decimal(confidence), grid=g, l1=d)
+        assert found is not None
+        with mpmath.workdps(40):
+            allowed = 1 - mpmath.mpf(confidence)
+            steps = int(e // g)
+            assert laplace_tail(steps, g * Fraction(found) / d) <= allowed
+            assert laplace_tail(steps, g * one_cheaper(found) / d) > allowed
+
+    check_rows(
+        check_case,
+        [
+            (grid, l1, error, confidence)
+            for grid, l1 in [("1", "1"), ("1", "6"), ("0.25", "5"), ("0.01", "0.03")]
+            for error, confidence in ERRORS
+        ],
+    )
 
 
-@pytest.mark.parametrize(("error", "confidence"), [*ERRORS[:4], ("120", "0.5"), ("400", "0.95")])
-@pytest.mark.parametrize(("grid", "l2_squared"), [("1", "1"), ("1", "18"), ("0.25", "5")])
-def test_discrete_gaussian_noise_keeps_an_error_and_no_cheaper_does(
-    error: str, confidence: str, grid: str, l2_squared: str
-) -> None:
-    e, g, d = Fraction(error), Fraction(grid), Fraction(l2_squared)
-    found = least_gaussian_rho(error=e, confidence=Decimal(confidence), grid=g, l2_squared=d)
-    assert found is not None
-    with mpmath.workdps(40):
-        allowed = 1 - mpmath.mpf(confidence)
-        steps = int(e // g)
-        variance = d / (2 * Fraction(found) * g**2)
-        assert discrete_gaussian_tail(steps, variance) <= allowed
-        cheaper = d / (2 * one_cheaper(found) * g**2)
-        if variance <= 10_000:
-            assert discrete_gaussian_tail(steps, cheaper) > allowed
-        else:  # a bound, which costs 1.5 % more at most
-            assert discrete_gaussian_tail(steps, variance * Fraction("1.015")) > allowed
+def test_discrete_gaussian_noise_keeps_an_error_and_no_cheaper_does() -> None:
+    def check_case(grid: str, l2_squared: str, error: str, confidence: str) -> None:
+        e, g, d = Fraction(error), Fraction(grid), Fraction(l2_squared)
+        found = least_gaussian_rho(error=e, confidence=Decimal(confidence), grid=g, l2_squared=d)
+        assert found is not None
+        with mpmath.workdps(40):
+            allowed = 1 - mpmath.mpf(confidence)
+            steps = int(e // g)
+            variance = d / (2 * Fraction(found) * g**2)
+            assert discrete_gaussian_tail(steps, variance) <= allowed
+            cheaper = d / (2 * one_cheaper(found) * g**2)
+            if variance <= 10_000:
+                assert discrete_gaussian_tail(steps, cheaper) > allowed
+            else:  # a bound, which costs 1.5 % more at most
+                assert discrete_gaussian_tail(steps, variance * Fraction("1.015")) > allowed
+
+    check_rows(
+        check_case,
+        [
+            (grid, l2_squared, error, confidence)
+            for grid, l2_squared in [("1", "1"), ("1", "18"), ("0.25", "5")]
+            for error, confidence in [*ERRORS[:4], ("120", "0.5"), ("400", "0.95")]
+        ],
+    )
 
 
-@pytest.mark.parametrize(("error", "confidence"), ERRORS)
-@pytest.mark.parametrize("grid", ["1", "0.25", "0.01"])
-def test_rounded_gaussian_noise_keeps_an_error_and_no_larger_noise_does(
-    error: str, confidence: str, grid: str
-) -> None:
-    e, g = Fraction(error), Fraction(grid)
-    found = largest_rounded_sigma(error=e, confidence=Decimal(confidence), grid=g)
-    assert found is not None
-    with mpmath.workdps(40):
-        allowed = 1 - mpmath.mpf(confidence)
-        limit = (e // g + Fraction(1, 2)) * g
-        larger = Context(prec=6).next_plus(found)
-        tails = [
-            mpmath.erfc(mpmath.mpf(x.numerator) / x.denominator / mpmath.sqrt(2))
-            for x in (limit / Fraction(found), limit / Fraction(larger))
-        ]
-        assert tails[0] <= allowed < tails[1]
+def test_rounded_gaussian_noise_keeps_an_error_and_no_larger_noise_does() -> None:
+    def check_case(grid: str, error: str, confidence: str) -> None:
+        e, g = Fraction(error), Fraction(grid)
+        found = largest_rounded_sigma(error=e, confidence=Decimal(confidence), grid=g)
+        assert found is not None
+        with mpmath.workdps(40):
+            allowed = 1 - mpmath.mpf(confidence)
+            limit = (e // g + Fraction(1, 2)) * g
+            larger = Context(prec=6).next_plus(found)
+            tails = [
+                mpmath.erfc(mpmath.mpf(x.numerator) / x.denominator / mpmath.sqrt(2))
+                for x in (limit / Fraction(found), limit / Fraction(larger))
+            ]
+            assert tails[0] <= allowed < tails[1]
+
+    check_rows(
+        check_case,
+        [
+            (grid, error, confidence)
+            for grid in ["1", "0.25", "0.01"]
+            for error, confidence in ERRORS
+        ],
+    )
 
 
 def test_the_bound_on_wide_discrete_gaussians_holds() -> None:
@@ -271,18 +300,23 @@ def test_an_error_at_a_confidence_is_charged_as_its_law() -> None:
     assert derive(question, parse_noise("error: 50 at 0.95")) == derived["discrete_laplace"]
 
 
-@pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian", "rounded_gaussian"])
-@pytest.mark.parametrize("error", ["1e-40", "0.001", "1e9"])
-@pytest.mark.parametrize("places", [0, 12])
-def test_the_most_extreme_errors_are_derived_or_refused(law: str, error: str, places: int) -> None:
-    columns = (NumberColumn(name="x", lower="0", upper="999999999999999", places=places),)
-    schema = replaced(small_schema(rows=1_000_000), columns=columns)
-    for text in ("count", "sum(x)"):
-        try:
-            derived = derive(
-                parse_question(text, schema), parse_noise(f"error: {error} at 0.9, {law}")
-            )
-        except RequestInvalid as refused:
-            assert refused.field == "noise.error"  # noqa: PT017
-        else:
-            check_claim(derived.claim)
+def test_the_most_extreme_errors_are_derived_or_refused() -> None:
+    def check_case(places: int, error: str, law: str) -> None:
+        columns = (NumberColumn(name="x", lower="0", upper="999999999999999", places=places),)
+        schema = replaced(small_schema(rows=1_000_000), columns=columns)
+        for text in ("count", "sum(x)"):
+            try:
+                derived = derive(
+                    parse_question(text, schema), parse_noise(f"error: {error} at 0.9, {law}")
+                )
+            except RequestInvalid as refused:
+                assert refused.field == "noise.error"  # noqa: PT017
+            else:
+                check_claim(derived.claim)
+
+    check_each(
+        check_case,
+        [0, 12],
+        ["1e-40", "0.001", "1e9"],
+        ["discrete_laplace", "discrete_gaussian", "rounded_gaussian"],
+    )

@@ -20,6 +20,7 @@ from accountant.questions import (
     statistics_of,
 )
 from tests.accountant.questions.schemas import small_schema
+from tests.check_each import check_each
 
 dp.enable_features("contrib")
 
@@ -61,34 +62,36 @@ def test_counts_agree(rows: int) -> None:
     assert replaced.l2_squared * 2 == by[1].map(2 * rows) ** 2
 
 
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("bounds", BOUNDS)
-def test_sums_agree(bounds: tuple[int, int], rows: int) -> None:
-    fields: dict[str, Any] = {"lower": str(bounds[0]), "upper": str(bounds[1]), "rows": rows}
-    clamp = dp.t.make_clamp(*NUMBERS, bounds)
-    total = clamp >> dp.t.make_sum(clamp.output_domain, clamp.output_metric)
-    assert vector("sum(x)", **fields).l1 == total.map(rows)
-    replaced = vector("sum(x)", neighbours="replace", **fields).l1
-    assert replaced <= total.map(2 * rows)
-    # Of a known number of rows none is without a counterpart, so OpenDP's is smaller there.
-    sized = dp.t.make_clamp(*SIZED, bounds)
-    same_size = sized >> dp.t.make_sum(sized.output_domain, sized.output_metric)
-    assert replaced >= same_size.map(2 * rows)
-    if bounds[0] <= 0 <= bounds[1]:
-        assert replaced == same_size.map(2 * rows)
+def test_sums_agree() -> None:
+    def check_case(bounds: tuple[int, int], rows: int) -> None:
+        fields: dict[str, Any] = {"lower": str(bounds[0]), "upper": str(bounds[1]), "rows": rows}
+        clamp = dp.t.make_clamp(*NUMBERS, bounds)
+        total = clamp >> dp.t.make_sum(clamp.output_domain, clamp.output_metric)
+        assert vector("sum(x)", **fields).l1 == total.map(rows)
+        replaced = vector("sum(x)", neighbours="replace", **fields).l1
+        assert replaced <= total.map(2 * rows)
+        # Of a known number of rows none is without a counterpart, so OpenDP's is smaller there.
+        sized = dp.t.make_clamp(*SIZED, bounds)
+        same_size = sized >> dp.t.make_sum(sized.output_domain, sized.output_metric)
+        assert replaced >= same_size.map(2 * rows)
+        if bounds[0] <= 0 <= bounds[1]:
+            assert replaced == same_size.map(2 * rows)
+
+    check_each(check_case, BOUNDS, ROWS)
 
 
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("fraction", ["0", "0.1", "0.5", "0.75", "1"])
-def test_scores_of_quantiles_agree(fraction: str, rows: int) -> None:
-    candidates = list(range(-2, 4))
-    scores = dp.t.make_quantile_score_candidates(*NUMBERS, candidates, float(fraction))
-    # Its scores are whole numbers: ours times the denominator by which it wrote the fraction.
-    one = scores.map(1) / max(Fraction(fraction), 1 - Fraction(fraction))
-    added = selection(f"quantile(x, {fraction})", rows=rows)
-    assert added.range_distance == 2 * scores.map(rows) / one
-    replaced = selection(f"quantile(x, {fraction})", rows=rows, neighbours="replace")
-    assert replaced.range_distance <= 2 * scores.map(2 * rows) / one
+def test_scores_of_quantiles_agree() -> None:
+    def check_case(fraction: str, rows: int) -> None:
+        candidates = list(range(-2, 4))
+        scores = dp.t.make_quantile_score_candidates(*NUMBERS, candidates, float(fraction))
+        # Its scores are whole numbers: ours times the denominator by which it wrote the fraction.
+        one = scores.map(1) / max(Fraction(fraction), 1 - Fraction(fraction))
+        added = selection(f"quantile(x, {fraction})", rows=rows)
+        assert added.range_distance == 2 * scores.map(rows) / one
+        replaced = selection(f"quantile(x, {fraction})", rows=rows, neighbours="replace")
+        assert replaced.range_distance <= 2 * scores.map(2 * rows) / one
+
+    check_each(check_case, ["0", "0.1", "0.5", "0.75", "1"], ROWS)
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -109,22 +112,29 @@ def test_the_claim_of_a_choice_agrees(neighbours: str, monotonic: bool, rows: in
     assert math.isclose(pure.map(rows), float(draw.claim.eta), rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "0.7", "0.003", "12"])
-@pytest.mark.parametrize("text", ["count", "sum(x)", "histogram(c)", "sum(x) by c"])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_the_claims_of_noise_agree(text: str, epsilon: str, neighbours: str) -> None:
-    checked = parse_question(text, small_schema(rows=3, neighbours=neighbours))  # type: ignore[arg-type]
-    ints = dp.vector_domain(dp.atom_domain(T=int))
-    (draw,) = derive(checked, parse_noise(f"epsilon: {epsilon}")).draws
-    assert isinstance(draw.claim, Pure)
-    statistic = draw.statistic
-    assert isinstance(statistic, VectorStatistic)
-    assert draw.scale is not None
-    laplace = dp.m.make_laplace(ints, dp.l1_distance(T=int), float(draw.scale))
-    assert math.isclose(laplace.map(int(statistic.l1)), float(draw.claim.epsilon), rel_tol=1e-12)
-    (draw,) = derive(checked, parse_noise(f"rho: {epsilon}")).draws
-    assert isinstance(draw.claim, Zcdp)
-    assert draw.variance is not None
-    gaussian = dp.m.make_gaussian(ints, dp.l2_distance(T=float), math.sqrt(draw.variance))
-    rho = gaussian.map(math.sqrt(statistic.l2_squared))
-    assert math.isclose(rho, float(draw.claim.rho), rel_tol=1e-12)
+def test_the_claims_of_noise_agree() -> None:
+    def check_case(neighbours: str, text: str, epsilon: str) -> None:
+        checked = parse_question(text, small_schema(rows=3, neighbours=neighbours))  # type: ignore[arg-type]
+        ints = dp.vector_domain(dp.atom_domain(T=int))
+        (draw,) = derive(checked, parse_noise(f"epsilon: {epsilon}")).draws
+        assert isinstance(draw.claim, Pure)
+        statistic = draw.statistic
+        assert isinstance(statistic, VectorStatistic)
+        assert draw.scale is not None
+        laplace = dp.m.make_laplace(ints, dp.l1_distance(T=int), float(draw.scale))
+        assert math.isclose(
+            laplace.map(int(statistic.l1)), float(draw.claim.epsilon), rel_tol=1e-12
+        )
+        (draw,) = derive(checked, parse_noise(f"rho: {epsilon}")).draws
+        assert isinstance(draw.claim, Zcdp)
+        assert draw.variance is not None
+        gaussian = dp.m.make_gaussian(ints, dp.l2_distance(T=float), math.sqrt(draw.variance))
+        rho = gaussian.map(math.sqrt(statistic.l2_squared))
+        assert math.isclose(rho, float(draw.claim.rho), rel_tol=1e-12)
+
+    check_each(
+        check_case,
+        ["add_remove", "replace"],
+        ["count", "sum(x)", "histogram(c)", "sum(x) by c"],
+        ["0.5", "0.7", "0.003", "12"],
+    )

@@ -29,6 +29,7 @@ from accountant.questions.filter_parser import parse_filter
 from accountant.questions.noise import FORMS
 from accountant.questions.schema import RESERVED
 from tests.accountant.questions.schemas import replaced
+from tests.check_each import check_rows
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "questions.md").read_text("utf-8")
 PAGE_ON_LEVELS = Path(__file__).parents[3] / "docs" / "reference" / "accuracy-first.md"
@@ -43,18 +44,20 @@ def test_the_schema_of_the_page_is_in_its_canonical_form() -> None:
     assert encode_schema(SCHEMA).decode() == JSON[0]
 
 
-@pytest.mark.parametrize(("question", "noise", "added", "with_replace"), EXAMPLES)
-def test_each_example_is_derived(question: str, noise: str, added: str, with_replace: str) -> None:
-    for schema, expected in (
-        (SCHEMA, added),
-        (replaced(SCHEMA, neighbours="replace"), with_replace),
-    ):
-        derivation = derive(parse_question(question, schema), parse_noise(noise))
-        scales = [draw.scale for draw in derivation.draws if draw.scale is not None]
-        variances = [draw.variance for draw in derivation.draws if draw.variance is not None]
-        name, values = ("scale", scales) if scales else ("variance", variances)
-        amounts = " and ".join(map(str, values))
-        assert f"`{claim_text(derivation.claim)}`, {name} {amounts}" == expected
+def test_each_example_is_derived() -> None:
+    def check_case(question: str, noise: str, added: str, with_replace: str) -> None:
+        for schema, expected in (
+            (SCHEMA, added),
+            (replaced(SCHEMA, neighbours="replace"), with_replace),
+        ):
+            derivation = derive(parse_question(question, schema), parse_noise(noise))
+            scales = [draw.scale for draw in derivation.draws if draw.scale is not None]
+            variances = [draw.variance for draw in derivation.draws if draw.variance is not None]
+            name, values = ("scale", scales) if scales else ("variance", variances)
+            amounts = " and ".join(map(str, values))
+            assert f"`{claim_text(derivation.claim)}`, {name} {amounts}" == expected
+
+    check_rows(check_case, EXAMPLES)
 
 
 def test_the_program_of_the_page_derives_a_claim() -> None:

@@ -17,100 +17,125 @@ from accountant.questions import (
 )
 from accountant.questions.question import CountQuestion, MeanQuestion, QuantileQuestion
 from tests.accountant.questions.schemas import CENSUS
+from tests.check_each import check_rows
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical", "wire"),
-    [
-        ("count", "count", '{"ask":"count"}'),
-        (
-            "count where age>65",
-            "count where age > 65",
-            '{"ask":"count","where":"age > 65"}',
-        ),
-        (
-            "mean( income )by region",
-            "mean(income) by region",
-            '{"ask":"mean","column":"income","by":["region"]}',
-        ),
-        (
-            "sum(age) rows 2 BY job, smoker WHERE job = 'no'",
-            "sum(age) where job = 'no' by job, smoker rows 2",
-            '{"ask":"sum","column":"age","where":"job = \'no\'","by":["job","smoker"],"rows":2}',
-        ),
-        ("variance(age)", "variance(age)", '{"ask":"variance","column":"age"}'),
-        ("median(age)", "quantile(age, 0.5)", '{"ask":"quantile","column":"age","fraction":"0.5"}'),
-        (
-            "quantile(age, 00.90)",
-            "quantile(age, 0.9)",
-            '{"ask":"quantile","column":"age","fraction":"0.9"}',
-        ),
-        ("histogram(region)", "histogram(region)", '{"ask":"histogram","column":"region"}'),
-        (
-            "top(region, 2) by job",
-            "top(region, 2) by job",
-            '{"ask":"top","column":"region","most":2,"by":["job"]}',
-        ),
-    ],
-)
-def test_a_question_has_one_text_and_one_form_in_bytes(
-    text: str, canonical: str, wire: str
-) -> None:
-    checked = parse_question(text, CENSUS)
-    assert question_text(checked.question) == canonical
-    assert parse_question(canonical, CENSUS) == checked
-    decoded = msgspec.json.decode(encode_question(checked), type=Question)
-    assert check_question(decoded, CENSUS) == checked
-    fields = msgspec.json.decode(encode_question(checked))
-    assert fields == msgspec.json.decode(wire)
-    assert next(iter(fields)) == "ask"
+def test_a_question_has_one_text_and_one_form_in_bytes() -> None:
+    def check_case(text: str, canonical: str, wire: str) -> None:
+        checked = parse_question(text, CENSUS)
+        assert question_text(checked.question) == canonical
+        assert parse_question(canonical, CENSUS) == checked
+        decoded = msgspec.json.decode(encode_question(checked), type=Question)
+        assert check_question(decoded, CENSUS) == checked
+        fields = msgspec.json.decode(encode_question(checked))
+        assert fields == msgspec.json.decode(wire)
+        assert next(iter(fields)) == "ask"
+
+    check_rows(
+        check_case,
+        [
+            ("count", "count", '{"ask":"count"}'),
+            (
+                "count where age>65",
+                "count where age > 65",
+                '{"ask":"count","where":"age > 65"}',
+            ),
+            (
+                "mean( income )by region",
+                "mean(income) by region",
+                '{"ask":"mean","column":"income","by":["region"]}',
+            ),
+            (
+                "sum(age) rows 2 BY job, smoker WHERE job = 'no'",
+                "sum(age) where job = 'no' by job, smoker rows 2",
+                (
+                    '{"ask":"sum","column":"age","where":"job = \'no\'",'
+                    '"by":["job","smoker"],"rows":2}'
+                ),
+            ),
+            ("variance(age)", "variance(age)", '{"ask":"variance","column":"age"}'),
+            (
+                "median(age)",
+                "quantile(age, 0.5)",
+                '{"ask":"quantile","column":"age","fraction":"0.5"}',
+            ),
+            (
+                "quantile(age, 00.90)",
+                "quantile(age, 0.9)",
+                '{"ask":"quantile","column":"age","fraction":"0.9"}',
+            ),
+            ("histogram(region)", "histogram(region)", '{"ask":"histogram","column":"region"}'),
+            (
+                "top(region, 2) by job",
+                "top(region, 2) by job",
+                '{"ask":"top","column":"region","most":2,"by":["job"]}',
+            ),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("", "one of count, sum, mean, variance, histogram, median, quantile, top at character 1"),
-        ("counts", "counts: did you mean count?"),
-        ("select 1", "one of count, sum"),
-        ("count(age)", "must have where, by, rows or the end at character 6, got ("),
-        ("count were age > 5", "must have where, by, rows or the end at character 7, got were"),
-        ("count where age > 5 smoker", "must have and, or, where, by, rows or the end at"),
-        ("count by job region", "must have a comma, where, by, rows or the end at character 14"),
-        ("count where", "must have a column, not or ( at character 12, got the end"),
-        ("count where age > 5 where age > 6", "must have where only once at character 21"),
-        ("mean income", "must have ( at character 6, got income"),
-        ("mean(income", "must have ) at character 12, got the end"),
-        ("mean()", "must have a column at character 6, got )"),
-        ("mean(incom)", "column incom: did you mean income? column must name a column"),
-        ("mean(region)", "column must be a number column, got region, a category column"),
-        ("histogram(age)", "column must be a category column, got age, a number column"),
-        ("quantile(age)", "must have , at character 13, got )"),
-        ("quantile(age, x)", "must have a fraction between 0 and 1, such as 0.9 at character 15"),
-        ("quantile(age, 1.5)", "fraction must be between 0 and 1, got 1.5"),
-        ("quantile(age, -1)", "fraction must be between 0 and 1, got -1"),
-        (
-            "quantile(age, 1e-1)",
-            "must have a fraction between 0 and 1, such as 0.9 at character 15",
-        ),
-        ("median(income)", "column must have at most 10000 candidates: declare `step`"),
-        ("top(region, 0)", "most must be between 1 and 3, got 0"),
-        ("top(region, 4)", "most must be between 1 and 3, got 4"),
-        ("top(region, 1.5)", "must have a whole number of at most 9 digits at character 13"),
-        ("count by age", "by[0] must be a category or boolean column, got age, a number column"),
-        ("count by person", "by[0] must name a column of the schema, got person"),
-        ("count by job, job", "by[1] must be a column that is not named before, got job"),
-        ("histogram(job) by job", "by[0] must be a column that is not named before, got job"),
-        ("top(job, 1) by job", "by[0] must be a column that is not named before, got job"),
-        ("count by job, region, smoker, age", "by must be at most 3 columns, got 4 columns"),
-        ("count rows 4", "rows must be between 1 and 3, the schema's rows per unit, got 4"),
-        ("count rows 0", "rows must be between 1 and 3"),
-        ("count rows -1", "must have a whole number of at most 9 digits at character 12"),
-    ],
-)
-def test_what_a_schema_does_not_allow_is_refused(text: str, error: str) -> None:
-    with pytest.raises(RequestInvalid) as raised:
-        parse_question(text, CENSUS)
-    assert error in str(raised.value)
+def test_what_a_schema_does_not_allow_is_refused() -> None:
+    def check_case(text: str, error: str) -> None:
+        with pytest.raises(RequestInvalid) as raised:
+            parse_question(text, CENSUS)
+        assert error in str(raised.value)
+
+    check_rows(
+        check_case,
+        [
+            (
+                "",
+                (
+                    "one of count, sum, mean, variance, histogram, median, quantile, top "
+                    "at character 1"
+                ),
+            ),
+            ("counts", "counts: did you mean count?"),
+            ("select 1", "one of count, sum"),
+            ("count(age)", "must have where, by, rows or the end at character 6, got ("),
+            ("count were age > 5", "must have where, by, rows or the end at character 7, got were"),
+            ("count where age > 5 smoker", "must have and, or, where, by, rows or the end at"),
+            (
+                "count by job region",
+                "must have a comma, where, by, rows or the end at character 14",
+            ),
+            ("count where", "must have a column, not or ( at character 12, got the end"),
+            ("count where age > 5 where age > 6", "must have where only once at character 21"),
+            ("mean income", "must have ( at character 6, got income"),
+            ("mean(income", "must have ) at character 12, got the end"),
+            ("mean()", "must have a column at character 6, got )"),
+            ("mean(incom)", "column incom: did you mean income? column must name a column"),
+            ("mean(region)", "column must be a number column, got region, a category column"),
+            ("histogram(age)", "column must be a category column, got age, a number column"),
+            ("quantile(age)", "must have , at character 13, got )"),
+            (
+                "quantile(age, x)",
+                "must have a fraction between 0 and 1, such as 0.9 at character 15",
+            ),
+            ("quantile(age, 1.5)", "fraction must be between 0 and 1, got 1.5"),
+            ("quantile(age, -1)", "fraction must be between 0 and 1, got -1"),
+            (
+                "quantile(age, 1e-1)",
+                "must have a fraction between 0 and 1, such as 0.9 at character 15",
+            ),
+            ("median(income)", "column must have at most 10000 candidates: declare `step`"),
+            ("top(region, 0)", "most must be between 1 and 3, got 0"),
+            ("top(region, 4)", "most must be between 1 and 3, got 4"),
+            ("top(region, 1.5)", "must have a whole number of at most 9 digits at character 13"),
+            (
+                "count by age",
+                "by[0] must be a category or boolean column, got age, a number column",
+            ),
+            ("count by person", "by[0] must name a column of the schema, got person"),
+            ("count by job, job", "by[1] must be a column that is not named before, got job"),
+            ("histogram(job) by job", "by[0] must be a column that is not named before, got job"),
+            ("top(job, 1) by job", "by[0] must be a column that is not named before, got job"),
+            ("count by job, region, smoker, age", "by must be at most 3 columns, got 4 columns"),
+            ("count rows 4", "rows must be between 1 and 3, the schema's rows per unit, got 4"),
+            ("count rows 0", "rows must be between 1 and 3"),
+            ("count rows -1", "must have a whole number of at most 9 digits at character 12"),
+        ],
+    )
 
 
 def test_a_filter_on_the_wire_is_checked_and_made_canonical() -> None:

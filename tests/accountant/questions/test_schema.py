@@ -17,6 +17,7 @@ from accountant.questions.schema import (
     UnitColumn,
 )
 from tests.accountant.questions.schemas import CENSUS, SOURCE, replaced
+from tests.check_each import check_rows
 
 CANONICAL = (
     b'{"source":{"kind":"parquet","name":"census"},"columns":['
@@ -55,67 +56,83 @@ def category(*texts: str, **fields: Any) -> CategoryColumn:
     return CategoryColumn(name="c", categories=texts, **fields)
 
 
-@pytest.mark.parametrize(
-    ("column", "error"),
-    [
-        (number(name="9x"), "name must be 1 to 63 letters"),
-        (number(name="x" * 64), "name must be 1 to 63 letters"),
-        (number(name="Where"), "no word of the grammar"),
-        (number(lower="1e3"), "lower must be a decimal"),
-        (number(lower="-0"), "lower must be a decimal"),
-        (number(upper="9.50"), "upper must be a decimal"),
-        (number(upper="09"), "upper must be a decimal"),
-        (number(upper="1" + "0" * 15), "upper must be a decimal"),
-        (number(lower="-inf"), "lower must be a decimal"),
-        (number(upper="nan"), "upper must be a decimal"),
-        (number(upper="9.5"), "upper must have at most 0 digits after the point"),
-        (number(upper="9.25", places=1), "upper must have at most 1 digits after the point"),
-        (number(places=13), "places must be between 0 and 12"),
-        (number(places=-1), "places must be between 0 and 12"),
-        (number(upper="0"), "upper must be greater than lower"),
-        (number(missing="10"), "missing must be between lower and upper"),
-        (number(missing="0.5"), "missing must have at most 0 digits"),
-        (number(step="0"), "step must be greater than 0"),
-        (number(step="-1"), "step must be greater than 0"),
-        (category(), "categories must be 1 to 1000 texts"),
-        (category(*map(str, range(1001))), "categories must be 1 to 1000 texts"),
-        (category("a", ""), r"categories\[1\] must be 1 to 100 characters"),
-        (category("a" * 101), r"categories\[0\] must be 1 to 100 characters"),
-        (category("a\nb"), r"categories\[0\] must be 1 to 100 characters, none of them a control"),
-        (category("a", "a"), "categories must hold each text once"),
-        (category("north", missing="nort"), "missing nort: did you mean north?"),
-    ],
-)
-def test_a_column_that_breaks_a_rule_is_refused(column: Column, error: str) -> None:
-    with pytest.raises(RequestInvalid, match=error) as raised:
-        replaced(CENSUS, columns=(BooleanColumn(name="first"), column))
-    assert raised.value.field.startswith("columns[1].")
+def test_a_column_that_breaks_a_rule_is_refused() -> None:
+    def check_case(column: Column, error: str) -> None:
+        with pytest.raises(RequestInvalid, match=error) as raised:
+            replaced(CENSUS, columns=(BooleanColumn(name="first"), column))
+        assert raised.value.field.startswith("columns[1].")
+
+    check_rows(
+        check_case,
+        [
+            (number(name="9x"), "name must be 1 to 63 letters"),
+            (number(name="x" * 64), "name must be 1 to 63 letters"),
+            (number(name="Where"), "no word of the grammar"),
+            (number(lower="1e3"), "lower must be a decimal"),
+            (number(lower="-0"), "lower must be a decimal"),
+            (number(upper="9.50"), "upper must be a decimal"),
+            (number(upper="09"), "upper must be a decimal"),
+            (number(upper="1" + "0" * 15), "upper must be a decimal"),
+            (number(lower="-inf"), "lower must be a decimal"),
+            (number(upper="nan"), "upper must be a decimal"),
+            (number(upper="9.5"), "upper must have at most 0 digits after the point"),
+            (number(upper="9.25", places=1), "upper must have at most 1 digits after the point"),
+            (number(places=13), "places must be between 0 and 12"),
+            (number(places=-1), "places must be between 0 and 12"),
+            (number(upper="0"), "upper must be greater than lower"),
+            (number(missing="10"), "missing must be between lower and upper"),
+            (number(missing="0.5"), "missing must have at most 0 digits"),
+            (number(step="0"), "step must be greater than 0"),
+            (number(step="-1"), "step must be greater than 0"),
+            (category(), "categories must be 1 to 1000 texts"),
+            (category(*map(str, range(1001))), "categories must be 1 to 1000 texts"),
+            (category("a", ""), r"categories\[1\] must be 1 to 100 characters"),
+            (category("a" * 101), r"categories\[0\] must be 1 to 100 characters"),
+            (
+                category("a\nb"),
+                r"categories\[0\] must be 1 to 100 characters, none of them a control",
+            ),
+            (category("a", "a"), "categories must hold each text once"),
+            (category("north", missing="nort"), "missing nort: did you mean north?"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("fields", "error"),
-    [
-        ({"columns": ()}, "columns must be 1 to 100 columns"),
-        ({"columns": tuple(BooleanColumn(name=f"b{i}") for i in range(101))}, "1 to 100 columns"),
-        ({"columns": (BooleanColumn(name="b"),) * 2}, r"columns\[1\].name must name each column"),
-        ({"unit": UnitColumn(column="age", rows=1)}, "unit.column must be no column"),
-        ({"unit": UnitColumn(column="", rows=1)}, "unit.column must be 1 to 63 letters"),
-        ({"unit": UnitColumn(column="id", rows=0)}, "unit.rows must be between 1 and 1000000"),
-        ({"source": msgspec.structs.replace(SOURCE, name="/tmp/x")}, "source.name must be 1 to 63"),
-        (
-            {
-                "columns": tuple(
-                    CategoryColumn(name=f"c{n}", categories=tuple(map(str, range(1000))))
-                    for n in range(8)
-                )
-            },
-            "schema must be at most 32768 bytes",
-        ),
-    ],
-)
-def test_a_schema_that_breaks_a_rule_is_refused(fields: dict[str, Any], error: str) -> None:
-    with pytest.raises(RequestInvalid, match=error):
-        replaced(CENSUS, **fields)
+def test_a_schema_that_breaks_a_rule_is_refused() -> None:
+    def check_case(fields: dict[str, Any], error: str) -> None:
+        with pytest.raises(RequestInvalid, match=error):
+            replaced(CENSUS, **fields)
+
+    check_rows(
+        check_case,
+        [
+            ({"columns": ()}, "columns must be 1 to 100 columns"),
+            (
+                {"columns": tuple(BooleanColumn(name=f"b{i}") for i in range(101))},
+                "1 to 100 columns",
+            ),
+            (
+                {"columns": (BooleanColumn(name="b"),) * 2},
+                r"columns\[1\].name must name each column",
+            ),
+            ({"unit": UnitColumn(column="age", rows=1)}, "unit.column must be no column"),
+            ({"unit": UnitColumn(column="", rows=1)}, "unit.column must be 1 to 63 letters"),
+            ({"unit": UnitColumn(column="id", rows=0)}, "unit.rows must be between 1 and 1000000"),
+            (
+                {"source": msgspec.structs.replace(SOURCE, name="/tmp/x")},
+                "source.name must be 1 to 63",
+            ),
+            (
+                {
+                    "columns": tuple(
+                        CategoryColumn(name=f"c{n}", categories=tuple(map(str, range(1000))))
+                        for n in range(8)
+                    )
+                },
+                "schema must be at most 32768 bytes",
+            ),
+        ],
+    )
 
 
 def test_without_a_unit_each_row_is_one() -> None:

@@ -37,6 +37,7 @@ from accountant.questions.error_at_confidence import (
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import CENSUS, small_schema
 from tests.accountant.questions.test_noise import laplace_tail
+from tests.check_each import check_each, check_rows
 
 SCHEMA = small_schema(rows=1)
 
@@ -47,26 +48,28 @@ def draw_of(question: str, noise: str, schema: object = SCHEMA) -> Draw:
 
 
 class TestForm:
-    @pytest.mark.parametrize(
-        ("stop", "error"),
-        [
-            (Stop(), "stop must be one of relative_error and error, got none of them"),
-            (Stop(error="1", relative_error="1"), "got relative_error, error"),
-            (Stop(error="0"), "stop.error must be greater than 0"),
-            (Stop(error="-1"), "stop.error must be a plain decimal"),
-            (Stop(relative_error="1.01"), "stop.relative_error must be at most 1, got 1.01"),
-            (Stop(relative_error="10%"), "stop.relative_error must be a plain decimal"),
-            (Stop(relative_error="10 %"), "got 10 %: write 0.1"),
-            (Stop(relative_error="10"), "must be at most 1, got 10: write 0.1 for 10 %"),
-            (Stop(error="1", confidence="95"), "got 95: write 0.95 for 95 %"),
-            (Stop(error="1", confidence="0.4"), "stop.confidence must be between 0.5 and"),
-            (Stop(error="1", confidence="1"), "stop.confidence must be between 0.5 and"),
-        ],
-    )
-    def test_a_rule_that_is_none_is_refused(self, stop: Stop, error: str) -> None:
-        with pytest.raises(RequestInvalid) as raised:
-            check_stop(stop)
-        assert error in str(raised.value)
+    def test_a_rule_that_is_none_is_refused(self) -> None:
+        def check_case(stop: Stop, error: str) -> None:
+            with pytest.raises(RequestInvalid) as raised:
+                check_stop(stop)
+            assert error in str(raised.value)
+
+        check_rows(
+            check_case,
+            [
+                (Stop(), "stop must be one of relative_error and error, got none of them"),
+                (Stop(error="1", relative_error="1"), "got relative_error, error"),
+                (Stop(error="0"), "stop.error must be greater than 0"),
+                (Stop(error="-1"), "stop.error must be a plain decimal"),
+                (Stop(relative_error="1.01"), "stop.relative_error must be at most 1, got 1.01"),
+                (Stop(relative_error="10%"), "stop.relative_error must be a plain decimal"),
+                (Stop(relative_error="10 %"), "got 10 %: write 0.1"),
+                (Stop(relative_error="10"), "must be at most 1, got 10: write 0.1 for 10 %"),
+                (Stop(error="1", confidence="95"), "got 95: write 0.95 for 95 %"),
+                (Stop(error="1", confidence="0.4"), "stop.confidence must be between 0.5 and"),
+                (Stop(error="1", confidence="1"), "stop.confidence must be between 0.5 and"),
+            ],
+        )
 
     @pytest.mark.parametrize(
         ("text", "hint"), [("0.1", ""), ("relative_eror: 0.1", "did you mean relative_error?")]
@@ -88,45 +91,58 @@ class TestForm:
 
 
 class TestHalfWidth:
-    @pytest.mark.parametrize("confidence", ["0.5", "0.95", "0.999999999"])
-    @pytest.mark.parametrize(("scale", "grid"), [("0.1", "1"), ("7", "1"), ("10/3", "0.01")])
-    def test_of_laplace_noise_is_the_least_that_its_law_keeps(
-        self, confidence: str, scale: str, grid: str
-    ) -> None:
-        b, g = Fraction(scale), Fraction(grid)
-        width = laplace_half_width(scale=b, confidence=Decimal(confidence), grid=g)
-        steps = width / g
-        assert steps.denominator == 1
-        with mpmath.workdps(40):
-            failure = 1 - mpmath.mpf(confidence)
-            assert laplace_tail(int(steps), g / b) <= failure
-            if steps:
-                assert laplace_tail(int(steps) - 1, g / b) > failure
+    def test_of_laplace_noise_is_the_least_that_its_law_keeps(self) -> None:
+        def check_case(scale: str, grid: str, confidence: str) -> None:
+            b, g = Fraction(scale), Fraction(grid)
+            width = laplace_half_width(scale=b, confidence=Decimal(confidence), grid=g)
+            steps = width / g
+            assert steps.denominator == 1
+            with mpmath.workdps(40):
+                failure = 1 - mpmath.mpf(confidence)
+                assert laplace_tail(int(steps), g / b) <= failure
+                if steps:
+                    assert laplace_tail(int(steps) - 1, g / b) > failure
 
-    @pytest.mark.parametrize("confidence", ["0.5", "0.95", "0.999999999"])
-    @pytest.mark.parametrize(("variance", "grid"), [("0.01", "1"), ("50", "1"), ("2", "0.01")])
-    def test_of_a_refinement_is_its_quantile_and_half_a_step(
-        self, confidence: str, variance: str, grid: str
-    ) -> None:
-        v, g = Fraction(variance), Fraction(grid)
-        width = refined_half_width(variance=v, confidence=Decimal(confidence), grid=g)
-        with mpmath.workdps(40):
-            failure = 1 - mpmath.mpf(confidence)
-            sigma = mpmath.sqrt(mpmath.mpf(v.numerator) / v.denominator)
-            inner = width - g / 2
-            z = mpmath.mpf(inner.numerator) / inner.denominator / sigma
-            assert mpmath.erfc(z / mpmath.sqrt(2)) <= failure
-            assert mpmath.erfc(z * (1 - mpmath.mpf("1e-5")) / mpmath.sqrt(2)) > failure
+        check_rows(
+            check_case,
+            [
+                (scale, grid, confidence)
+                for scale, grid in [("0.1", "1"), ("7", "1"), ("10/3", "0.01")]
+                for confidence in ["0.5", "0.95", "0.999999999"]
+            ],
+        )
 
-    @pytest.mark.parametrize("numbers", [1, 3, 64 * 10_000])
-    @pytest.mark.parametrize("confidence", ["0.5", "0.95", "0.999999999", "0.9" + "1" * 39])
-    def test_confidences_of_several_numbers_add_up_to_that_of_all(
-        self, confidence: str, numbers: int
-    ) -> None:
-        each = confidence_of_each(Decimal(confidence), numbers)
-        failure = numbers * (1 - Fraction(each))
-        wanted = 1 - Fraction(confidence)
-        assert wanted - numbers * Fraction(1, 10**40) < failure <= wanted
+    def test_of_a_refinement_is_its_quantile_and_half_a_step(self) -> None:
+        def check_case(variance: str, grid: str, confidence: str) -> None:
+            v, g = Fraction(variance), Fraction(grid)
+            width = refined_half_width(variance=v, confidence=Decimal(confidence), grid=g)
+            with mpmath.workdps(40):
+                failure = 1 - mpmath.mpf(confidence)
+                sigma = mpmath.sqrt(mpmath.mpf(v.numerator) / v.denominator)
+                inner = width - g / 2
+                z = mpmath.mpf(inner.numerator) / inner.denominator / sigma
+                assert mpmath.erfc(z / mpmath.sqrt(2)) <= failure
+                assert mpmath.erfc(z * (1 - mpmath.mpf("1e-5")) / mpmath.sqrt(2)) > failure
+
+        check_rows(
+            check_case,
+            [
+                (variance, grid, confidence)
+                for variance, grid in [("0.01", "1"), ("50", "1"), ("2", "0.01")]
+                for confidence in ["0.5", "0.95", "0.999999999"]
+            ],
+        )
+
+    def test_confidences_of_several_numbers_add_up_to_that_of_all(self) -> None:
+        def check_case(confidence: str, numbers: int) -> None:
+            each = confidence_of_each(Decimal(confidence), numbers)
+            failure = numbers * (1 - Fraction(each))
+            wanted = 1 - Fraction(confidence)
+            assert wanted - numbers * Fraction(1, 10**40) < failure <= wanted
+
+        check_each(
+            check_case, ["0.5", "0.95", "0.999999999", "0.9" + "1" * 39], [1, 3, 64 * 10_000]
+        )
 
     def test_levels_and_groups_count_where_values_decide(self) -> None:
         noise = "rho: 0.02, gaussian_refinement"  # 11 levels

@@ -24,6 +24,7 @@ from accountant.views.population import (
     ordered_before,
     with_joint,
 )
+from tests.check_each import check_rows
 
 OPENED = 1_795_262_400_000
 
@@ -44,44 +45,53 @@ def view(
     )
 
 
-@pytest.mark.parametrize(
-    ("views", "why"),
-    [
-        ([view("a", granted=5), view("b", opened=4)], None),
-        ([view("a", granted=5), view("b", opened=5)], "b was opened after something was granted"),
-        ([view("a", granted=5), view("b", opened=9)], "b was opened after something was granted"),
-        ([view("a", granted=0)], None),  # its own first grant, in the millisecond of its opening
-        ([view("a", granted=0), view("b", granted=3)], "b was opened after"),
-        ([view("a", opened=1, granted=1), view("b", granted=2)], None),
-        ([view("a", opened=9), view("b", opened=8, granted=9)], "granted on b"),
-        ([view("a", granted=5, closed=5), view("b", opened=6)], "granted on a"),
-        ([view("a", granted=5), view("b", closed=5)], None),  # the clocks may differ
-        ([view("a", granted=5), view("b", opened=6, closed=7)], "b was opened after"),
-        ([view("a"), view("b", filter="zcdp", epsilon=None, rho="0.1")], "b promises a rho"),
-        ([view("a"), view("b", unit="household")], "a has unit person, b has household"),
-        ([view("a"), view("b", neighbours="replace")], "a has neighbours add_remove"),
-        ([view("a", delta="0.5"), view("b", delta="0.5")], "reaches 1"),
-    ],
-)
-def test_a_joint_guarantee_holds_if_every_dataset_was_fixed_before_any_grant(
-    views: list[DatasetView], why: str | None
-) -> None:
-    found = joint_guarantee("city", views, ordered=None)
-    assert found == joint_guarantee("city", views[::-1], ordered=None)
-    assert found.datasets == tuple(sorted(each.dataset for each in views))
-    hidden = joint_guarantee("city", views, lambda view: view.dataset == "a", ordered=None)
-    assert hidden.datasets == ("a",)
-    assert hidden.others == len(views) - 1
-    assert (hidden.epsilon, hidden.delta) == (found.epsilon, found.delta)
-    assert hidden.holds == found.holds
-    if hidden.why and not str(found.why).endswith("nothing"):
-        assert hidden.why == re.sub(r"\b[b-z]\b", "another dataset", str(found.why))
-    if why is None:
-        assert found.holds
-        assert found.epsilon == str(len(views))
-    else:
-        assert why in str(found.why)
-        assert (found.epsilon, found.delta) == (None, None)
+def test_a_joint_guarantee_holds_if_every_dataset_was_fixed_before_any_grant() -> None:
+    def check_case(views: list[DatasetView], why: str | None) -> None:
+        found = joint_guarantee("city", views, ordered=None)
+        assert found == joint_guarantee("city", views[::-1], ordered=None)
+        assert found.datasets == tuple(sorted(each.dataset for each in views))
+        hidden = joint_guarantee("city", views, lambda view: view.dataset == "a", ordered=None)
+        assert hidden.datasets == ("a",)
+        assert hidden.others == len(views) - 1
+        assert (hidden.epsilon, hidden.delta) == (found.epsilon, found.delta)
+        assert hidden.holds == found.holds
+        if hidden.why and not str(found.why).endswith("nothing"):
+            assert hidden.why == re.sub(r"\b[b-z]\b", "another dataset", str(found.why))
+        if why is None:
+            assert found.holds
+            assert found.epsilon == str(len(views))
+        else:
+            assert why in str(found.why)
+            assert (found.epsilon, found.delta) == (None, None)
+
+    check_rows(
+        check_case,
+        [
+            ([view("a", granted=5), view("b", opened=4)], None),
+            (
+                [view("a", granted=5), view("b", opened=5)],
+                "b was opened after something was granted",
+            ),
+            (
+                [view("a", granted=5), view("b", opened=9)],
+                "b was opened after something was granted",
+            ),
+            (
+                [view("a", granted=0)],
+                None,
+            ),  # its own first grant, in the millisecond of its opening
+            ([view("a", granted=0), view("b", granted=3)], "b was opened after"),
+            ([view("a", opened=1, granted=1), view("b", granted=2)], None),
+            ([view("a", opened=9), view("b", opened=8, granted=9)], "granted on b"),
+            ([view("a", granted=5, closed=5), view("b", opened=6)], "granted on a"),
+            ([view("a", granted=5), view("b", closed=5)], None),  # the clocks may differ
+            ([view("a", granted=5), view("b", opened=6, closed=7)], "b was opened after"),
+            ([view("a"), view("b", filter="zcdp", epsilon=None, rho="0.1")], "b promises a rho"),
+            ([view("a"), view("b", unit="household")], "a has unit person, b has household"),
+            ([view("a"), view("b", neighbours="replace")], "a has neighbours add_remove"),
+            ([view("a", delta="0.5"), view("b", delta="0.5")], "reaches 1"),
+        ],
+    )
 
 
 def test_a_dataset_closed_unused_does_not_count_in_a_joint_guarantee() -> None:
