@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -124,8 +125,31 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+class Module(NamedTuple):
+    """What the rules need to know of a file. It is parsed once: syntax trees are large.
+
+    Attributes:
+        imports: each module that it imports, and each name with its module.
+        lines_of_code: without docstrings, comments, imports and blank lines.
+        clock_reads: each place that reads the time, with its line.
+    """
+
+    imports: tuple[str, ...]
+    lines_of_code: int
+    clock_reads: tuple[str, ...]
+
+
+@cache
+def parsed(path: Path) -> Module:
+    text = path.read_text()
+    nodes = list(ast.walk(ast.parse(text)))
+    return Module(
+        tuple(imports_in(path, nodes)), lines_of_code(text, nodes), tuple(clock_reads(nodes))
+    )
+
+
+def imports_in(path: Path, nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -139,7 +163,7 @@ def imported(path: Path) -> Iterator[str]:
 def own_imports() -> dict[str, set[str]]:
     """Return which modules of both packages each of them imports."""
     every = {name_of(path): path for path in every_module()}
-    return {name: {*imported(path)} & every.keys() - {name} for name, path in every.items()}
+    return {name: {*parsed(path).imports} & every.keys() - {name} for name, path in every.items()}
 
 
 def room_of(package: str, names: list[str]) -> str:
@@ -155,16 +179,32 @@ def layer_of(package: str, room: str) -> int:
     pytest.fail(f"{package}.{room} has no place in LAYERS: give it one")
 
 
-@pytest.mark.parametrize("path", every_module(), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_no_import_runs_back(path: Path) -> None:
+def backward_imports(path: Path) -> Iterator[str]:
+    """Yield each import of a module that must not be."""
     package, *rooms = name_of(path).split(".")
-    for name in own_imports()[name_of(path)]:
+    for name in sorted(own_imports()[name_of(path)]):
         other, *others = name.split(".")
         if other != package:
-            assert other in MAY_IMPORT[package], f"{path} imports {name}"
+            if other not in MAY_IMPORT[package]:
+                yield f"imports {name}"
         elif rooms and others and room_of(package, others) != room_of(package, rooms):
             below, own = (layer_of(package, room_of(package, each)) for each in (others, rooms))
-            assert below < own, f"{path} imports {name}, which is not below it"
+            if below >= own:
+                yield f"imports {name}, which is not below it"
+
+
+def wrong_in(paths: list[Path], problems: Callable[[Path], Iterable[str]]) -> str:
+    """Return what is wrong in files, a line each."""
+    return "\n".join(
+        f"{path.relative_to(ROOT).as_posix()} {problem}"
+        for path in paths
+        for problem in problems(path)
+    )
+
+
+def test_no_import_runs_back() -> None:
+    wrong = wrong_in(every_module(), backward_imports)
+    assert not wrong, wrong
 
 
 def test_no_module_imports_itself_indirectly() -> None:
@@ -206,32 +246,59 @@ def pure_modules() -> list[Path]:
     return modules("accountant") + pure
 
 
-@pytest.mark.parametrize("path", pure_modules(), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_the_core_does_no_io(path: Path) -> None:
-    for name in imported(path):
-        assert name.split(".")[0] not in IMPURE, f"{path} imports {name}"
+def io_of(path: Path) -> Iterator[str]:
+    """Yield what a module does that reaches outside of it."""
+    for name in parsed(path).imports:
+        if name.split(".")[0] in IMPURE:
+            yield f"imports {name}"
     for call in (".now(", ".today(", ".utcnow("):
-        assert call not in path.read_text(), f"{path} reads a clock: {call}"
+        if call in path.read_text():
+            yield f"reads a clock: {call}"
+
+
+def test_the_core_does_no_io() -> None:
+    wrong = wrong_in(pure_modules(), io_of)
+    assert not wrong, wrong
 
 
 # What waits, and writes a time that it is given.
 NO_CLOCK = {"gmtime", "localtime", "sleep", "strftime"}
 
 
-@pytest.mark.parametrize("path", modules("streams"), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_only_the_clock_module_reads_the_time(path: Path) -> None:
-    if path == ROOT / "streams" / "clock.py":
-        return
-    assert not any(name.startswith("time.") for name in imported(path)), "import the module `time`"
-    for node in ast.walk(ast.parse(path.read_text())):
+def clock_reads(nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield where a module reads the time."""
+    for node in nodes:
         match node:
-            case ast.Attribute(value=ast.Name(id="time"), attr=read):
-                assert read in NO_CLOCK, f"{path}:{node.lineno} reads a clock"
+            case ast.Attribute(value=ast.Name(id="time"), attr=read) if read not in NO_CLOCK:
+                yield f"reads a clock in line {node.lineno}"
             case ast.Attribute(attr="now" | "today" | "utcnow", value=of):
                 named = of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", None)
-                assert named not in {"date", "datetime"}, f"{path}:{node.lineno} reads a clock"
+                if named in {"date", "datetime"}:
+                    yield f"reads a clock in line {node.lineno}"
             case ast.Call(func=ast.Attribute(attr="strftime", value=ast.Name(id="time"))):
-                assert len(node.args) == 2, f"{path}:{node.lineno} writes the time of now"
+                if len(node.args) != 2:
+                    yield f"writes the time of now in line {node.lineno}"
+            case ast.ImportFrom(module="time"):
+                yield f"imports from `time` in line {node.lineno}: import the module"
+
+
+def test_only_the_clock_module_reads_the_time() -> None:
+    others = [path for path in modules("streams") if path != ROOT / "streams" / "clock.py"]
+    wrong = wrong_in(others, lambda path: parsed(path).clock_reads)
+    assert not wrong, wrong
+
+
+def test_a_read_of_a_clock_is_noticed() -> None:
+    for code in (
+        "time.time()",
+        "datetime.now(UTC)",
+        "datetime.date.today()",
+        "time.strftime('%H')",
+        "from time import monotonic",
+    ):
+        assert list(clock_reads(list(ast.walk(ast.parse(code))))), code
+    for code in ("time.sleep(1)", "clock.now()", "time.strftime('%H', at)", "import time"):
+        assert not list(clock_reads(list(ast.walk(ast.parse(code))))), code
 
 
 # Its files are opened by Python's own SQLite, and by nothing else.
@@ -240,16 +307,19 @@ RESULTS = ("client/results/", "client/test_named_releases.py", "client/test_sess
 
 def test_no_second_sqlite_opens_a_ledger() -> None:
     allowed = tuple(f"{root}/{part}" for root in ("streams", "tests/streams") for part in RESULTS)
-    for path in [*modules("streams"), *modules("tests")]:
-        if "sqlite3" in imported(path):
-            name = path.relative_to(ROOT).as_posix()
-            assert name.startswith(allowed), f"{name}: use apsw, or tests.ledger_file"
+    paths = [*modules("streams"), *modules("tests")]
+    # Parse only the files that have the word.
+    named = [path for path in paths if "sqlite3" in path.read_text()]
+    importing = [
+        path.relative_to(ROOT).as_posix() for path in named if "sqlite3" in parsed(path).imports
+    ]
+    wrong = [name for name in importing if not name.startswith(allowed)]
+    assert not wrong, f"{wrong}: use apsw, or tests.ledger_file"
 
 
-def lines_of_code(path: Path) -> int:
-    text = path.read_text()
+def lines_of_code(text: str, nodes: list[ast.AST]) -> int:
     left_out: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         match node:
             case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
                 left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
@@ -260,6 +330,11 @@ def lines_of_code(path: Path) -> int:
     )
 
 
-@pytest.mark.parametrize("path", every_module(), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_a_file_has_at_most_500_lines_of_code(path: Path) -> None:
-    assert lines_of_code(path) <= MOST_LINES, "split it where one concept ends"
+def test_a_file_has_at_most_500_lines_of_code() -> None:
+    def too_long(path: Path) -> Iterator[str]:
+        count = parsed(path).lines_of_code
+        if count > MOST_LINES:
+            yield f"has {count} lines of code: split it where one concept ends"
+
+    wrong = wrong_in(every_module(), too_long)
+    assert not wrong, wrong
