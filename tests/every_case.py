@@ -1,0 +1,123 @@
+"""One test of a rule over many cases: it checks every case, and reports all that fail at once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+_FAILURES = (AssertionError, pytest.fail.Exception)  # `pytest.raises` raises the second
+
+
+class _Cases:
+    """Collects what is wrong with the cases of a test."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._name = ""
+        self._wrong: list[str] = []
+
+    def case(self, name: object) -> _Cases:
+        self._count += 1
+        self._name = str(name)
+        return self
+
+    def __enter__(self) -> None:
+        """Begin with the case that was named last."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if isinstance(error, _FAILURES):
+            self._wrong.append(f"{self._name}: {error}{_place(error)}")
+            return True
+        if error is not None:
+            error.add_note(f"in the case {self._name}")
+        return False
+
+    def report(self) -> None:
+        wrong = self._wrong
+        assert not wrong, f"{len(wrong)} of {self._count} cases fail:\n" + "\n".join(wrong)
+        assert self._count, "there is no case"
+
+
+def _place(error: BaseException) -> str:
+    """Return the line of the tests that raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [each for each in frames if "site-packages" not in each.filename]
+    return f" ({ours[-1].name}, line {ours[-1].lineno})" if ours else ""
+
+
+def _named(arguments: Iterable[object]) -> str:
+    return ", ".join(str(each) if len(str(each)) < 80 else f"{each!s:.77}..." for each in arguments)
+
+
+def check_every(cases: Iterable[Any], check: Callable[..., object]) -> None:
+    """Check every case; fail once, with each case that fails and why.
+
+    Args:
+        cases: what to check; the items of a tuple are arguments of their own.
+        check: raises an AssertionError if a case is wrong. Any other error ends the test at once,
+            with a note that names the case: it is a fault, and not what the rule is about.
+    """
+    found = _Cases()
+    for case in cases:
+        arguments = case if isinstance(case, tuple) else (case,)
+        with found.case(_named(arguments)):
+            check(*arguments)
+    found.report()
+
+
+def every_case(
+    names: str | Sequence[str], cases: Iterable[Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that makes one test of all cases.
+
+    It replaces `pytest.mark.parametrize` where a case needs nothing of its own: all cases share
+    the fixtures of the test. It reports failures as `check_every` does.
+
+    Args:
+        names: of the parameters, as for `parametrize`.
+        cases: their values, or a function that returns these when the test runs.
+    """
+    alone = isinstance(names, str) and "," not in names
+    listed = [each.strip() for each in names.split(",")] if isinstance(names, str) else list(names)
+
+    def values(case: Any) -> dict[str, Any]:
+        return dict(zip(listed, (case,) if alone else case, strict=True))
+
+    def given() -> Iterable[Any]:
+        return cases if isinstance(cases, Iterable) else cases()
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(test):
+
+            @functools.wraps(test)
+            async def all_of(*args: Any, **fixtures: Any) -> None:
+                found = _Cases()
+                for case in given():
+                    more = values(case)
+                    with found.case(_named(more.values())):
+                        await test(*args, **fixtures, **more)
+                found.report()
+        else:
+
+            @functools.wraps(test)
+            def all_of(*args: Any, **fixtures: Any) -> None:
+                found = _Cases()
+                for case in given():
+                    more = values(case)
+                    with found.case(_named(more.values())):
+                        test(*args, **fixtures, **more)
+                found.report()
+
+        # Pytest reads the fixtures of a test from its signature.
+        signature = inspect.signature(test)
+        left = [each for name, each in signature.parameters.items() if name not in listed]
+        assert len(left) == len(signature.parameters) - len(listed), f"{test} lacks a parameter"
+        all_of.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return all_of
+
+    return decorate
