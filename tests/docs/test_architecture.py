@@ -7,13 +7,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.every_case import every_case
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = ("explanation/architecture.md", "explanation/code-index.md", "how-to/add-a-filter.md")
 TEXT, INDEX_TEXT, HOW_TO = ((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
-LINES = [*TEXT.splitlines(), *INDEX_TEXT.splitlines(), *HOW_TO.splitlines()]
 ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", INDEX_TEXT, re.MULTILINE)[1:]
 INDEX = dict(ROWS)
 LONGEST = 1_500  # words
@@ -100,9 +99,14 @@ def wrong_in_row(cell: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("number", range(1, len(LINES) + 1))
-def test_every_path_and_symbol_in_a_line_of_the_page_exists(number: int) -> None:
-    assert not wrong_in(LINES[number - 1])
+def test_every_path_and_symbol_in_the_pages_exists() -> None:
+    wrong = [
+        f"{page}, line {number}: {each}"
+        for page, text in zip(PAGES, (TEXT, INDEX_TEXT, HOW_TO), strict=True)
+        for number, line in enumerate(text.splitlines(), 1)
+        for each in wrong_in(line)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_name_that_is_gone_is_noticed() -> None:
@@ -126,15 +130,20 @@ def test_every_directory_is_named() -> None:
             assert f"`{name}/`" in TEXT, name
 
 
-@pytest.mark.parametrize("word", SEARCHED)
-def test_the_index_has_the_words_that_people_search_for(word: str) -> None:
-    assert any(word in entry for entry in INDEX)
+def test_the_index_has_the_words_that_people_search_for() -> None:
+    missing = [word for word in SEARCHED if not any(word in entry for entry in INDEX)]
+    assert not missing
 
 
-@pytest.mark.parametrize("entry", INDEX)
-def test_every_entry_of_the_index_names_a_file_and_its_symbols(entry: str) -> None:
-    assert re.search(r"`[a-z_/0-9]+\.py` `[A-Za-z_]", INDEX[entry])
-    assert not wrong_in_row(INDEX[entry])
+def test_every_entry_of_the_index_names_a_file_and_its_symbols() -> None:
+    assert INDEX
+    without = [
+        f"{entry}: names no symbol of a file"
+        for entry, cell in INDEX.items()
+        if not re.search(r"`[a-z_/0-9]+\.py` `[A-Za-z_]", cell)
+    ]
+    wrong = [f"{entry}: {each}" for entry, cell in INDEX.items() for each in wrong_in_row(cell)]
+    assert not without + wrong, "\n".join(without + wrong)
 
 
 def test_every_entry_of_the_index_is_there_once() -> None:
@@ -145,6 +154,6 @@ def test_the_index_is_in_order() -> None:
     assert list(INDEX) == sorted(INDEX, key=lambda entry: entry.lower().replace(",", ""))
 
 
-@pytest.mark.parametrize("text", [TEXT, INDEX_TEXT], ids=PAGES[:2])
+@every_case("text", [TEXT, INDEX_TEXT])
 def test_the_page_is_short(text: str) -> None:
     assert sum(word != "|" for word in text.split()) <= LONGEST

@@ -6,10 +6,10 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from inspect import signature
 from pathlib import Path
 
-import pytest
 import typer
 
 from accountant.display.reasons import REASONS
@@ -22,11 +22,13 @@ from streams.embedded.service import EmbeddedService
 from streams.metrics.registry import make_registry
 from streams.settings import DEFAULT_URL as SETTINGS_URL
 from streams.settings import PREFIX, Settings
+from tests.every_case import check_every, every_case
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 
 
+@cache
 def page(name: str) -> str:
     return (REFERENCE / name).read_text(encoding="utf-8")
 
@@ -41,22 +43,23 @@ def commands(command=None, path=()):
         yield from commands(child, (*path, name))
 
 
-COMMANDS = dict(commands())
+def test_every_command_has_its_section_with_every_option():
+    def check(name, command):
+        found = [section for section in sections if section.split("\n", 1)[0] == name]
+        assert len(found) == 1, "docs/reference/commands.md needs one section"
+        shown = [
+            parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.name.upper()
+            for parameter in command.params
+            if parameter.name != "help"
+        ]
+        missing = [each for each in shown if f"`{each}`" not in found[0]]
+        assert not missing, "not described"
 
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_its_section_with_every_option(name):
     sections = re.split(r"^## accountant ", page("commands.md"), flags=re.MULTILINE)
-    found = [section for section in sections if section.split("\n", 1)[0] == name]
-    assert len(found) == 1, f"docs/reference/commands.md needs one section for {name}"
-    for parameter in COMMANDS[name].params:
-        if parameter.name != "help":
-            shown = parameter.opts[0]
-            shown = shown if shown.startswith("-") else parameter.name.upper()
-            assert f"`{shown}`" in found[0], f"{name} {shown} is not described"
+    check_every(commands(), check)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("script", "name"),
     [
         ("commands_page.py", "commands.md"),
@@ -86,14 +89,17 @@ def test_every_reason_is_explained_in_the_order_of_precedence():
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_every_reason_is_explained_in_the_words_that_people_read(reason):
-    words, reasons = REASONS[reason], page("reasons.md").split("## Reasons", 1)[1]
-    row = re.search(rf"^\| `{reason}` \|.*$", reasons, re.MULTILINE)
-    assert row
-    _, _, _, meaning, remedy, _ = row[0].split("|")
-    assert meaning.strip().startswith(words.meaning)
-    assert remedy.strip().startswith(words.remedy)
+def test_every_reason_is_explained_in_the_words_that_people_read():
+    def check(reason):
+        words = REASONS[reason]
+        row = re.search(rf"^\| `{reason}` \|.*$", reasons, re.MULTILINE)
+        assert row, "has no row"
+        _, _, _, meaning, remedy, _ = row[0].split("|")
+        assert meaning.strip().startswith(words.meaning)
+        assert remedy.strip().startswith(words.remedy)
+
+    reasons = page("reasons.md").split("## Reasons", 1)[1]
+    check_every(Reason, check)
 
 
 def allowed(schema):
@@ -121,11 +127,11 @@ def test_every_setting_is_described_with_its_default_and_range():
         assert cells[1] == allowed(schemas[name])
 
 
-@pytest.mark.parametrize("variable", ["ACCOUNTANT_ANALYST", "ACCOUNTANT_OWNER"])
+@every_case("variable", ["ACCOUNTANT_ANALYST", "ACCOUNTANT_OWNER"])
 def test_the_settings_page_names_every_command_that_reads_a_variable(variable):
     reading = [
         f"`{name} {parameter.opts[0]}`"
-        for name, command in COMMANDS.items()
+        for name, command in commands()
         for parameter in command.params
         if parameter.envvar == variable
     ]

@@ -8,13 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import mpmath
-import pytest
 
 from accountant.claims import BoundedRange, Gaussian, Pure
 from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import gdp_capacity, mu_of_pure
 from research.figures.admitted import admitted, optima
 from research.figures.residue import cost
+from tests.every_case import every_case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "residue.md").read_text(encoding="utf-8")
 M_SQUARED = gdp_capacity(epsilon=Decimal(1), delta=Decimal("1e-6")) ** 2
@@ -32,7 +32,7 @@ def test_the_table_has_its_rows() -> None:
     assert columns[1:] == ["basic", "zcdp_tight", "as a Gaussian", "gdp_residue", "optimum"]
 
 
-@pytest.mark.parametrize("text", ROWS)
+@every_case("text", ROWS)
 def test_each_count_of_the_residue_table_equals_that_of_the_filter(text: str) -> None:
     basic, tight, as_gaussian, residue, optimum = ROWS[text]
     claim = parse_claim(text)
@@ -96,7 +96,7 @@ def delta(x: mpmath.mpf, m: mpmath.mpf) -> mpmath.mpf:
     return upper - mpmath.exp(x) * mpmath.ncdf(-x / m - m / 2)
 
 
-@pytest.mark.parametrize(("epsilon", "m"), [("0.1", "0.24"), ("0.01", "0.1"), ("0.5", "1.3")])
+@every_case(("epsilon", "m"), [("0.1", "0.24"), ("0.01", "0.1"), ("0.5", "1.3")])
 def test_the_residue_step_holds_at_every_threshold_and_is_the_largest(epsilon: str, m: str) -> None:
     with mpmath.workdps(40):
         e, state = mpmath.mpf(epsilon), mpmath.mpf(m)

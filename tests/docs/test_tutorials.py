@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.tutorial import ROOT, blocks, matches, work_through
+from tests.every_case import every_case
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = [ROOT / "README.md", *TUTORIALS]
@@ -25,14 +26,14 @@ def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path) -> None:
     work_through(page, tmp_path)
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=named)
+@every_case("page", TUTORIALS)
 def test_a_tutorial_has_steps_with_their_output(page: Path) -> None:
     steps = blocks(page.read_text(encoding="utf-8"))
     assert sum(block.language == "text" for block in steps) >= 3
     assert sum(block.language != "text" for block in steps) >= 3
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@every_case("page", PAGES)
 def test_a_page_activates_the_environment_before_its_first_command(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     bare = re.search(r"^(?:[A-Z_]+=\S+ )*(?:accountant|python) ", text, re.MULTILINE)
