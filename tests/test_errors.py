@@ -41,6 +41,7 @@ from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
 from streams.kafka.wire.diagnose_auth import ConnectionDenied
+from tests.every_case import every_case
 
 ID = "019ab000-0000-7000-8000-000000000000"
 
@@ -117,7 +118,7 @@ def _parts(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("kind", _public(), ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
+@every_case("kind", _public)
 def test_a_public_exception_is_the_same_after_pickle_and_copy(kind: type[Exception]) -> None:
     error = MADE[kind]() if kind in MADE else kind("what happened")
     error.add_note("request_id of the run")

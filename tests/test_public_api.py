@@ -16,6 +16,7 @@ import accountant
 import streams
 import streams.client
 from accountant.records.outcomes import Reason
+from tests.every_case import every_case
 from tests.public_api import FILE, described
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@every_case("name", CLIENTS)
 def test_streams_offers_the_client_classes(name: str) -> None:
     assert getattr(streams, name) is getattr(streams.client, name)
 
@@ -40,7 +41,7 @@ def test_a_program_imports_the_client_from_streams() -> None:
     assert run(program).count("streams.client.") == 2
 
 
-@pytest.mark.parametrize("name", ["apsw", "aiokafka", "httpx", "streams.client"])
+@every_case("name", ["apsw", "aiokafka", "httpx", "streams.client"])
 def test_importing_streams_alone_loads_no_client(name: str) -> None:
     assert run(f"import streams, sys; print({name!r} in sys.modules)") == "False\n"
 
@@ -61,7 +62,7 @@ def test_an_unknown_name_of_streams_is_an_attribute_error() -> None:
         _ = streams.Acountant
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@every_case("name", CLIENTS)
 def test_importing_a_client_from_accountant_fails_with_the_line_to_write(name: str) -> None:
     with pytest.raises(ImportError) as caught:
         exec(f"from accountant import {name}")

@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
+
+from tests.every_case import every_case
 
 ROOT = Path(__file__).resolve().parent.parent
 # Written apart, so that this file does not hold what it looks for.
@@ -39,7 +40,7 @@ def test_no_registry_address_machine_path_or_secret_is_in_the_repository() -> No
     assert not found
 
 
-@pytest.mark.parametrize(
+@every_case(
     "lock",
     [
         "build.txt",

@@ -8,7 +8,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
-import pytest
 
 from accountant.questions import Schema
 from streams.settings import PREFIX, Settings
@@ -27,6 +26,7 @@ from tests.deploy.compose_stack import (
     volumes,
     workers,
 )
+from tests.every_case import every_case
 
 SETUP = {"keys", "users", "acls", "topics"}
 ONCE = SETUP | {"load"}
@@ -53,7 +53,7 @@ def test_a_service_starts_together_with_its_dependencies():
                 assert "healthcheck" in SERVICES[other], other
 
 
-@pytest.mark.parametrize("name", sorted(set(SERVICES) - ONCE))
+@every_case("name", sorted(set(SERVICES) - ONCE))
 def test_every_service_that_stays_is_checked_and_restarted(name):
     check = SERVICES[name]["healthcheck"]
     assert check["test"][0] in {"CMD", "CMD-SHELL"}
@@ -100,7 +100,7 @@ def test_only_the_curators_image_has_what_answers_need():
     assert [name for name in images if "-curator:" in images[name]] == ["curator"]
 
 
-@pytest.mark.parametrize("lock", ["runtime", "curator"])
+@every_case("lock", ["runtime", "curator"])
 def test_the_locked_packages_of_an_image_have_the_extras_of_its_commands(lock):
     locked = (ROOT / "requirements" / f"{lock}.txt").read_text()
     for package in "duckdb", "opendp":
@@ -109,7 +109,7 @@ def test_the_locked_packages_of_an_image_have_the_extras_of_its_commands(lock):
         )
 
 
-@pytest.mark.parametrize("name", sorted(set(SERVICES)))
+@every_case("name", sorted(set(SERVICES)))
 def test_no_service_runs_as_root(name):
     service = SERVICES[name]
     if service["image"].startswith(OURS):

@@ -7,7 +7,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 import typer
 
 from deploy.compose import first_start
@@ -25,6 +24,7 @@ from tests.deploy.compose_stack import (
     volumes,
     workers,
 )
+from tests.every_case import every_case
 
 SERVERS = {"gateway", "worker", "serve", "curator"}
 KEYS = "/etc/accountant/"
@@ -134,7 +134,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every_case("name", COMMANDS)
 def test_every_command_is_one_of_the_program_with_its_options(name):
     words = COMMANDS[name]
     found = typer.main.get_command(app)

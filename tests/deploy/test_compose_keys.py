@@ -15,6 +15,7 @@ import pytest
 from deploy.compose import first_start
 from streams.auth.metrics_token import read_metrics_token
 from tests.deploy.compose_stack import ROOT, SERVICES
+from tests.every_case import every_case
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ def test_valid_secrets_stay_and_expiring_ones_are_made_again(keys):
     assert not first_start.certificates_hold(now + late + dt.timedelta(days=1))
 
 
-@pytest.mark.parametrize("lost", ["worker/ca.pem", "gateway/server.key", "broker/broker.pem"])
+@every_case("lost", ["worker/ca.pem", "gateway/server.key", "broker/broker.pem"])
 def test_a_missing_certificate_or_one_of_another_authority_is_detected(lost, keys):
     path, now = keys / lost, dt.datetime.now(dt.UTC)
     content = path.read_bytes()

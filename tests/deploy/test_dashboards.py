@@ -7,7 +7,6 @@ import re
 from itertools import combinations, pairwise
 from pathlib import Path
 
-import pytest
 import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
@@ -15,6 +14,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from deploy.grafana.dashboards.__main__ import BOARDS, WRITTEN, text
 from deploy.grafana.dashboards.board import UIDS
+from tests.every_case import every_case
 from tests.rendering.asking import panels
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def with_targets(name):
     return [panel for panel in panels(board(name)) if panel["type"] != "text"]
 
 
-named = pytest.mark.parametrize("name", BOARDS)
+named = every_case("name", BOARDS)
 
 
 @named

@@ -7,11 +7,11 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
 import yaml
 
 from streams.settings import PREFIX, Settings
 from streams.worker.app import STOP_S
+from tests.every_case import every_case
 
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/kubernetes"
@@ -22,7 +22,7 @@ OBJECTS = {
 }
 WORKLOADS = {"accountant-worker": "StatefulSet", "accountant-gateway": "Deployment"}
 PORTS = {"accountant-worker": "METRICS_PORT", "accountant-gateway": "PORT"}
-workload = pytest.mark.parametrize("name", WORKLOADS)
+workload = every_case("name", WORKLOADS)
 
 
 def spec(kind, name):

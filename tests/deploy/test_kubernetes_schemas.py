@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import kubernetes_validate
-import pytest
 import yaml
+
+from tests.every_case import every_case
 
 WHERE = Path(__file__).parents[2] / "deploy/kubernetes"
 # The operator's own kind, which Kubernetes does not describe.
 FOREIGN = {"monitoring.coreos.com/v1"}
-OBJECTS = {
-    f"{found['kind']} {found['metadata']['name']}": found
-    for file in sorted(WHERE.glob("*.yaml"))
-    for found in yaml.safe_load_all(file.read_text())
-    if found["apiVersion"] not in FOREIGN
-}
 FIRST = "1.29"  # sidecars
-VERSIONS = sorted(
-    {version.rpartition(".")[0] for version in kubernetes_validate.utils.all_versions()},
-    key=lambda version: tuple(map(int, version.split("."))),
-)
+
+
+@cache
+def objects():
+    """Return each object that Kubernetes describes, by its kind and name."""
+    return {
+        f"{found['kind']} {found['metadata']['name']}": found
+        for file in sorted(WHERE.glob("*.yaml"))
+        for found in yaml.safe_load_all(file.read_text())
+        if found["apiVersion"] not in FOREIGN
+    }
+
+
+@cache
+def versions():
+    """Return the versions of Kubernetes from the first that can run the manifests, in order."""
+    every = sorted(
+        {version.rpartition(".")[0] for version in kubernetes_validate.utils.all_versions()},
+        key=lambda version: tuple(map(int, version.split("."))),
+    )
+    return every[every.index(FIRST) :]
 
 
 def problem(found, version):
@@ -41,16 +55,15 @@ def test_only_the_operators_kinds_are_skipped():
     ]
     left_out = {found["kind"] for found in everything if found["apiVersion"] in FOREIGN}
     assert left_out == {"ServiceMonitor"}
-    assert len(OBJECTS) + 2 == len(everything)
+    assert len(objects()) + 2 == len(everything)
 
 
-@pytest.mark.parametrize("version", VERSIONS[VERSIONS.index(FIRST) :])
-@pytest.mark.parametrize("name", OBJECTS)
+@every_case(("name", "version"), lambda: product(objects(), versions()))
 def test_every_object_matches_kubernetes_schemas(name, version):
-    assert problem(OBJECTS[name], version) is None
+    assert problem(objects()[name], version) is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "path", "wrong", "expected"),
     [
         ("Deployment accountant-gateway", "spec", {"replica": 2}, "replica"),
@@ -74,12 +87,12 @@ def test_every_object_matches_kubernetes_schemas(name, version):
     ],
 )
 def test_a_broken_manifest_is_rejected(name, path, wrong, expected):
-    broken = copy.deepcopy(OBJECTS[name])
+    broken = copy.deepcopy(objects()[name])
     place = broken
     for step in path.split("."):
         place = place[int(step)] if step.isdecimal() else place[step]
     place.update(wrong)
-    for version in (FIRST, VERSIONS[-1]):
+    for version in (FIRST, versions()[-1]):
         found = problem(broken, version)
         assert found is not None
         assert found.startswith(path)

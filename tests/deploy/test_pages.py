@@ -6,8 +6,7 @@ import re
 import struct
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from tests.rendering.asking import NAMES, board, panels
 from tests.rendering.pictures import PICTURES, WIDTH
 
@@ -24,7 +23,7 @@ def words(text):
     return re.sub(r"\$\w+|[,;.]", " ", text).lower().split()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_case("name", NAMES)
 def test_every_panel_is_explained(name):
     cells = [
         row.split("|")[1].lower() for row in section(name).splitlines() if row.startswith("| ")
@@ -36,7 +35,7 @@ def test_every_panel_is_explained(name):
         assert any(set(wanted) <= set(words(cell)) for cell in cells), panel["title"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_case("name", NAMES)
 def test_every_dashboard_has_its_picture(name):
     assert f"](../pictures/{name}.png)" in section(name)
     png = (PICTURES / f"{name}.png").read_bytes()

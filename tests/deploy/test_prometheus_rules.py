@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
+
+from tests.every_case import every_case
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -18,23 +20,32 @@ METRICS = "".join(
     path.read_text(encoding="utf-8")
     for path in sorted((ROOT / "docs/reference/metrics").glob("*.md"))
 )
+DOCUMENTED = set(re.findall(r"^\| `(privacy_\w+)` \|", METRICS, re.MULTILINE))
 OF_PROMETHEUS = {"up", "process_cpu_seconds_total"}
 
 
+@cache
 def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
+@cache
 def rules() -> list[dict[str, Any]]:
     files = sorted((PROMETHEUS / "rules").glob("*.yml"))
     return [rule for file in files for group in load(file)["groups"] for rule in group["rules"]]
 
 
-ALERTS = {rule["alert"]: rule for rule in rules() if "alert" in rule}
-RECORDED = {rule["record"] for rule in rules() if "record" in rule}
-DOCUMENTED = set(re.findall(r"^\| `(privacy_\w+)` \|", METRICS, re.MULTILINE))
+@cache
+def alerts() -> dict[str, dict[str, Any]]:
+    return {rule["alert"]: rule for rule in rules() if "alert" in rule}
 
 
+@cache
+def recorded_series() -> set[str]:
+    return {rule["record"] for rule in rules() if "record" in rule}
+
+
+@cache
 def cases() -> list[tuple[str, float, list[Any], int]]:
     """Return (alert, minute, expected alerts, number of the test) of every alert's check."""
     found = []
@@ -79,7 +90,7 @@ def load_template(text: str) -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(quoted)["groups"] for rule in group["rules"]]
 
 
-@pytest.mark.parametrize("name", ALERTS)
+@every_case("name", alerts)
 def test_every_alert_is_tested_silent_then_firing_then_resolved(name: str) -> None:
     numbers = {number for alert, _, _, number in cases() if alert == name}
     assert numbers, f"{name} is in no test of deploy/prometheus/tests"
@@ -92,16 +103,16 @@ def test_every_alert_is_tested_silent_then_firing_then_resolved(name: str) -> No
     assert any(re.search("sF+s", each) for each in every), f"{name}: {every}"
 
 
-@pytest.mark.parametrize("name", ALERTS)
+@every_case("name", alerts)
 def test_every_alert_has_an_audience_and_a_runbook(name: str) -> None:
-    rule = ALERTS[name]
+    rule = alerts()[name]
     assert rule["labels"]["severity"] in {"info", "warning", "critical"}
     assert rule["labels"]["audience"] in {"owner", "operator"}
     assert rule["annotations"]["summary"].endswith(".")
     assert rule["annotations"]["runbook_url"] == f"docs/runbooks.md#{name.lower()}"
 
 
-@pytest.mark.parametrize("name", ALERTS)
+@every_case("name", alerts)
 def test_every_alert_has_a_runbook_entry_with_a_command(name: str) -> None:
     entries = {
         part.split("\n", 1)[0]: part for part in re.split(r"^## ", RUNBOOK, flags=re.MULTILINE)
@@ -109,11 +120,11 @@ def test_every_alert_has_a_runbook_entry_with_a_command(name: str) -> None:
     assert name in entries, f"docs/runbooks.md has no entry for {name}"
     entry = entries[name]
     follows = re.findall(r"\[Privacy\w+\]\(#(\w+)\)", entry)
-    assert "```sh" in entry or any(each in map(str.lower, ALERTS) for each in follows)
+    assert "```sh" in entry or any(each in map(str.lower, alerts()) for each in follows)
 
 
 def test_the_runbook_has_no_entry_for_a_removed_alert() -> None:
-    assert set(re.findall(r"^## (\w+)$", RUNBOOK, re.MULTILINE)) == set(ALERTS)
+    assert set(re.findall(r"^## (\w+)$", RUNBOOK, re.MULTILINE)) == set(alerts())
 
 
 def test_rules_and_runbook_name_only_metrics_that_are_exported() -> None:
@@ -124,14 +135,14 @@ def test_rules_and_runbook_name_only_metrics_that_are_exported() -> None:
     for name in named - OF_PROMETHEUS:
         assert name in DOCUMENTED or re.sub(suffixes, "", name) in DOCUMENTED, name
     recorded = set(re.findall(r"\b[a-z_]+:privacy_\w+:\w+", text))
-    assert recorded <= RECORDED
+    assert recorded <= recorded_series()
 
 
 def test_the_page_of_metrics_names_every_recorded_series() -> None:
     windows = load(PROMETHEUS / "thresholds.yml")["windows"]
     named = set(re.findall(r"`([a-z_]+:privacy_[\w:\[\]]+)`", METRICS))
     each = {name.replace("[W]", window) for name in named for window in windows}
-    assert each == RECORDED
+    assert each == recorded_series()
 
 
 def test_a_critical_alert_of_a_dataset_is_sent_at_once() -> None:

@@ -11,6 +11,7 @@ import typer
 
 from streams.cli.root import app
 from streams.settings import PREFIX, Settings
+from tests.every_case import every_case
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -29,7 +30,7 @@ def test_there_is_a_unit_for_an_embedded_ledger_and_one_for_a_worker():
     assert [unit.stem for unit in UNITS] == ["accountant-serve", "accountant-worker"]
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+@every_case("unit", UNITS)
 def test_a_unit_starts_a_command_with_settings_that_exist(unit):
     lines = unit.read_text().splitlines()
     (start,) = (line for line in lines if line.startswith("ExecStart="))
