@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.faults import oracle
 from tests.faults.forgery import (
     PARTITION,
@@ -378,7 +379,7 @@ def test_the_oracle_accepts_the_sound_log_and_an_unchanged_rewrite_of_it(history
     oracle.judge_file(forger.found(), history.inputs)
 
 
-@pytest.mark.parametrize("name", FORGED)
+@every_case("name", FORGED)
 def test_each_forgery_of_a_log_is_detected_and_named(history: SoundLog, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(history)

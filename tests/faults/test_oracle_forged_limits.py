@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.faults import oracle
 from tests.faults.fed_ledger import FedLedger
 from tests.faults.forgery import PARTITION, Forger, History, Plant, SoundLog, changed, without
@@ -209,7 +210,7 @@ def test_the_sound_log_is_as_predicted(sound: SoundLog) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", FORGED)
+@every_case("name", FORGED)
 def test_each_forgery_of_a_log_is_detected_and_named(sound: SoundLog, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(sound)

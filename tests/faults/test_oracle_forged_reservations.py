@@ -11,6 +11,7 @@ import pytest
 
 from accountant.replay.audit import audit
 from accountant.replay.state_comparison import StateRows
+from tests.every_case import every_case
 from tests.faults import oracle
 from tests.faults.fed_ledger import FedLedger
 from tests.faults.forged_rows import with_right_checksum
@@ -307,7 +308,7 @@ def test_the_sound_log_is_as_predicted(sound: SoundLog) -> None:
     assert audit(sound.found.decisions, state=rows_of(sound.found.rows)).ok
 
 
-@pytest.mark.parametrize("name", FORGED)
+@every_case("name", FORGED)
 def test_each_forgery_is_detected_and_named(sound: SoundLog, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(sound)
