@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import pytest
 import typer.main
 
 from streams.cli import dataset, limit, member
 from streams.cli.admin_command import AdminOptions, admin_command
+from tests.every_case import every_case
 
 OF_OWNERS = {
     dataset.app: {"open", "amend", "pause", "resume", "close", "resolve"},
@@ -26,7 +26,7 @@ def commands() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("command", commands(), ids=lambda command: command.callback.__module__)
+@every_case("command", commands)
 def test_an_owners_command_has_the_common_options(command: Any) -> None:
     names = [option.name for option in command.params]
     common = [name for name in names if name in AdminOptions._fields]

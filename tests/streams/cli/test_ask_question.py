@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from accountant.answers import decode_answer
+from tests.every_case import every_case
 from tests.streams.cli.conftest import Command, Done
 from tests.streams.cli.test_serve import serving
 from tests.streams.gateway.asking import SCHEMA, data_settings
@@ -74,7 +75,7 @@ def test_accuracy_first_says_what_was_saved_and_reserved(served: Command) -> Non
     assert "mechanism" not in done.out
 
 
-@pytest.mark.parametrize("part", ["10 %", "10%", "10 % at 0.9", "0,1", "10"])
+@every_case("part", ["10 %", "10%", "10 % at 0.9", "0,1", "10"])
 def test_a_relative_error_in_percent_gets_the_part_to_write(ledger: Command, part: str) -> None:
     done = ask(ledger, "count", "--epsilon", "5", "--relative-error", part)
     assert done.code == 2
@@ -132,7 +133,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "why"), WRONG)
+@every_case(("arguments", "why"), WRONG)
 def test_a_wrong_question_is_not_sent(
     ledger: Command, arguments: tuple[str, ...], why: str
 ) -> None:

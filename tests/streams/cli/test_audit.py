@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from tests.every_case import every_case
+
 AAAA = "sha256:" + 64 * "a"
 
 
@@ -32,7 +34,7 @@ def disagreements(done):
     return [part["report"].get("first_disagreement") for part in done.json["partitions"]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "head",
     [
         "31:sha256:zz",
@@ -116,7 +118,7 @@ def test_a_head_behind_a_damaged_record_is_not_missing_from_other_partitions(exp
     assert second is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     "content",
     [
         b'{"epsilon":"1","delta":"1e-6"}\n',

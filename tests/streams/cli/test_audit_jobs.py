@@ -16,6 +16,7 @@ from streams.cli.reading.log_reader import Part, log_source
 from streams.errors import Refused
 from tests.accountant.replay.test_audit import rechained
 from tests.accountant.replay.test_grant_run import WORLD, forged
+from tests.every_case import every_case
 
 
 def written(directory, log):
@@ -74,8 +75,8 @@ class DamagedLog:
         raise Refused("the rest cannot be read")
 
 
-@pytest.mark.parametrize("split_from", [None, 1000])
-@pytest.mark.parametrize("field", ["totals", "crossed"])
+@every_case("split_from", [None, 1000])
+@every_case("field", ["totals", "crossed"])
 def test_a_wrong_record_comes_before_later_damage(field, split_from):
     ((_, report),) = run_audit(DamagedLog(edited(field)[:20]), split_from=split_from)
     assert report.first_disagreement.partition_sequence == 12

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from accountant.times import uuid7
+from tests.every_case import every_case
 
 START = 1_795_000_000_000
 POLICY = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
@@ -130,7 +131,7 @@ NO_TEXT = "claim.epsilon has the wrong form (expected `str`, got `float`), got 0
 OPENING = json.dumps({"type": "open", "dataset": "census"}).encode()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("lines", "reasons", "first", "said"),
     [
         ((), {}, None, "stdin has no request\n"),
@@ -151,7 +152,7 @@ OPENING = json.dumps({"type": "open", "dataset": "census"}).encode()
         ((b'{"type": "decision"}',), {"undecodable": 1}, 1, "the first is line 1: no decision: "),
     ],
 )
-@pytest.mark.parametrize("as_json", [True, False])
+@every_case("as_json", [True, False])
 def test_an_input_without_a_usable_request_is_no_answer(
     compare, lines, reasons, first, said, as_json
 ):

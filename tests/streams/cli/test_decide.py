@@ -8,6 +8,7 @@ import pytest
 
 from accountant.records import AdminRecord
 from accountant.times import uuid7
+from tests.every_case import every_case
 
 START = 1_795_000_000_000
 
@@ -183,7 +184,7 @@ def test_no_input_is_no_log(accountant):
     assert (done.code, done.out) == (0, "")
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"epsilon": 1}', '{"epsilon": "1", "magic": 1}', ""])
+@every_case("text", ["[]", "{", '{"epsilon": 1}', '{"epsilon": "1", "magic": 1}', ""])
 def test_a_wrong_policy_is_wrong_usage(accountant, text):
     (accountant.directory / "policy.json").write_text(text)
     done = accountant("decide", "--policy", "policy.json", stdin=request(0))

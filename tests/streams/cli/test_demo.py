@@ -8,6 +8,7 @@ from accountant.claims import check_claim
 from streams.cli.demo import DATASETS, week
 from streams.cli.demo.teams import DIVISIONS, TEAM_OF, TEAMS
 from streams.cli.demo.week import DAYS
+from tests.every_case import every_case
 
 LEVELS = {"team/limit", "each/limit", "team/pace", "dataset/reserved"}
 
@@ -207,7 +208,7 @@ def test_wrong_usage(accountant, arguments):
     assert accountant("demo", *arguments).code == 2
 
 
-@pytest.mark.parametrize("requests", [1, 2, 41, 400, 10_000])
+@every_case("requests", [1, 2, 41, 400, 10_000])
 def test_the_week_is_the_same_every_time_and_its_claims_are_sound(requests):
     asks = week(requests)
     assert len(asks) == requests

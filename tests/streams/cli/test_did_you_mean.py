@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from tests.every_case import every_case
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "meant"),
     [
         (["dataset", "opne", "x"], "open"),
@@ -44,7 +44,7 @@ def test_an_unknown_field_of_a_policy_file_gets_a_suggestion(accountant, tmp_pat
     assert "did you mean epsilon?" in done.err
 
 
-@pytest.mark.parametrize(
+@every_case(
     "command",
     [
         ("ask", "sensus", "pure:0.1", "--analyst", "ana"),

@@ -13,6 +13,7 @@ import pytest
 
 from accountant.advice.room import tightest
 from accountant.views.limit_views import decode_analyst_budget
+from tests.every_case import every_case
 from tests.streams.cli.conftest import Command, Nursery
 from tests.streams.cli.states import STATES, DatasetState, StatesServer
 from tests.streams.cli.test_same_text import plain
@@ -121,11 +122,6 @@ def make_surfaces(
         each.server.close()
 
 
-@pytest.fixture(params=STATES)
-def said(make_surfaces: Callable[[str], Surfaces], request: pytest.FixtureRequest) -> Surfaces:
-    return make_surfaces(request.param)
-
-
 def only(pattern: str, text: str) -> str:
     """Return the one text that a pattern finds, however often it is there."""
     found = set(re.findall(pattern, text))
@@ -133,7 +129,11 @@ def only(pattern: str, text: str) -> str:
     return str(found.pop())
 
 
-def test_one_part_is_said_to_be_spent_and_one_to_be_left(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_one_part_is_said_to_be_spent_and_one_to_be_left(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     spent = only(rf"{PERCENT} is spent, [^,]* % is left", said.owner)
     left = only(rf"% is spent, {PERCENT} is left", said.owner)
     assert f"{spent} is spent, {left} is left" in said.analyst
@@ -148,7 +148,11 @@ def test_one_part_is_said_to_be_spent_and_one_to_be_left(said: Surfaces) -> None
         assert abs(Decimal(used) / Decimal(whole) * 100 - Decimal(spent[:-2])) < Decimal("0.2")
 
 
-def test_what_an_analyst_may_use_is_said_the_same_by_page_and_command(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_what_an_analyst_may_use_is_said_the_same_by_page_and_command(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     if said.state.word == "closed":
         assert "survey is closed and grants nothing more" in said.mine
         assert "You may still use 0 % of the budget" in said.analyst
@@ -168,7 +172,11 @@ def test_what_an_analyst_may_use_is_said_the_same_by_page_and_command(said: Surf
     assert ("; more comes at" in said.mine) is (more is not None and "Waiting" not in more.group())
 
 
-def test_what_an_analyst_may_use_is_granted_and_more_is_refused(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_what_an_analyst_may_use_is_granted_and_more_is_refused(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     if said.state.word in {"closed", "halted", "paused"}:
         refused = said.preview("pure:0.000001")
         assert refused["reason"] == said.state.word
@@ -191,7 +199,7 @@ def test_what_an_analyst_may_use_is_granted_and_more_is_refused(said: Surfaces) 
     assert at == expected[room.what]
 
 
-@pytest.mark.parametrize("name", STATES)
+@every_case("name", STATES)
 def test_waiting_helps_exactly_where_the_page_says_so(
     make_surfaces: Callable[..., Surfaces], name: str
 ) -> None:
@@ -216,7 +224,11 @@ def test_waiting_helps_exactly_where_the_page_says_so(
     assert tightest(said.budget()).room.part > before
 
 
-def test_the_state_is_one_word_on_all_surfaces(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_the_state_is_one_word_on_all_surfaces(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     word = said.state.word
     for page in (said.owner, said.analyst):
         assert f"survey {word} " in page
@@ -230,7 +242,11 @@ def test_the_state_is_one_word_on_all_surfaces(said: Surfaces) -> None:
     assert ("nothing more is granted" in said.analyst) is (word in {"closed", "halted"})
 
 
-def test_forecasts_agree_and_say_nothing_before_a_day_of_history(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_forecasts_agree_and_say_nothing_before_a_day_of_history(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     page = said.owner.partition("How long the budget lasts")[2].partition("Usage")[0]
     if said.state.word in {"closed", "halted", "paused"}:
         assert page == ""
@@ -249,7 +265,11 @@ def test_forecasts_agree_and_say_nothing_before_a_day_of_history(said: Surfaces)
     assert ("used up" in page) is ("used up" in said.why)
 
 
-def test_no_sum_is_shown_that_cannot_move(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_no_sum_is_shown_that_cannot_move(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     budget = said.budget() if said.state.word != "closed" else None
     texts = {"mine": said.mine, "limits": said.limits, "page": said.analyst}
     for level in () if budget is None else budget.levels:
@@ -261,7 +281,11 @@ def test_no_sum_is_shown_that_cannot_move(said: Surfaces) -> None:
         assert all("ρ 0," not in text and "(ρ 0)" not in text for text in texts.values())
 
 
-def test_the_use_of_a_limit_is_one_percentage(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_the_use_of_a_limit_is_one_percentage(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     if said.state.word == "closed":
         return
     on_page = re.findall(
@@ -271,13 +295,17 @@ def test_the_use_of_a_limit_is_one_percentage(said: Surfaces) -> None:
         assert used in said.mine
 
 
-def test_the_request_that_has_ended_something_says_so(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_the_request_that_has_ended_something_says_so(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     for page in (said.owner, said.analyst):
         assert page.count(" Ends ") == bool(said.state.ends), page
         assert said.state.ends in page
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "claim", "ends"),
     [
         ("basic composition beside", "gaussian:20,1", "basic composition: from now on"),
@@ -303,7 +331,11 @@ def test_a_preview_says_what_the_request_would_end(
     assert f" ends {would.group(1)}" in command
 
 
-def test_a_refusal_reads_the_same_in_row_preview_and_dry_run(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_a_refusal_reads_the_same_in_row_preview_and_dry_run(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     if not said.state.refused:
         return
     claim = said.state.refused
@@ -321,7 +353,11 @@ def test_a_refusal_reads_the_same_in_row_preview_and_dry_run(said: Surfaces) -> 
         assert waits.group().strip() in dry_run
 
 
-def test_the_joint_guarantee_is_one_sentence(said: Surfaces) -> None:
+@every_case("name", STATES)
+def test_the_joint_guarantee_is_one_sentence(
+    make_surfaces: Callable[[str], Surfaces], name: str
+) -> None:
+    said = make_surfaces(name)
     found = re.search(
         r"The people of population city are in .*?\. Together they .*?\. ", said.owner
     )

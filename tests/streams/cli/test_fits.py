@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
+
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
 SAMPLED = "subsampled_gaussian:sigma=2,sensitivity=1,rate=0.01"
 
@@ -11,7 +13,7 @@ def test_zcdp_tight_fits_487_requests_of_a_hundredth(accountant):
     assert (done.code, done.out) == (0, "487\n")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("kind", "budget", "claim", "fits"),
     [
         ("basic", ("--epsilon", "1"), "pure:0.1", "10"),
@@ -201,7 +203,7 @@ class TestEveryFilterSideBySide:
         done = accountant("fits", "--filter", "all", *BUDGET, "--claim", "pure:100")
         assert done.code == 1
 
-    @pytest.mark.parametrize(
+    @every_case(
         "budget", [(), ("--epsilon", "nan"), ("--epsilon", "1", "--delta", "2"), ("--rho", "-1")]
     )
     def test_a_budget_invalid_for_all_filters_ends_the_command(self, accountant, budget):
@@ -279,7 +281,7 @@ def test_a_parameter_is_asked_for_only_where_it_is_missing(accountant):
     assert (missing.code, unwanted.code) == (2, 2)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "arguments",
     [
         ("--epsilon", "nan", "--claim", "pure:1"),

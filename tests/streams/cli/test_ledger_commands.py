@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.every_case import every_case
 from tests.ledger_file import connected
 
 TIGHT = ("--epsilon", "1", "--delta", "1e-6")
@@ -124,7 +125,7 @@ def test_thresholds_and_horizon_are_amended(opened):
     assert (never.code, never.json["reason"]) == (1, "unknown_dataset")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "named"),
     [
         ((), "--alert-at"),
@@ -156,7 +157,7 @@ def test_a_whole_policy_comes_from_a_file(accountant):
     assert "mixture" in accountant("dataset", "show", "homes").out
 
 
-@pytest.mark.parametrize(
+@every_case(
     "arguments",
     [
         ("--epsilon", "1"),
@@ -179,7 +180,7 @@ def test_a_wrong_policy_is_wrong_usage_and_opens_nothing(accountant, arguments):
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "named"),
     [
         (("census", "pure:1e999", "--analyst", "ana"), "epsilon"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.streams.cli.conftest import Command
 
 BY = ("--by", "olga")
@@ -58,7 +59,7 @@ def test_a_period_limit_and_a_reserved_share_refuse_with_their_own_message(censu
     assert census("audit").code == 0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("words", "code", "said"),
     [
         ((), 2, "the limit is empty"),
@@ -177,7 +178,7 @@ def test_a_refusal_says_when_more_comes(census: Command) -> None:
     assert "raise the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("words", "hint"),
     [
         (("--part", "35 %"), "write 0.35"),

@@ -14,6 +14,7 @@ from streams.clock import DAY_MS, SystemClock
 from streams.embedded.file_ownership import stopped_ledger
 from streams.evidence.operator_records import reset_clock
 from streams.settings import Settings
+from tests.every_case import every_case
 from tests.streams.embedded.archived import HOURS, fill, latest, ledger_of
 from tests.streams.gateway.local_server import TestClock
 
@@ -81,7 +82,7 @@ def test_a_length_of_time_counts_back_from_now(export):
     assert export("--since", "P7D").out == "".join(lines)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("options", "code", "message"),
     [
         (("--tail", "0"), 2, "--tail must be 1 to 10000, got 0"),

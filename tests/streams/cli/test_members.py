@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.every_case import every_case
 from tests.streams.cli.authenticated_server import AuthenticatedServer, authenticated_server
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_serve import serving
@@ -237,7 +238,7 @@ def test_a_file_becomes_the_members_and_a_second_run_changes_nothing(
     assert owned("audit").code == 0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("content", "said"),
     [
         ("member,roles\nana,analyst\n", "has no owner"),

@@ -8,6 +8,7 @@ import pytest
 
 from accountant.filters import FILTERS
 from accountant.times import issued_at, uuid7
+from tests.every_case import every_case
 
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana")
 
@@ -54,7 +55,7 @@ def test_a_directory_is_no_ledger(accountant, arguments):
     assert [path.name for path in accountant.directory.iterdir()] == ["there"]
 
 
-@pytest.mark.parametrize("arguments", [*READING, *ASKING])
+@every_case("arguments", [*READING, *ASKING])
 def test_a_mistyped_path_is_the_same_error_everywhere_and_makes_nothing(accountant, arguments):
     done = accountant(*arguments, "--url", "sqlite:///mistyped.db")
     assert (done.code, done.out) == (4, "")
@@ -107,7 +108,7 @@ def test_watch_prints_a_table_for_each_look_where_there_is_no_terminal(opened):
     assert (seen, process.returncode) == (2, 130)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "arguments",
     [
         (*ASK, "--url", "accountant.db"),
@@ -139,7 +140,7 @@ def test_a_wrong_variable_is_named_as_one(accountant):
     assert "ACCOUNTANT_URL must" in accountant(*ASK, ACCOUNTANT_URL="foo://x").err
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "named"),
     [
         (("--epsilon", "1"), "--delta is missing or 0: it must be greater than 0"),

@@ -22,6 +22,7 @@ from accountant.foreign_text import CONTROL
 from accountant.records import inputs
 from streams.cli.root import app
 from streams.client import Accountant
+from tests.every_case import every_case
 from tests.streams.cli.conftest import ROOT, Command, environment
 
 HOSTILE = "\x1b[2J\u202e\u2028\x7f é"
@@ -173,7 +174,7 @@ def test_no_command_prints_past_the_functions_that_escape() -> None:
         assert not left, (file, left)
 
 
-@pytest.mark.parametrize("arguments", MORE)
+@every_case("arguments", MORE)
 def test_text_written_by_others_is_escaped_in_every_output(
     run: Any, arguments: tuple[str, ...]
 ) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 
-import pytest
+from tests.every_case import every_case
 
 WISH = ("--sensitivity", "1", "--error", "50", "--confidence", "0.95")
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
@@ -106,7 +106,7 @@ def test_plan_proposes_randomized_response_for_a_proportion(accountant):
     assert response["claim"].startswith("randomized_response:epsilon=")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "named"),
     [
         (("--error", "50"), "--sensitivity"),

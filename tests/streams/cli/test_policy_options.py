@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
+
 POLICY = '{"filter": "basic", "epsilon": "1"}'
 OPEN = ("dataset", "open", "census", "--policy", "policy.json")
 
@@ -13,8 +15,8 @@ def write(accountant, text: str | bytes) -> None:
     (accountant.directory / "policy.json").write_bytes(body)
 
 
-@pytest.mark.parametrize("more", [(), ("--preview",), ("--json",)])
-@pytest.mark.parametrize(
+@every_case("more", [(), ("--preview",), ("--json",)])
+@every_case(
     ("options", "named"),
     [
         (("--epsilon", "2"), "--epsilon"),
@@ -47,7 +49,7 @@ def test_options_outside_the_policy_may_be_used_with_a_policy_file(accountant):
     assert done.json["request"]["by"] == "ana"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "field"),
     [
         ('{"epsilon": 1}', "epsilon"),
@@ -57,7 +59,7 @@ def test_options_outside_the_policy_may_be_used_with_a_policy_file(accountant):
         ('{"epsilon": 1, "epsilon": "1"} and more', "epsilon"),
     ],
 )
-@pytest.mark.parametrize(
+@every_case(
     "command",
     [OPEN, ("compare", "--policy", "policy.json"), ("decide", "--policy", "policy.json")],
 )

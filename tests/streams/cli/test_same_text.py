@@ -21,6 +21,7 @@ from streams.cli.demo.week import DemoRequest
 from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html
 from streams.clock import SystemClock
+from tests.every_case import every_case
 from tests.streams.cli.conftest import Command, Nursery
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.pages.dataset.pages_server import form_of
@@ -210,21 +211,19 @@ FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("fact", "text", "surface"), FACTS)
+@every_case(("fact", "text", "surface"), FACTS)
 def test_a_fact_reads_the_same_wherever_it_is_shown(
     render_page: Rendered, fact: str, text: str, surface: str
 ) -> None:
     assert text in render_page.shown[surface], f"{fact}: {render_page.shown[surface]}"
 
 
-@pytest.mark.parametrize(
-    "surface", ["page, census", "form, wrong", "show, census", "notebook, census"]
-)
+@every_case("surface", ["page, census", "form, wrong", "show, census", "notebook, census"])
 def test_a_time_reads_the_same_wherever_it_is_shown(render_page: Rendered, surface: str) -> None:
     assert minute(render_page.opened_at) in render_page.shown[surface]
 
 
-@pytest.mark.parametrize("surface", ["page, shop", "limits, shop", "demo"])
+@every_case("surface", ["page, shop", "limits, shop", "demo"])
 def test_the_end_of_a_period_reads_the_same_wherever_it_is_shown(
     render_page: Rendered, surface: str
 ) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
 from accountant.views.datasets import view_of_ledger
 from streams.cli.printing.tables import dataset_table
 from tests.accountant.world import opened
+from tests.every_case import every_case
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@every_case("width", [60, 80, 120])
 def test_no_figure_is_cut_short(width: int) -> None:
     world = opened()
     world.ask("pure:0.1")

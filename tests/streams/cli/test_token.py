@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.every_case import every_case
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import Command, environment
 
@@ -97,7 +98,7 @@ def test_a_token_may_expire(accountant: Command, text: str, hours: int) -> None:
     assert from_iso(row["expires"]) - from_iso(row["created"]) == hours * 3_600_000
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "code", "said"),
     [
         (("--name", "a b"), 2, "must be a name"),

@@ -12,6 +12,7 @@ import pytest
 from accountant.views.why import Forecast
 from streams.cli.printing.why import forecast_table
 from streams.index import UsageIndex
+from tests.every_case import every_case
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 BYS = ("analyst", "team", "purpose", "week", "reason", "grants", "forecast")
@@ -77,7 +78,7 @@ def test_json_is_everything_exact(ledger_with_requests):
     assert (why["since"], why["only"]) == (None, None)
 
 
-@pytest.mark.parametrize("by", BYS)
+@every_case("by", BYS)
 def test_each_table_is_csv_and_shown(ledger_with_requests, by):
     text = ledger_with_requests("why", "plain", "--by", by, "--csv").out
     rows = list(csv.DictReader(io.StringIO(text)))

@@ -72,15 +72,16 @@ def test_each_commit_is_synced_whatever_sqlite_was_built_to_do(
             assert done[-1] == "sync"
 
 
-@pytest.mark.parametrize("limit", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE])
-@pytest.mark.parametrize("first", [0, 1, PAGE])
-def test_pages_are_the_log_in_its_order(file: Path, first: int, limit: int) -> None:
+def test_pages_are_the_log_in_its_order(file: Path) -> None:
     with closing(connect_writer(file)) as db:
         append(db, 1, 2 * PAGE)
         append(db, 2 * PAGE + 5, 10)  # a gap is the audit's to find
     everything = list(read_decisions(file))
     assert len(everything) == 2 * PAGE + 11
-    assert list(read_decisions(file, first=first, limit=limit)) == everything[first:][:limit]
+    for first in (0, 1, PAGE):
+        for limit in (0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE):
+            page = list(read_decisions(file, first=first, limit=limit))
+            assert page == everything[first:][:limit], (first, limit)
 
 
 def test_a_wal_that_grew_during_a_read_is_truncated_after_it(file: Path) -> None:

@@ -26,6 +26,7 @@ from streams.errors import Refused
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from streams.testing import ManualClock
+from tests.every_case import every_case
 from tests.faults.fed_ledger import FedLedger
 from tests.faults.forgery import WINDOW, History
 from tests.nightly import rounds
@@ -214,21 +215,14 @@ def write(file: Path, drawn: Drawn) -> None:
             db.execute("DELETE FROM state")
 
 
-@pytest.fixture
-def case(life: Life, tmp_path: Path, request: pytest.FixtureRequest) -> Case:
-    kind, seed = request.param
-    return Case(life, kind, seed, tmp_path)
-
-
-DRAWN: Final = [
-    pytest.param((kind, seed), id=f"{kind}-{seed}") for kind in KINDS for seed in range(DRAWS)
-]
-
-
-@pytest.mark.parametrize("case", DRAWN, indirect=True)
+@pytest.mark.parametrize("kind", KINDS)
+@every_case("seed", range(DRAWS))
 def test_tampering_with_a_file_is_named_and_stops_decisions(
-    case: Case, life: Life, request: pytest.FixtureRequest
+    life: Life, tmp_path: Path, kind: str, seed: int
 ) -> None:
+    directory = tmp_path / str(seed)
+    directory.mkdir()
+    case = Case(life, kind, seed, directory)
     reported = case.audited()
     wrong = named(life.sound, case.drawn)
     assert all(each in reported for each in wrong), reported
@@ -245,7 +239,7 @@ def test_tampering_with_a_file_is_named_and_stops_decisions(
 
     unseen = case.started(case.copied("unseen.db"), _OFF)
     why = case.started(case.file, case.settings)
-    if request.node.callspec.id.rpartition("-")[0] in WOULD_DECIDE:
+    if kind in WOULD_DECIDE:
         assert unseen is None, unseen
         assert why is not None
     if why is None:

@@ -25,6 +25,7 @@ from streams.engines.diffprivlib import (
     NotAsked,
     mechanism_claim,
 )
+from tests.every_case import every_case
 
 AGES = np.random.default_rng(1).integers(18, 90, 200)
 POINTS = np.random.default_rng(2).normal(size=(200, 3)).clip(-2, 2)
@@ -265,7 +266,7 @@ def test_remaining_refers_to_the_ledger(budget):
         budget.remaining()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("mechanism", "kind"),
     [
         (mechanisms.Laplace(epsilon=0.1, sensitivity=1), Pure),
@@ -275,7 +276,6 @@ def test_remaining_refers_to_the_ledger(budget):
         (mechanisms.Exponential(epsilon=0.1, sensitivity=1, utility=[1, 2, 3]), Pure),
         (mechanisms.Binary(epsilon=0.1, value0="no", value1="yes"), Pure),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_a_mechanism_is_its_epsilon_and_delta(mechanism, kind):
     claim, unit, neighbours = mechanism_claim(mechanism, unit="person", neighbours="replace")
@@ -289,7 +289,7 @@ class Cheap(mechanisms.Laplace):
     """A user's own mechanism."""
 
 
-@pytest.mark.parametrize(
+@every_case(
     "value", [Cheap(epsilon=0.1, sensitivity=1), mechanisms.Laplace, 0.1, None, BudgetAccountant()]
 )
 def test_a_non_mechanism_is_refused(value):

@@ -13,6 +13,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client import Accountant
 from streams.engines.diffprivlib import LedgerBudget, NotAsked
+from tests.every_case import every_case
 
 ROWS: Final = np.linspace(0.1, 0.9, 32)
 TABLE: Final = np.column_stack([ROWS, ROWS])
@@ -30,7 +31,7 @@ def granted(ledger: Accountant) -> int:
     return ledger.dataset("census").outcomes.get("granted", 0)
 
 
-@pytest.mark.parametrize("bins", ["auto", "fd", "sturges", "rice", "sqrt", "scott", "doane"])
+@every_case("bins", ["auto", "fd", "sturges", "rice", "sqrt", "scott", "doane"])
 def test_a_number_of_bins_that_is_read_off_the_data_is_refused(ledger, bins):
     for value in (bins, np.str_(bins)):
         with within(ledger), pytest.raises(NotAsked, match="histogram has bins as text"):

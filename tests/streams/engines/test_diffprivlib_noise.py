@@ -16,6 +16,7 @@ from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from streams.engines.diffprivlib import LedgerBudget, NotAsked
 from streams.engines.diffprivlib_tools import LOSSES
+from tests.every_case import every_case
 
 EPSILON: Final = 1.0
 DRAWS: Final = 400
@@ -73,8 +74,8 @@ def test_every_tool_and_model_of_the_table_is_one_of_diffprivlib() -> None:
     assert sorted([*TOOLS, *MODELS]) == sorted(LOSSES)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
-@pytest.mark.parametrize("tool", TOOLS)
+@every_case("neighbours", NEIGHBOURS)
+@every_case("tool", TOOLS)
 def test_a_tool_loses_no_more_than_it_is_charged(tool: str, neighbours: Any) -> None:
     factor = LOSSES[tool].under(neighbours)
     if factor is None:

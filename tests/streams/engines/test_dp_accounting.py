@@ -27,6 +27,7 @@ from accountant.claims.promises import promise
 from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from streams.engines.dp_accounting import event_claim
+from tests.every_case import every_case
 
 ORDERS = [2, 3, 5, 8, 16, 32, 64]
 
@@ -42,7 +43,7 @@ def training(noise=1.1, rate=0.01, steps=1000):
     return dpa.SelfComposedDpEvent(sample, steps)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "event",
     [
         dpa.GaussianDpEvent(1.1),
@@ -56,7 +57,6 @@ def training(noise=1.1, rate=0.01, steps=1000):
         training(noise=4.0, rate=0.2, steps=17),
         dpa.ComposedDpEvent([training(steps=3), dpa.GaussianDpEvent(2.0), dpa.LaplaceDpEvent(4.0)]),
     ],
-    ids=lambda event: str(event)[:60],
 )
 def test_its_renyi_curve_is_that_of_the_engine(event):
     engine = RdpAccountant(ORDERS).compose(event)
@@ -71,7 +71,7 @@ def test_its_renyi_curve_is_that_of_the_engine(event):
         assert theirs * (1 - 1e-9) <= mine <= theirs * (1 + 1e-6), order
 
 
-@pytest.mark.parametrize(("parameter", "sensitivity"), [(0.1, 1), (0.25, 3)])
+@every_case(("parameter", "sensitivity"), [(0.1, 1), (0.25, 3)])
 def test_discrete_laplace_is_pure(parameter, sensitivity):
     event = DiscreteLaplaceDpEvent(parameter, sensitivity)
     claim = claim_of(event)
@@ -104,7 +104,7 @@ def test_numpy_counts_are_counts():
     assert claim == Repeat(Gaussian("2", "1"), 3)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "event",
     [
         dpa.NonPrivateDpEvent(),
@@ -122,16 +122,15 @@ def test_numpy_counts_are_counts():
         dpa.PoissonSampledDpEvent(0.1, dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1.0), 2)),
         dpa.PoissonSampledDpEvent(0.1, dpa.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(1.0))),
     ],
-    ids=lambda event: str(event)[:60],
 )
-@pytest.mark.parametrize("around", [lambda e: e, lambda e: dpa.ComposedDpEvent([e])])
+@every_case("around", [lambda e: e, lambda e: dpa.ComposedDpEvent([e])])
 def test_an_event_without_a_claim_is_refused(event, around):
     with pytest.raises(RequestInvalid, match="must be a Gaussian, Laplace or"):
         event_claim(around(event), unit="person")
 
 
-@pytest.mark.parametrize("noise", [0.0, -1.0, math.inf, math.nan, 1e-300, "1", None, True])
-@pytest.mark.parametrize("kind", [dpa.GaussianDpEvent, dpa.LaplaceDpEvent])
+@every_case("noise", [0.0, -1.0, math.inf, math.nan, 1e-300, "1", None, True])
+@every_case("kind", [dpa.GaussianDpEvent, dpa.LaplaceDpEvent])
 def test_noise_is_a_finite_number_above_0(kind, noise):
     with pytest.raises(RequestInvalid, match=r"event\.noise_multiplier must be"):
         event_claim(kind(noise), unit="person")
@@ -146,35 +145,33 @@ def test_much_noise_is_claimed_as_the_largest_sigma():
     assert claim_of(dpa.GaussianDpEvent(1e300)) == Gaussian("999999999", "1")
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.1, math.nan, math.inf, "0.1", True])
+@every_case("rate", [-0.1, 1.1, math.nan, math.inf, "0.1", True])
 def test_a_rate_is_a_probability(rate):
     event = dpa.PoissonSampledDpEvent(rate, dpa.GaussianDpEvent(1.0))
     with pytest.raises(RequestInvalid, match=r"rate|sampling_probability"):
         event_claim(event, unit="person")
 
 
-@pytest.mark.parametrize("rate", [0, 0.0, 1e-300])
+@every_case("rate", [0, 0.0, 1e-300])
 def test_a_rate_that_is_next_to_0_is_the_least(rate):
     event = dpa.PoissonSampledDpEvent(rate, dpa.GaussianDpEvent(1.0))
     assert Fraction(claim_of(event).rate) == Fraction(1, 10**12)
 
 
-@pytest.mark.parametrize("count", [0, -1, 10**7, 1.0, math.nan, True, "3"])
+@every_case("count", [0, -1, 10**7, 1.0, math.nan, True, "3"])
 def test_a_count_is_a_whole_number_that_a_claim_takes(count):
     with pytest.raises(RequestInvalid, match=r"count|times"):
         event_claim(dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1.0), count), unit="person")
 
 
-@pytest.mark.parametrize("rho", [-0.1, math.inf, math.nan, 1e300])
+@every_case("rho", [-0.1, math.inf, math.nan, 1e300])
 def test_a_rho_is_finite(rho):
     with pytest.raises(RequestInvalid, match="rho"):
         event_claim(dpa.ZCDpEvent(rho), unit="person")
     assert claim_of(dpa.ZCDpEvent(1e-300)) == Zcdp("0." + "0" * 24 + "1")
 
 
-@pytest.mark.parametrize(
-    ("parameter", "sensitivity"), [(0.0, 1), (0.1, -1), (0.1, 1.5), (1e300, 1)]
-)
+@every_case(("parameter", "sensitivity"), [(0.0, 1), (0.1, -1), (0.1, 1.5), (1e300, 1)])
 def test_a_discrete_laplace_has_noise_and_a_sensitivity(parameter, sensitivity):
     with pytest.raises(RequestInvalid, match=r"noise_parameter|sensitivity|epsilon"):
         event_claim(DiscreteLaplaceDpEvent(parameter, sensitivity), unit="person")
@@ -217,7 +214,7 @@ def test_a_subclass_of_an_event_is_refused():
         event_claim(Pretends(), unit="person")
 
 
-@pytest.mark.parametrize("value", [None, 1.1, "gaussian", RdpAccountant()])
+@every_case("value", [None, 1.1, "gaussian", RdpAccountant()])
 def test_a_non_event_is_refused(value):
     with pytest.raises(TypeError, match="must be a DpEvent of dp-accounting, got"):
         event_claim(value, unit="person")

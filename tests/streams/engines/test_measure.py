@@ -25,6 +25,7 @@ from streams.client import (
     NameTaken,
     NotGranted,
 )
+from tests.every_case import every_case
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -197,7 +198,7 @@ def test_a_replaced_record_counts_as_two(ledger: Accountant) -> None:
     assert (counted.calls, spent(ledger, "clinic")) == (1, Decimal("0.5"))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("measurement", "arguments", "said"),
     [
         (count(), {"d_in": 1.0}, "d_in must be a whole number"),
@@ -226,7 +227,7 @@ class Cheap(dp.Measurement):
     _type_ = dp.Measurement._type_
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "said"),
     [
         (None, "got NoneType"),

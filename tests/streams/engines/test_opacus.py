@@ -26,6 +26,7 @@ from streams.client import Accountant, AsyncAccountant, NotGranted, ResultMissin
 from streams.engines.dp_accounting import event_claim
 from streams.engines.opacus import StepRefused, Training
 from streams.engines.opacus_guard import random_generator
+from tests.every_case import every_case
 from tests.streams.gateway.local_server import TestClock
 
 pytestmark = [
@@ -147,7 +148,7 @@ def by_hand(of: SimpleNamespace, steps: int) -> Any:
     return event_claim(dpa.SelfComposedDpEvent(one, steps), unit="patient").claim
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "length", "steps"),
     [
         ({}, {"epochs": 2}, 8),
@@ -188,7 +189,7 @@ def test_empty_batches_are_steps_too(ledger, loader):
     assert counted(of) == 20
 
 
-@pytest.mark.parametrize("rate", [1 / 3, 1 / 49, 1e-3, 1.23e-7, 1e-9, 1 - 1e-9, 0.25, 1.0])
+@every_case("rate", [1 / 3, 1 / 49, 1e-3, 1.23e-7, 1e-9, 1 - 1e-9, 0.25, 1.0])
 def test_the_claimed_rate_is_that_at_which_rows_are_drawn(rate):
     of = private()
     of.loader.batch_sampler.sample_rate = of.loader.sample_rate = rate
@@ -820,7 +821,7 @@ def secure() -> SimpleNamespace:
     return of
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("make", "said"),
     [
         (lambda: private(poisson_sampling=False), "loader must sample by Poisson"),
@@ -854,7 +855,7 @@ def test_a_training_without_a_claim_is_refused(make, said):
         Training(of.optimizer, of.loader, epochs=1)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("length", "said"),
     [
         ({}, "epochs must be passed, or steps"),

@@ -14,6 +14,7 @@ from accountant.claims import Approximate, ApproximateZcdp, Pure, Zcdp, check_cl
 from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from streams.engines.opendp import opendp_claim
+from tests.every_case import every_case
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -40,8 +41,8 @@ def near(text: str, exact: Fraction) -> bool:
     return exact <= Fraction(text) <= exact * (1 + NEXT_TO)
 
 
-@pytest.mark.parametrize("scale", [0.3, 6.0, 20.0, 1e5])
-@pytest.mark.parametrize("d_in", [1, 2, 7])
+@every_case("scale", [0.3, 6.0, 20.0, 1e5])
+@every_case("d_in", [1, 2, 7])
 def test_pure_is_distance_over_scale(scale, d_in):
     claim, unit, neighbours = opendp_claim(laplace(scale), unit="patient", d_in=d_in)
     assert (unit, neighbours) == ("patient", "add_remove")
@@ -49,7 +50,7 @@ def test_pure_is_distance_over_scale(scale, d_in):
     assert near(claim.epsilon, d_in / Fraction(scale))
 
 
-@pytest.mark.parametrize("scale", [0.3, 6.0, 20.0, 1e5])
+@every_case("scale", [0.3, 6.0, 20.0, 1e5])
 def test_zcdp_is_half_the_squared_ratio(scale):
     claim = opendp_claim(gaussian(scale), unit="patient", d_in=3).claim
     assert type(claim) is Zcdp
@@ -66,7 +67,7 @@ def gaussian_epsilon(sigma: float, delta: float) -> float:
     return brentq(excess, 1e-9, 10)
 
 
-@pytest.mark.parametrize("delta", ["1e-6", 1e-6, "0.001"])
+@every_case("delta", ["1e-6", 1e-6, "0.001"])
 def test_a_curve_is_read_at_a_delta(delta):
     curve = dp.c.make_zCDP_to_approxDP(gaussian())
     claim = opendp_claim(curve, unit="patient", delta=delta).claim
@@ -111,7 +112,7 @@ def test_approximate_zcdp_keeps_its_delta():
     assert near(claim.delta, Fraction(1e-7))
 
 
-@pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
+@every_case("metric", [dp.change_one_distance(), dp.hamming_distance()])
 def test_a_metric_of_changed_records_is_for_replaced_units(metric):
     records = dp.t.make_metric_unbounded(TEN, metric)
     if metric == dp.hamming_distance():
@@ -141,19 +142,19 @@ def test_a_replaced_record_is_one_removed_and_one_added():
             opendp_claim(laplace(), unit="patient", d_in=odd, neighbours="replace")
 
 
-@pytest.mark.parametrize("d_in", [0, -1])
+@every_case("d_in", [0, -1])
 def test_a_distance_is_at_least_1(d_in):
     with pytest.raises(RequestInvalid, match="d_in must be at least 1"):
         opendp_claim(laplace(), unit="patient", d_in=d_in)
 
 
-@pytest.mark.parametrize("d_in", [1.0, 1.5, True, "1", None, math.nan])
+@every_case("d_in", [1.0, 1.5, True, "1", None, math.nan])
 def test_a_distance_is_a_whole_number(d_in):
     with pytest.raises(RequestInvalid, match="d_in must be a whole number"):
         opendp_claim(laplace(), unit="patient", d_in=d_in)
 
 
-@pytest.mark.parametrize("d_in", [2**31, 2**40])
+@every_case("d_in", [2**31, 2**40])
 def test_a_distance_beyond_the_map_is_refused(d_in):
     with pytest.raises(RequestInvalid, match="d_in must be a distance that"):
         opendp_claim(laplace(), unit="patient", d_in=d_in)
@@ -164,7 +165,7 @@ def test_no_noise_has_no_claim():
         opendp_claim(laplace(0.0), unit="patient")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "said"),
     [
         (math.inf, "finite"),
@@ -267,7 +268,7 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
     assert near(opendp_claim(query.resolve(), unit="patient").claim.epsilon, Fraction(1, 2))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "said"),
     [
         (Pretends(), "got Pretends"),

@@ -24,6 +24,7 @@ from streams.engines.rounding import (
     text_up,
 )
 from streams.engines.scoped_claim import scoped_claim
+from tests.every_case import every_case
 
 ROOT = Path(__file__).parents[3]
 ENGINES = {"diffprivlib", "dp_accounting", "opendp", "snsql"}
@@ -53,7 +54,7 @@ def test_a_decimal_whose_nearest_float_is_above_it_is_rounded_down():
 THIRD = np.longdouble(1) / 3  # wider than a double where the platform has such floats
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "exact"),
     [
         (3, Fraction(3)),
@@ -69,8 +70,8 @@ def test_numbers_of_every_kind_are_exact(value, exact):
     assert 0 <= Fraction(Decimal(text_up(value, "epsilon"))) - exact <= exact / 10**19
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float32("inf")])
-@pytest.mark.parametrize("text", [text_up, text_down])
+@every_case("value", [math.nan, math.inf, -math.inf, np.float32("inf")])
+@every_case("text", [text_up, text_down])
 def test_a_non_finite_number_is_refused(value, text):
     with pytest.raises(RequestInvalid, match="epsilon must be finite"):
         text(value, "epsilon")
@@ -78,7 +79,7 @@ def test_a_non_finite_number_is_refused(value, text):
         text(Decimal(float(value)), "epsilon")
 
 
-@pytest.mark.parametrize("value", ["0.1", None, True, np.True_, 1j, object(), [0.1]])
+@every_case("value", ["0.1", None, True, np.True_, 1j, object(), [0.1]])
 def test_a_non_number_is_refused(value):
     with pytest.raises(RequestInvalid, match="epsilon must be a number"):
         text_up(value, "epsilon")
@@ -117,7 +118,7 @@ def test_a_lying_float_is_taken_at_its_value():
     assert text_up(Lying(0.5), "epsilon") == "0.5"
 
 
-@pytest.mark.parametrize("unit", ["", None, 3, b"person"])
+@every_case("unit", ["", None, 3, b"person"])
 def test_a_claim_has_a_unit(unit):
     with pytest.raises(RequestInvalid, match="unit must be text"):
         scoped_claim(Pure("0.1"), unit=unit, neighbours="replace")

@@ -10,6 +10,7 @@ from accountant.claims import AllOf, Approximate, Pure
 from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from streams.engines.smartnoise import query_claim
+from tests.every_case import every_case
 
 pytestmark = pytest.mark.smartnoise
 
@@ -140,7 +141,7 @@ class Pretends:
         return 0.0, 0.0
 
 
-@pytest.mark.parametrize("value", [None, "reader", Pretends()])
+@every_case("value", [None, "reader", Pretends()])
 def test_a_non_reader_is_refused(value):
     with pytest.raises(TypeError, match="must be a PrivateReader of SmartNoise, got"):
         query_claim(value, COUNT, unit="person")

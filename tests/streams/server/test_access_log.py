@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from tests.every_case import every_case
 from tests.ledger_file import connected
 from tests.streams.gateway.local_server import eventually
 from tests.streams.server.logged_server import LoggedServer, asking, new_id
@@ -73,7 +74,7 @@ def test_no_token_cookie_query_or_body_is_logged(server: LoggedServer) -> None:
         assert token not in log
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("sent", "status"),
     [
         (b"GET /datasets HTTP/1.1\r\nHost: h\r\n", 401),
@@ -107,7 +108,7 @@ def test_a_request_over_the_rate_limit_is_logged_with_its_address(server: Logged
     assert server.lines()[-1]["client"] == "198.51.100.9"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("sent", "status"),
     [
         (b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
@@ -138,7 +139,7 @@ def test_a_malformed_body_is_one_line_with_the_status_that_was_sent(server: Logg
     assert line["status"] == 400
 
 
-@pytest.mark.parametrize("path", ["/a%0a%7B%22event%22:1%7D", "/a%00%1b%5b2J%e2%80%a8", "/a%3Fb"])
+@every_case("path", ["/a%0a%7B%22event%22:1%7D", "/a%00%1b%5b2J%e2%80%a8", "/a%3Fb"])
 def test_an_encoded_path_stays_encoded_on_one_line(server: LoggedServer, path: str) -> None:
     sent = f"GET {path}?q=SECRET HTTP/1.1\r\nHost: h\r\nX-Request-Id: p{len(path)}\r\n"
     server.exchanged(f"{sent}Connection: close\r\n\r\n".encode())
@@ -150,7 +151,7 @@ def test_a_long_path_is_cut(server: LoggedServer) -> None:
     assert server.line_of("check-long")["path"] == f"/{'a' * 499}..."
 
 
-@pytest.mark.parametrize("value", [b"x" * 65, b"a b", b"a;b", "ä".encode(), b"a\tb", b""])
+@every_case("value", [b"x" * 65, b"a b", b"a;b", "ä".encode(), b"a\tb", b""])
 def test_an_id_of_another_form_is_replaced(server: LoggedServer, value: bytes) -> None:
     response = server.http.get("/healthz", headers=[(b"X-Request-Id", value)])
     assert OWN_ID.fullmatch(response.headers["x-request-id"])

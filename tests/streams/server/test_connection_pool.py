@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 
-import pytest
-
 from streams.server.connection_pool import Pool, Wait, host_of
+from tests.every_case import every_case
 
 MAXIMUM = 80
 BUSY = MAXIMUM * 3 // 4
@@ -93,7 +92,7 @@ def test_in_a_full_pool_the_largest_peer_loses_a_connection() -> None:
     assert alive(open_connections(full, "10.0.0.2", 1, half())) == 0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("one", "other", "is_same"),
     [
         ("2001:db8::1", "2001:db8::ffff:2", True),
@@ -112,7 +111,7 @@ def test_a_peer_is_an_ipv4_address_or_an_ipv6_network(one: str, other: str, is_s
     assert (alive(first) == 0) is is_same
 
 
-@pytest.mark.parametrize("host", ["10.9.0.7", "::ffff:10.9.0.7", "fd00::7", ""])
+@every_case("host", ["10.9.0.7", "::ffff:10.9.0.7", "fd00::7", ""])
 def test_a_trusted_proxy_may_use_the_whole_pool(host: str) -> None:
     networks = [ipaddress.ip_network("10.9.0.0/24"), ipaddress.ip_network("fd00::/64")]
     pool = Pool(MAXIMUM, networks)

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import h11
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from streams.server.connection_limits import MOST_HEAD, BoundedServer
 from streams.server.plain_exchange import PlainCycle
 from streams.server.plain_http import parse_request, response_head
 from streams.server.strict_http import StrictConnection
+from tests.every_case import every_case
 
 PLAIN = b"POST /requests?a=%20 HTTP/1.1\r\nHost: localhost:1\r\nContent-Length: 4\r\n\r\nabcd"
 LINES = [
@@ -99,7 +99,7 @@ def test_a_plain_request_is_what_h11_reads(data: bytes) -> None:
     assert data[request.head : request.head + request.length] == body
 
 
-@pytest.mark.parametrize(
+@every_case(
     "data",
     [
         PLAIN,
@@ -112,7 +112,7 @@ def test_a_usual_request_is_plain(data: bytes) -> None:
     assert parse_request(data, MOST_HEAD) is not None
 
 
-@pytest.mark.parametrize(
+@every_case(
     "data",
     [
         PLAIN[:-6],

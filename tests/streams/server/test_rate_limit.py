@@ -18,6 +18,7 @@ from streams.errors import Refused
 from streams.server import rate_limit
 from streams.server.rate_limit import AT_ONCE, RateLimiter, address_of
 from streams.settings import Settings, load
+from tests.every_case import every_case
 from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 FORWARDED = "X-Forwarded-For"
@@ -81,7 +82,7 @@ def test_limiting_by_peer_ignores_forwarding_headers() -> None:
     assert of("127.0.0.1", "peer", x_forwarded_for=OTHER) is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("result", "counted"),
     [
         (OTHER, OTHER),
@@ -241,7 +242,7 @@ def test_a_client_waits_for_retry_after_and_sends_the_same_bytes_again(
     assert [reply.left["epsilon"] for reply in replies][-1] == 1 - 13 * replies[0].cost["epsilon"]
 
 
-@pytest.mark.parametrize("value", ["X Forwarded", "", "a:b", "Forwarded", "x" * 101, "Ünter"])
+@every_case("value", ["X Forwarded", "", "a:b", "Forwarded", "x" * 101, "Ünter"])
 def test_an_invalid_name_of_the_forwarding_header_is_refused(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +251,7 @@ def test_an_invalid_name_of_the_forwarding_header_is_refused(
         load()
 
 
-@pytest.mark.parametrize("value", ["-1", "1e-300", "0.0009", "nan", "inf", "100001"])
+@every_case("value", ["-1", "1e-300", "0.0009", "nan", "inf", "100001"])
 def test_an_invalid_rate_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNTANT_LIMIT_PER_SECOND", value)
     with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_PER_SECOND"):

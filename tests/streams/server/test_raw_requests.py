@@ -11,6 +11,7 @@ import pytest
 
 from streams.server.connection_limits import MOST_HEAD
 from streams.server.strict_http import StrictConnection
+from tests.every_case import every_case
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 FIRST_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -127,7 +128,7 @@ AMBIGUOUS = {
 }
 
 
-@pytest.mark.parametrize("case", AMBIGUOUS)
+@every_case("case", AMBIGUOUS)
 def test_an_ambiguous_request_gets_400_and_ends_the_connection(
     server: LocalServer, case: str
 ) -> None:
@@ -156,8 +157,8 @@ def headed(length: int) -> bytes:
     return head + b"x" * (length - len(head) - 4) + b"\r\n\r\n"
 
 
-@pytest.mark.parametrize("length", [MOST_HEAD + 1, 70_000, 130_000, 200_000, 1_000_000])
-@pytest.mark.parametrize("pieces", [1, 2, 50])
+@every_case("length", [MOST_HEAD + 1, 70_000, 130_000, 200_000, 1_000_000])
+@every_case("pieces", [1, 2, 50])
 def test_too_long_headers_get_431_however_they_arrive(length: int, pieces: int) -> None:
     connection = StrictConnection(MOST_HEAD)
     request, step = headed(length), -(-length // pieces)
@@ -168,7 +169,7 @@ def test_too_long_headers_get_431_however_they_arrive(length: int, pieces: int) 
     assert connection.is_too_long
 
 
-@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+@every_case("end", [b"", b"\r\n\r\n"])
 def test_headers_at_the_limit_are_served_and_one_byte_more_gets_431(
     server: LocalServer, end: bytes
 ) -> None:
@@ -190,7 +191,7 @@ def test_a_single_length_or_chunked_body_is_read(server: LocalServer) -> None:
         assert statuses(response) == [415, 200]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "target",
     [
         "http://{host}/healthz",
@@ -215,8 +216,8 @@ def test_the_host_of_an_absolute_target_overrides_the_host_header(server: LocalS
     assert statuses(exchanged(server, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
 
 
-@pytest.mark.parametrize("target", [b"*", b"localhost:80", b"ftp://localhost/healthz", b"healthz"])
-@pytest.mark.parametrize("method", [b"OPTIONS", b"CONNECT", b"GET"])
+@every_case("target", [b"*", b"localhost:80", b"ftp://localhost/healthz", b"healthz"])
+@every_case("method", [b"OPTIONS", b"CONNECT", b"GET"])
 def test_other_forms_of_a_target_are_refused(
     server: LocalServer, method: bytes, target: bytes
 ) -> None:
@@ -224,7 +225,7 @@ def test_other_forms_of_a_target_are_refused(
     assert statuses(response)[0] in {400, 404, 405}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("host", "status"),
     [
         (b"LOCALHOST", 200),

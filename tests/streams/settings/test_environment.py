@@ -14,6 +14,7 @@ from streams.client import Accountant
 from streams.errors import Refused
 from streams.settings import PREFIX, Settings, load, load_client, load_command, load_server
 from streams.settings.environment import check_spellings, is_service_link, unknown_names
+from tests.every_case import every_case
 
 FIELDS = Settings.model_fields
 NAMES = [field.upper() for field in FIELDS]
@@ -29,7 +30,7 @@ def misspelt(name: str) -> Iterator[str]:
         yield name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_case("name", NAMES)
 def test_each_misspelling_of_each_setting_is_refused_and_names_the_one_meant(name: str) -> None:
     for wrong in set(misspelt(name)) - set(NAMES):
         variable = f"{PREFIX}{wrong}"
@@ -51,7 +52,7 @@ def test_every_setting_is_known_in_any_letters() -> None:
         assert unknown_names(environ, FIELDS) == ([], {}, {})
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "meant"),
     [
         ("ACOUNTANT_TOKENS", "ACCOUNTANT_TOKENS"),
@@ -78,7 +79,7 @@ def test_an_unknown_variable_unlike_every_setting_gets_no_suggestion() -> None:
         unknown_names({"ACCOUNTANT_DEPARTMENT_OF_COLOUR": "x"}, FIELDS).check()
 
 
-@pytest.mark.parametrize("allowed", ["ACCOUNTANT_TOKNES", "accountant_x, accountant_toknes", "*"])
+@every_case("allowed", ["ACCOUNTANT_TOKNES", "accountant_x, accountant_toknes", "*"])
 def test_a_setting_allows_named_unknown_variables(allowed: str) -> None:
     environ = {"ACCOUNTANT_TOKNES": "x", "ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": allowed}
     unknown = unknown_names(environ, FIELDS)
@@ -111,7 +112,7 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("name", LINKS)
+@every_case("name", LINKS)
 def test_links_of_kubernetes_are_ignored_and_other_values_are_not(name: str) -> None:
     assert is_service_link(name, LINKS[name])
     assert unknown_names({name: LINKS[name]}, FIELDS) == ([name], {}, {})
@@ -186,8 +187,8 @@ def test_a_subject_that_is_no_name_gets_its_escaped_name(
     assert "it is named b32.mf2xi2bqpq2wmn3dha here (docs/how-to/oidc-sign-in.md" in said
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("value", ["", "another"])
+@every_case("name", NAMES)
+@every_case("value", ["", "another"])
 def test_two_spellings_of_a_setting_with_two_values_are_refused_and_both_are_named(
     name: str, value: str
 ) -> None:
