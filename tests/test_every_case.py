@@ -37,6 +37,11 @@ def test_another_error_is_raised_with_a_note_of_its_case() -> None:
     assert raised.value.__notes__ == ["in the case x"]
 
 
+def test_a_skipped_case_is_a_failure() -> None:
+    with pytest.raises(AssertionError, match="2 of 2 cases fail"):
+        check_every(["one", "two"], pytest.skip)
+
+
 def test_no_case_at_all_is_a_failure() -> None:
     with pytest.raises(AssertionError, match="there is no case"):
         check_every([], int)

@@ -83,14 +83,13 @@ def test_a_head_beyond_the_end_of_the_log_is_reported_with_that_end(exported_led
     assert "all 4 decisions agree with each other, but the log does not end" in done.out
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("number", "reported"),
     [
         (0, "decision 0 or 1 was changed, or both; no other decision before them was checked"),
         (2, "decision 2 or 3 was changed, or both; the 2 before these two agree with each other"),
         (3, "all 4 decisions agree with each other, but decision 3 has another hash"),
     ],
-    ids=["first", "middle", "last"],
 )
 def test_an_edited_record_is_not_counted_as_verified(exported_ledger, number, reported):
     head, log = head_of(exported_ledger), lines(exported_ledger)
@@ -157,7 +156,7 @@ def beheaded_genesis(log):
     return [log[0][4:], *log[1:]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("damage", "where"),
     [
         (damaged_later, 1),

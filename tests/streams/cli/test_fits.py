@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.every_case import every_case
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
@@ -62,15 +60,15 @@ def test_counts_of_every_filter(accountant, kind, budget, claim, fits):
     assert (done.code, done.out.strip()) == (0, fits)
 
 
-@pytest.mark.parametrize("kind", ["zcdp_tight", "gdp_residue"])
-@pytest.mark.parametrize(("claim", "fits"), [("pure:0.1", 10), ("pure:0.2", 5)])
+@every_case("kind", ["zcdp_tight", "gdp_residue"])
+@every_case(("claim", "fits"), [("pure:0.1", 10), ("pure:0.2", 5)])
 def test_basic_beside_a_filter_fits_what_basic_fits(accountant, kind, claim, fits):
     done = accountant("fits", "--filter", kind, "--beside", "basic", *BUDGET, "--claim", claim)
     assert (done.code, done.out) == (0, f"{fits}\n")
     assert f"filter {kind} ends after" in done.err
 
 
-@pytest.mark.parametrize(("kind", "fits"), [("zcdp_tight", 487), ("gdp_residue", 558)])
+@every_case(("kind", "fits"), [("zcdp_tight", 487), ("gdp_residue", 558)])
 def test_basic_beside_a_filter_fits_what_the_filter_fits(accountant, kind, fits):
     with_beside = ("--filter", kind, "--beside", "basic")
     done = accountant("fits", *with_beside, *BUDGET, "--claim", "pure:0.01")

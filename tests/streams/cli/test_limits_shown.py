@@ -11,6 +11,7 @@ import pytest
 from accountant.times import from_iso
 from streams.cli.reading.analyst_access import read_access
 from streams.cli.reading.dataset_reader import reader
+from tests.every_case import every_case
 from tests.streams.cli.authenticated_server import AuthenticatedServer, authenticated_server
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_serve import serving
@@ -85,7 +86,7 @@ def test_without_limits_everyone_shares_the_budget(opened: Command) -> None:
     assert "limit of" not in opened("dataset", "show", "census").out
 
 
-@pytest.mark.parametrize("command", [("limit", "list", "sensus"), ("dataset", "show", "sensus")])
+@every_case("command", [("limit", "list", "sensus"), ("dataset", "show", "sensus")])
 def test_an_unknown_dataset_is_named(
     census: Command, where: tuple[str, ...], command: tuple[str, ...]
 ) -> None:

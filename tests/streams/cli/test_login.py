@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx
 import pytest
 
+from tests.every_case import every_case
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.cli.conftest import Command, Done, environment
 from tests.streams.client.login.login_provider import LoginProvider
@@ -341,7 +342,7 @@ def test_the_provider_must_be_named_and_is_never_asked_of_the_server(people: Peo
     assert "--issuer: must be https://HOST" in done.err
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("url", "words"),
     [
         ("http://ledger.example.org", "a token is not sent unencrypted"),

@@ -150,7 +150,7 @@ def test_members_of_a_file_are_listed_without_a_server(owned: Command) -> None:
     assert rows(owned).keys() == {"ana", "olga"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("command", "code", "said"),
     [
         (("set", "census", "ana", "--role", "analist"), 2, "did you mean analyst?"),

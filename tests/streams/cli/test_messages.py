@@ -45,10 +45,10 @@ ASKING = [ASK, ("dataset", "close", "census"), ("dataset", "amend", "census", "-
 OPENING = ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
 
 
-@pytest.mark.parametrize("arguments", [*READING, *ASKING, OPENING])
+@every_case("arguments", [*READING, *ASKING, OPENING])
 def test_a_directory_is_no_ledger(accountant, arguments):
     directory = accountant.directory / "there"
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     done = accountant(*arguments, "--url", f"sqlite:///{directory}")
     assert (done.code, done.out) == (4, "")
     assert done.err == f"error: {directory} is a directory. Name the ledger's file in it\n"

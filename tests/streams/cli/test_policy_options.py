@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.every_case import every_case
 
 POLICY = '{"filter": "basic", "epsilon": "1"}'
@@ -71,7 +69,7 @@ def test_an_amount_that_is_a_number_is_named_and_how_to_write_it(accountant, com
     assert done.err == f"error: policy.json is not a policy: {field} {rule}\n"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "said"),
     [
         ('{"unit": 3}', "Expected `str`, got `int` - at `$.unit`"),

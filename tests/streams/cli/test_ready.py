@@ -19,6 +19,7 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.settings import Settings
 from streams.worker.http_server import WorkerHttpServer
 from streams.worker.status import Status, broker_away
+from tests.every_case import every_case
 from tests.observability.programs import free_port
 from tests.streams.auth.certificates import Files, certificate
 from tests.streams.cli.authenticated_server import authenticated_server
@@ -175,7 +176,7 @@ def test_no_token_crosses_a_network_unencrypted(accountant: Command, tmp_path: P
     assert "authorization" not in {name.lower() for name in requests[0]}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("answer", "status"),
     [
         (b"<html>not found</html>", 404),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.every_case import every_case
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import environment
 
@@ -62,7 +63,7 @@ def test_the_demo_runs_through_a_server_on_datasets_of_its_own(accountant):
         assert len(accountant("dataset", "list", "--json").rows) == 6
 
 
-@pytest.mark.parametrize(
+@every_case(
     "arguments",
     [
         ("serve", "--url", "kafka://127.0.0.1:9"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.before.fixtures import ARCHIVE, HERE, LEDGERS, REFUSED, directory_contents, topics
+from tests.every_case import every_case
 
 REASON = ("--reason", "a test")
 ON_A_FILE = [
@@ -26,8 +25,8 @@ ON_A_FILE = [
 ]
 
 
-@pytest.mark.parametrize("command", ON_A_FILE, ids=lambda command: " ".join(command[:2]))
-@pytest.mark.parametrize("name", [LEDGERS[0], LEDGERS[-1]])
+@every_case("command", ON_A_FILE)
+@every_case("name", [LEDGERS[0], LEDGERS[-1]])
 def test_every_command_refuses_an_old_file(accountant, tmp_path: Path, command, name: str) -> None:
     shutil.copy2(HERE / f"{name}.sqlite", tmp_path / "accountant.db")
     before = directory_contents(tmp_path)

@@ -299,7 +299,7 @@ def test_a_context_that_would_refuse_is_found_before_anything_is_charged(
     assert (spent(ledger), other.remaining_privacy_loss()) == (before, [0.25, 0.25])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("query", "arguments", "said"),
     [
         (context(epsilon=1.0).query().count().laplace(), {"data": DATA}, "data must be left out"),

@@ -11,6 +11,7 @@ from streams.kafka.deployment import deployment_of
 from streams.kafka.wire.security import security_of
 from streams.settings import load
 from streams.testing.broker_security import BrokerSecurity
+from tests.every_case import every_case
 
 _SECRET = "s3cret"
 _SASL = {"kafka_security_protocol": "SASL_SSL", "kafka_username": "w", "kafka_password": _SECRET}
@@ -68,9 +69,10 @@ def test_a_password_in_a_file_is_taken_without_the_line_end(tmp_path: Path) -> N
     assert security.principal == "User:w"
 
 
-@pytest.mark.parametrize("content", [b"", b" \n", b"\xff\xfe", b"x" * 5_000, None])
+@every_case("content", [b"", b" \n", b"\xff\xfe", b"x" * 5_000, None])
 def test_a_file_without_a_password_is_refused(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "password"
+    file.unlink(missing_ok=True)
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(Refused, match=r"setting ACCOUNTANT_KAFKA_PASSWORD_FILE: .*password "):
