@@ -21,6 +21,7 @@ class _Cases:
         self._count = 0
         self._name = ""
         self._wrong: list[str] = []
+        self._errors: list[Exception] = []
 
     def case(self, name: object) -> _Cases:
         self._count += 1
@@ -33,14 +34,20 @@ class _Cases:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if isinstance(error, _FAILURES):
             self._wrong.append(f"{self._name}: {error}{_place(error)}")
-            return True
-        if error is not None:
+        elif isinstance(error, Exception):
             error.add_note(f"in the case {self._name}")
-        return False
+            self._errors.append(error)
+        elif error is not None:  # an interrupt, or the time limit
+            error.add_note(f"in the case {self._name}")
+            return False
+        return True
 
     def report(self) -> None:
-        wrong = self._wrong
-        assert not wrong, f"{len(wrong)} of {self._count} cases fail:\n" + "\n".join(wrong)
+        """Fail with the cases that are wrong, or else raise the first other error."""
+        lines = [*self._wrong, *(f"{error!r} {error.__notes__[-1]}" for error in self._errors)]
+        assert not self._wrong, f"{len(lines)} of {self._count} cases fail:\n" + "\n".join(lines)
+        for error in self._errors:
+            raise error
         assert self._count, "there is no case"
 
 
@@ -60,8 +67,8 @@ def check_every(cases: Iterable[Any], check: Callable[..., object]) -> None:
 
     Args:
         cases: what to check; the items of a tuple are arguments of their own.
-        check: raises an AssertionError if a case is wrong. Any other error ends the test at once,
-            with a note that names the case: it is a fault, and not what the rule is about.
+        check: raises an AssertionError if a case is wrong. Of any other error the first is raised
+            at the end, with a note that names its case, unless an assertion has failed.
     """
     found = _Cases()
     for case in cases:
