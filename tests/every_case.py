@@ -37,6 +37,7 @@ class _Cases:
         elif isinstance(error, Exception):
             error.add_note(f"in the case {self._name}")
             self._errors.append(error)
+            print(f"{self._name}: {error!r}{_place(error)}")
         elif error is not None:  # an interrupt, or the time limit
             error.add_note(f"in the case {self._name}")
             return False
@@ -44,8 +45,8 @@ class _Cases:
 
     def report(self) -> None:
         """Fail with the cases that are wrong, or else raise the first other error."""
-        lines = [*self._wrong, *(f"{error!r} {error.__notes__[-1]}" for error in self._errors)]
-        assert not self._wrong, f"{len(lines)} of {self._count} cases fail:\n" + "\n".join(lines)
+        wrong = self._wrong
+        assert not wrong, f"{len(wrong)} of {self._count} cases fail:\n" + "\n".join(wrong)
         for error in self._errors:
             raise error
         assert self._count, "there is no case"
@@ -67,8 +68,8 @@ def check_every(cases: Iterable[Any], check: Callable[..., object]) -> None:
 
     Args:
         cases: what to check; the items of a tuple are arguments of their own.
-        check: raises an AssertionError if a case is wrong. Of any other error the first is raised
-            at the end, with a note that names its case, unless an assertion has failed.
+        check: raises an AssertionError if a case is wrong. Any other error is printed; the first
+            of them is raised at the end, unless an assertion has failed.
     """
     found = _Cases()
     for case in cases:

@@ -37,15 +37,16 @@ def test_another_error_is_raised_with_a_note_of_its_case() -> None:
     assert raised.value.__notes__ == ["in the case x"]
 
 
-def test_a_failed_assertion_is_reported_although_another_case_raised_an_error_first() -> None:
+def test_a_failed_assertion_is_reported_although_another_case_raised_an_error_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def check(text: str) -> None:
         assert int(text) < 4, "too large"
 
-    with pytest.raises(AssertionError, match="2 of 3 cases fail") as failed:
+    with pytest.raises(AssertionError, match="1 of 3 cases fail") as failed:
         check_every(["x", "5", "3"], check)
     assert "5: too large" in str(failed.value)
-    assert "ValueError" in str(failed.value)
-    assert "in the case x" in str(failed.value)
+    assert capsys.readouterr().out.startswith("x: ValueError(")
 
 
 def test_a_skipped_case_is_a_failure() -> None:
