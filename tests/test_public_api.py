@@ -41,9 +41,9 @@ def test_a_program_imports_the_client_from_streams() -> None:
     assert run(program).count("streams.client.") == 2
 
 
-@every_case("name", ["apsw", "aiokafka", "httpx", "streams.client"])
-def test_importing_streams_alone_loads_no_client(name: str) -> None:
-    assert run(f"import streams, sys; print({name!r} in sys.modules)") == "False\n"
+def test_importing_streams_alone_loads_no_client() -> None:
+    client = {"apsw", "aiokafka", "httpx", "streams.client"}
+    assert run(f"import streams, sys; print({client} & sys.modules.keys())") == "set()\n"
 
 
 def test_dir_of_streams_lists_the_client_classes_before_they_are_loaded() -> None:
