@@ -10,6 +10,7 @@ from functools import cache
 from inspect import signature
 from pathlib import Path
 
+import pytest
 import typer
 
 from accountant.display.reasons import REASONS
@@ -59,7 +60,7 @@ def test_every_command_has_its_section_with_every_option():
     check_every(commands(), check)
 
 
-@every_case(
+@pytest.mark.parametrize(
     ("script", "name"),
     [
         ("commands_page.py", "commands.md"),
