@@ -22,7 +22,6 @@ from litestar import Litestar, Request, get, post
 from litestar.response import Stream
 
 from streams.server.connection_limits import REQUEST_S, BoundedServer, ConnectionRoom, room
-from tests.every_case import every_case
 from tests.streams.auth.certificates import certificate
 from tests.streams.gateway.local_server import eventually
 
@@ -289,7 +288,7 @@ async def test_keep_alive_names_the_idle_time() -> None:
         assert b"keep-alive: timeout=9" in (await reader.readuntil(b"\r\n\r\n")).lower()
 
 
-@every_case("asked", [1, 3])
+@pytest.mark.parametrize("asked", [1, 3])
 async def test_a_client_that_reads_no_response_loses_its_connection(asked: int) -> None:
     async with served(max_connections=1, unread_s=TEST_REQUEST_S) as port:
         silent = socket.create_connection(("127.0.0.1", port))
@@ -320,7 +319,7 @@ async def test_a_client_that_reads_slowly_gets_the_whole_response() -> None:
         assert time.monotonic() - started > 4 * TEST_REQUEST_S
 
 
-@every_case(
+@pytest.mark.parametrize(
     ("files", "found"),
     [
         (100, ConnectionRoom(62, 2)),
