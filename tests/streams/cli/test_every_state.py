@@ -18,6 +18,9 @@ from tests.streams.cli.conftest import Command, Nursery
 from tests.streams.cli.states import STATES, DatasetState, StatesServer
 from tests.streams.cli.test_same_text import plain
 
+# One test runs commands for many cases.
+pytestmark = pytest.mark.timeout(600)
+
 PERCENT = r"((?:under |over )?[\d.]+ %)"
 MAY_USE = rf"may (?:still )?use {PERCENT} of the budget(?: \((.*?)\) ?)?(?:[,.:])"
 

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.every_case import every_case
+
+# One test runs commands for many cases.
+pytestmark = pytest.mark.timeout(600)
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
 SAMPLED = "subsampled_gaussian:sigma=2,sensitivity=1,rate=0.01"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.every_case import every_case
+
+# One test runs commands for many cases.
+pytestmark = pytest.mark.timeout(600)
 
 POLICY = '{"filter": "basic", "epsilon": "1"}'
 OPEN = ("dataset", "open", "census", "--policy", "policy.json")

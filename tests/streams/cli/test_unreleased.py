@@ -5,8 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.before.fixtures import ARCHIVE, HERE, LEDGERS, REFUSED, directory_contents, topics
 from tests.every_case import every_case
+
+# One test runs commands for many cases.
+pytestmark = pytest.mark.timeout(600)
 
 REASON = ("--reason", "a test")
 ON_A_FILE = [
