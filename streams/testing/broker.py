@@ -17,8 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -43,6 +41,7 @@ from streams.testing.broker_settings import (
     server_properties,
 )
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
+from streams.testing.quick_start import META, QuickStart, copy_storage, new_id, quick_start
 
 
 class LocalBroker:
@@ -60,10 +59,12 @@ class LocalBroker:
         users: names of users; with them clients need TLS and SASL, and their rights come from ACLs.
             `security` then has the passwords and the certificates' authority.
         heap_mb: size of the Java heap, in MiB.
-        short_lived: whether Java compiles quickly rather than well. The start then takes half the
-            processor time, but long runs are slower: for tests, not for measurements.
+        short_lived: whether Java compiles quickly rather than well, and starts from an archive of
+            Kafka's classes. The start then takes a quarter of the processor time, but long runs
+            are slower: for tests, not for measurements. The first such start of a Kafka version
+            takes half a minute longer, to prepare the archive in `cache`.
         start_timeout: seconds that a start may take.
-        cache: directory of the jars; default `kafka_install.cache_directory()`.
+        cache: directory of the jars and the archive; default `kafka_install.cache_directory()`.
 
     Raises:
         KafkaUnavailable: on start: the extra is not installed, or the jars cannot be fetched.
@@ -92,7 +93,7 @@ class LocalBroker:
         self._users = users
         self._security: BrokerSecurity | None = None
         self._heap_mb = heap_mb
-        self._compiler = QUICK_COMPILER if short_lived else ()
+        self._short_lived = short_lived
         self._start_timeout = start_timeout
         self._cache = cache
         self._log_start = 0  # size of the log file when this start began
@@ -209,9 +210,12 @@ class LocalBroker:
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop, and remove the directory if it is temporary."""
-        self.stop()
-        if self._user_directory is None and self._directory is not None:
+        """Stop, or kill if the directory is temporary: then remove it with its data."""
+        if self._user_directory is not None:
+            self.stop()
+            return
+        self.kill()
+        if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
 
@@ -249,17 +253,22 @@ class LocalBroker:
         secured = self.security.properties(self.ports) if self._users else {}
         text = server_properties(self.ports, data, {**secured, **self._settings})
         self._properties.write_text(text, encoding="utf-8")
-        if not (data / "meta.properties").exists():
-            cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if (data / META).exists():
+            return
+        # The tool writes users into the storage, and follows some settings.
+        storage = None if self._users or self._settings else self._prepared().storage
+        if storage is not None:
+            copy_storage(storage, data)
+        else:
             # An id may begin with "-": as a separate argument it would be read as an option.
             arguments = [
                 "--ignore-formatted",
-                f"--cluster-id={cluster}",
+                f"--cluster-id={new_id()}",
                 "-c",
                 str(self._properties),
             ]
             arguments += self.security.format_arguments() if self._users else []
-            quick = ("-Xmx128m", *QUICK_COMPILER, "-XX:+UseSerialGC")
+            quick = ("-Xmx128m", *QUICK_COMPILER, "-XX:+UseSerialGC", *self._prepared().options)
             program = ("kafka.tools.StorageTool", "format", *arguments)
             if spawn(self._command(program, options=quick), self._log).wait() != 0:
                 raise BrokerError(f"cannot format {data}:\n{self._explanation()}")
@@ -267,13 +276,17 @@ class LocalBroker:
     def _spawn(self) -> None:
         program = ("kafka.Kafka", self._properties)
         heap = (f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m")
-        options = (*heap, *COLLECTOR, *self._compiler)
+        quick = (*QUICK_COMPILER, *self._prepared().options) if self._short_lived else ()
+        options = (*heap, *COLLECTOR, *quick)
         self._process = spawn(self._command(program, options=options), self._log)
         temporary = self.directory if self._user_directory is None else None
         self._watchdog = watchdog(self._process.pid, temporary)
 
+    def _prepared(self) -> QuickStart:
+        return quick_start(self.version, cache=self._cache) if self._short_lived else QuickStart()
+
     def _cluster(self) -> str:
-        text = (self.directory / "data" / "meta.properties").read_text(encoding="utf-8")
+        text = (self.directory / "data" / META).read_text(encoding="utf-8")
         return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)["cluster.id"]
 
     @property

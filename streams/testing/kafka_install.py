@@ -102,14 +102,15 @@ def kafka_jars(version: str, *, cache: Path | None = None) -> list[Path]:
     installed = directory / f"kafka-{version}-{_LAYOUT}"
     if not installed.is_dir():
         directory.mkdir(parents=True, exist_ok=True)
-        with _locked(directory / f"kafka-{version}-{_LAYOUT}.lock"):
+        with locked(directory / f"kafka-{version}-{_LAYOUT}.lock"):
             if not installed.is_dir():
                 _install(version, installed)
     return sorted(installed.glob("*.jar"))
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time run the block; others wait."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
