@@ -1,7 +1,6 @@
-"""Fixtures of the real broker, for every test that wants one.
+"""What all tests share: their time limits, marks and order, and names of their own.
 
-They are here and not in tests/kafka because the journal's contract suite and the fault tests use
-the same broker, and a session fixture is shared only below the conftest that defines it.
+Nothing of the product is imported here, before a test needs it.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import re
 import signal
 import tempfile
 import uuid
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +19,9 @@ import pytest
 import pytest_timeout
 from hypothesis import HealthCheck, settings
 
-from streams.testing import LocalBroker
-from tests.faults.proxy import FaultProxy
 from tests.nightly import NIGHTLY
+
+pytest_plugins = ("tests.brokers.fixtures",)
 
 _BROKERS = ("broker", "own_broker")
 _HERE = Path(__file__).parent
@@ -152,39 +150,6 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
     return (yield from _limited())
 
 
-@contextmanager
-def unlimited() -> Iterator[None]:
-    """Pause the limit of the test that happens to be the first to need something."""
-    left = signal.setitimer(signal.ITIMER_REAL, 0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, *left)
-
-
-@pytest.fixture(scope="session")
-def broker() -> Iterator[LocalBroker]:
-    """One broker for the whole session: tests use `application` names and leave it running."""
-    with ExitStack() as stack:
-        with unlimited():  # the very first start downloads Kafka
-            running = stack.enter_context(LocalBroker(short_lived=True))
-        yield running
-
-
-@pytest.fixture
-def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
-    """A proxy to the session's broker that causes chosen faults, for one test."""
-    with FaultProxy(broker) as running:
-        yield running
-
-
-@pytest.fixture
-def own_broker() -> Iterator[LocalBroker]:
-    """A broker of the test's own, to be killed, paused and restarted."""
-    with LocalBroker(short_lived=True) as running:
-        yield running
-
-
 @pytest.fixture
 def application(request: pytest.FixtureRequest) -> str:
     """A name for this test alone: prefix of its topics, groups and transactional ids."""
@@ -226,6 +191,8 @@ def pytest_runtest_makereport(
     """Show the end of the broker's log with each test that fails."""
     report = yield
     if report.failed:
+        from streams.testing import LocalBroker
+
         for name in _BROKERS:
             running = getattr(item, "funcargs", {}).get(name)
             if isinstance(running, LocalBroker):

@@ -14,8 +14,8 @@ from deploy.compose import first_start
 from streams.testing import LocalBroker
 from streams.testing.broker_settings import free_ports
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
-from tests.conftest import unlimited
 from tests.deploy.compose_stack import ROOT, ComposeStack, broker_properties
+from tests.unlimited import unlimited
 
 
 @pytest.fixture(scope="module")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from streams.testing import LocalBroker
-from tests.conftest import unlimited
+from tests.brokers.fixtures import session_broker
 from tests.kafka.secured_ledger import USERS, SecuredLedger
 
 
 @pytest.fixture(scope="session")
-def secured_broker() -> Iterator[LocalBroker]:
-    with ExitStack() as stack:
-        with unlimited():
-            running = stack.enter_context(LocalBroker(users=USERS, short_lived=True))
+def secured_broker(request: pytest.FixtureRequest) -> Iterator[LocalBroker]:
+    with session_broker(request.config, users=USERS) as running:
         yield running
 
 
