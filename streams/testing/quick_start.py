@@ -105,7 +105,7 @@ def _prepared(version: str, cache: Path | None) -> Path:
     directory = quick_directory(version, cache=cache)
     if not directory.is_dir():
         try:
-            with locked(directory.with_suffix(".lock")):
+            with locked(directory.with_name(f"{directory.name}.lock")):
                 if not directory.is_dir():
                     _prepare(version, kafka_jars(version, cache=cache), directory)
         except (BrokerError, OSError, subprocess.SubprocessError):
