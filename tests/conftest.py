@@ -1,4 +1,4 @@
-"""What all tests share: their time limits, marks and order, and names of their own.
+"""What all tests share: their time limits, marks and order.
 
 Nothing of the product is imported here, before a test needs it.
 """
@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import signal
 import tempfile
-import uuid
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -148,13 +146,6 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 def pytest_runtest_teardown() -> Generator[None, object, object]:
     """Let the limit end a tear-down."""
     return (yield from _limited())
-
-
-@pytest.fixture
-def application(request: pytest.FixtureRequest) -> str:
-    """A name for this test alone: prefix of its topics, groups and transactional ids."""
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
-    return f"{words[:40]}-{uuid.uuid4().hex[:8]}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,8 +6,10 @@ A plugin is imported in each test run: nothing of the product is imported before
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +20,10 @@ from tests.unlimited import unlimited
 
 if TYPE_CHECKING:
     from streams.testing import LocalBroker
+    from tests.brokers.shared import SharedBroker
     from tests.faults.proxy import FaultProxy
 
+_SHARED: Final[pytest.StashKey[list[SharedBroker]]] = pytest.StashKey()
 _HOST: Final = pytest.StashKey[subprocess.Popen[str]]()
 _HOST_ADDRESS: Final = pytest.StashKey[str]()
 _INPUT: Final = "broker_host"  # of a worker
@@ -65,7 +69,10 @@ def session_broker(config: pytest.Config, *, users: Sequence[str] = ()) -> Itera
     with ExitStack() as stack:
         with unlimited():
             running = stack.enter_context(shared_broker(address, users=users))
+        shared = config.stash.setdefault(_SHARED, [])
+        shared.append(running)
         yield running
+        shared.remove(running)
 
 
 @contextmanager
@@ -76,6 +83,16 @@ def _started(users: Sequence[str] = ()) -> Iterator[LocalBroker]:
         with unlimited():  # the very first start downloads Kafka and prepares quick starts
             running = stack.enter_context(LocalBroker(users=users, short_lived=True))
         yield running
+
+
+@pytest.fixture
+def application(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A name for this test alone: prefix of its topics, groups and transactional ids."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    name = f"{words[:40]}-{uuid.uuid4().hex[:8]}"
+    yield name
+    for running in request.config.stash.get(_SHARED, []):
+        running.forget(name)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,7 +5,7 @@
 prints its address and runs until its standard input ends: so it ends with the process that
 started it, however that ends. A worker connects, sends the broker's users as JSON, and gets where
 the broker is. The first to ask waits for its start. A worker's proxy ports are its own while it is
-connected.
+connected. It then sends the `application` of each test that has ended.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Final
 
 from streams.testing import BrokerError, KafkaUnavailable, LocalBroker
 from streams.testing.broker_settings import HOST, Ports, free_ports
+from tests.brokers.finished_topics import FinishedTopics
 
 _ATTEMPTS: Final = 3
 _SPARE: Final = 2  # for workers that replace crashed ones, before those are disconnected
@@ -35,6 +36,7 @@ class Brokers:
     def __init__(self, workers: int) -> None:
         self._lock = threading.Lock()
         self._running: dict[tuple[str, ...], LocalBroker] = {}
+        self._finished: dict[tuple[str, ...], FinishedTopics] = {}
         self._slots = workers + _SPARE
         self._free: queue.SimpleQueue[Ports] = queue.SimpleQueue()
 
@@ -64,7 +66,8 @@ class Brokers:
                 return
             try:
                 connection.send_bytes(json.dumps(where | {"ports": ports}).encode())
-                connection.recv_bytes()  # ends with the worker's use of the broker
+                while True:  # until the worker closes the connection
+                    self._finished[users].add(connection.recv_bytes().decode())
             finally:
                 if not users:
                     self._free.put(ports)
@@ -82,6 +85,9 @@ class Brokers:
                 broker, slots = _proxied(self._slots)
                 for ports in slots:
                     self._free.put(ports)
+            # With users, clients of this port need no password.
+            port = broker.ports.proxied if users else broker.ports.clients
+            self._finished[users] = FinishedTopics(port)
             self._running[users] = broker
         return self._running[users]
 

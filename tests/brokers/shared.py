@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Client
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,11 +18,24 @@ class SharedBroker(LocalBroker):
     """A broker that another process runs: clients may use it, and nobody may stop it."""
 
     def __init__(
-        self, directory: Path, *, pid: int, ports: Ports, users: Sequence[str] = ()
+        self,
+        directory: Path,
+        *,
+        pid: int,
+        ports: Ports,
+        users: Sequence[str] = (),
+        connection: Connection | None = None,
     ) -> None:
         super().__init__(directory, users=users)
         self._shared_pid = pid
         self._shared_ports = ports
+        self._connection = connection
+
+    def forget(self, application: str) -> None:
+        """Let the topics of a test that has ended be deleted."""
+        if self._connection is not None:
+            with suppress(OSError):  # the host has ended, and its brokers with it
+                self._connection.send_bytes(application.encode())
 
     @property
     def ports(self) -> Ports:
@@ -60,4 +73,5 @@ def shared_broker(address: str, *, users: Sequence[str] = ()) -> Iterator[Shared
             pid=answer["pid"],
             ports=Ports(*answer["ports"]),
             users=users,
+            connection=connection,
         )

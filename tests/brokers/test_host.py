@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.testing import BrokerError
 from streams.testing.broker_settings import Ports
+from tests.brokers.finished_topics import AT_ONCE
 from tests.brokers.shared import SharedBroker, shared_broker
 from tests.faults.proxy import FaultProxy
 
@@ -33,7 +36,9 @@ def host() -> Iterator[tuple[subprocess.Popen[str], str]]:
     )
     try:
         assert running.stdout is not None
-        yield running, running.stdout.readline().strip()
+        address = running.stdout.readline().strip()
+        yield running, address
+        shutil.rmtree(Path(address).parent, ignore_errors=True)  # a killed host leaves it
     finally:
         running.kill()
         with running:  # closes its pipes
@@ -70,6 +75,19 @@ def test_workers_share_a_broker_and_each_has_a_proxy_of_its_own() -> None:
         running.wait(60)
         assert is_gone(one)
         assert not Path(address).parent.exists()
+
+
+def test_topics_of_ended_tests_are_deleted_and_no_others() -> None:
+    with host() as (_, address), shared_broker(address) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        names = ("ended-1.requests", "ended-1.decisions", "running-2.requests")
+        for made in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
+            made.result()
+        for number in range(AT_ONCE):
+            broker.forget("ended-1" if number == 0 else f"other-{number}")
+        while admin.list_topics(timeout=30).topics.keys() & set(names[:2]):
+            time.sleep(0.05)
+        assert set(admin.list_topics(timeout=30).topics) == {"running-2.requests"}
 
 
 def test_the_broker_ends_with_a_killed_host() -> None:
