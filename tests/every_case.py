@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import pytest
 
 # `pytest.raises` raises the second. A skipped case would silently end a test of many.
-_FAILURES = (AssertionError, pytest.fail.Exception, pytest.skip.Exception)
+_FAILURES: Final = (AssertionError, pytest.fail.Exception, pytest.skip.Exception)
+_MOST_CHARACTERS: Final = 200
 
 
 class _Cases:
@@ -23,9 +25,9 @@ class _Cases:
         self._wrong: list[str] = []
         self._errors: list[Exception] = []
 
-    def case(self, name: object) -> _Cases:
+    def case(self, values: Mapping[str, object]) -> _Cases:
         self._count += 1
-        self._name = str(name)
+        self._name = ", ".join(f"{name}={_short(value)}" for name, value in values.items())
         return self
 
     def __enter__(self) -> None:
@@ -59,23 +61,32 @@ def _place(error: BaseException) -> str:
     return f" ({ours[-1].name}, line {ours[-1].lineno})" if ours else ""
 
 
-def _named(arguments: Iterable[object]) -> str:
-    return ", ".join(str(each) if len(str(each)) < 80 else f"{each!s:.77}..." for each in arguments)
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
 
 
-def check_every(cases: Iterable[Any], check: Callable[..., object]) -> None:
-    """Check every case; fail once, with each case that fails and why.
+def check_each(check: Callable[..., object], *axes: Iterable[Any]) -> None:
+    """Check every combination of values, one axis for each parameter, as `check_rows` does."""
+    check_rows(check, itertools.product(*axes))
+
+
+def check_rows(check: Callable[..., object], rows: Iterable[Iterable[Any]]) -> None:
+    """Check every row of arguments; fail once, with each case that fails and why.
 
     Args:
-        cases: what to check; the items of a tuple are arguments of their own.
         check: raises an AssertionError if a case is wrong. Any other error is printed; the first
             of them is raised at the end, unless an assertion has failed.
+        rows: the arguments of each case; none at all is a failure.
     """
-    found = _Cases()
-    for case in cases:
-        arguments = case if isinstance(case, tuple) else (case,)
-        with found.case(_named(arguments)):
-            check(*arguments)
+    names, found = list(inspect.signature(check).parameters), _Cases()
+    for row in rows:
+        values = list(row)
+        with found.case(dict(zip(names, values, strict=True))):
+            check(*values)
     found.report()
 
 
@@ -85,7 +96,7 @@ def every_case(
     """Return a decorator that makes one test of all cases.
 
     It replaces `pytest.mark.parametrize` where a case needs nothing of its own: all cases share
-    the fixtures of the test. It reports failures as `check_every` does.
+    the fixtures of the test. It reports failures as `check_rows` does.
 
     Args:
         names: of the parameters, as for `parametrize`.
@@ -108,7 +119,7 @@ def every_case(
                 found = _Cases()
                 for case in given():
                     more = values(case)
-                    with found.case(_named(more.values())):
+                    with found.case(more):
                         await test(*args, **fixtures, **more)
                 found.report()
         else:
@@ -118,7 +129,7 @@ def every_case(
                 found = _Cases()
                 for case in given():
                     more = values(case)
-                    with found.case(_named(more.values())):
+                    with found.case(more):
                         test(*args, **fixtures, **more)
                 found.report()
 

@@ -21,7 +21,7 @@ from accountant.amounts import (
     units_up,
 )
 from accountant.errors import RequestInvalid
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 FRACTIONS = st.fractions(min_value=0, max_value=10**9)
 UNITS = st.one_of(st.integers(0, 10**60), st.integers(0, 1000))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from accountant.amounts import UNIT, parse
 from accountant.errors import RequestInvalid
 from accountant.exact_numbers import exact_text, whole_number
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 
 def text_of(value: object, *, up: bool = True) -> str:

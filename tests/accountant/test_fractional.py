@@ -31,7 +31,7 @@ from accountant.fractional import (
     whole_parts,
     whole_up,
 )
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 THIRD = exact_cost(Fraction(1, 3))
 amounts = st.one_of(

@@ -14,7 +14,7 @@ from accountant.records import Source
 from accountant.records.inputs import check_body
 from accountant.suggest import closest, did_you_mean
 from tests.accountant.world import World, opened
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 OPEN = {
     "version": 1,

@@ -8,7 +8,7 @@ from accountant.amounts import parse
 from accountant.errors import RequestInvalid
 from accountant.policy import check_horizon, check_ratio
 from accountant.values_to_write import decimal_to_write, part_to_write, period_to_write
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 
 def test_a_part_in_another_form() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.accountant.reference import BOUNDS, ROWS, TOPICS, VECTORS, Bound, Inverse
 from tests.accountant.reference.common import Number
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 TOLERANCE = Fraction(1, 10**9)
 # The values themselves are rounded to 34 digits (a few of them to 30).

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.every_case import check_every
+from tests.every_case import check_each
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.local_server import (
@@ -221,7 +220,7 @@ def test_each_cell_of_the_access_matrix_matches_the_server(server: RolesServer) 
             cell = "✓"
         assert CALLS[route](server, name, dataset) == access_of(cell)
 
-    check_every(product(CALLS, COLUMNS), check)
+    check_each(check, CALLS, COLUMNS)
 
 
 def test_a_closed_dataset_is_hidden_from_callers_without_a_role(server: RolesServer) -> None:

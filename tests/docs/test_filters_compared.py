@@ -23,7 +23,7 @@ from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from research.figures import PICTURES, filters, odometers
 from research.figures.admitted import LABELS, admitted, best_order_for, optima
-from tests.every_case import check_every
+from tests.every_case import check_each, check_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("how-to/choose-a-filter.md", "explanation/filters-compared.md")
@@ -54,7 +54,7 @@ def test_each_count_of_the_filter_table_equals_that_of_the_filter():
         else:
             assert admitted(name, parse_claim(claim)) == int(stated)
 
-    check_every(FITTED, check)
+    check_rows(check, FITTED)
 
 
 def test_the_columns_are_all_the_filters_that_count_claims_of_every_kind():
@@ -72,7 +72,7 @@ def test_a_declared_epsilon_admits_the_stated_count():
         if claim.startswith("pure"):
             assert stated == optimum
 
-    check_every(COUNTS, check)
+    check_each(check, COUNTS)
 
 
 def test_a_smaller_claim_counts_as_the_declared_one_and_a_larger_one_is_refused():
@@ -195,7 +195,7 @@ def test_each_filter_takes_the_claims_of_its_column():
                 assert takes == (stated == "yes"), claim
 
     rows = table("Which claims each takes")
-    check_every(FILTERS, check)
+    check_each(check, FILTERS)
 
 
 def test_the_odometers_compare_as_stated():

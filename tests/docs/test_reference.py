@@ -23,7 +23,7 @@ from streams.embedded.service import EmbeddedService
 from streams.metrics.registry import make_registry
 from streams.settings import DEFAULT_URL as SETTINGS_URL
 from streams.settings import PREFIX, Settings
-from tests.every_case import check_every, every_case
+from tests.every_case import check_each, check_rows, every_case
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -57,7 +57,7 @@ def test_every_command_has_its_section_with_every_option():
         assert not missing, "not described"
 
     sections = re.split(r"^## accountant ", page("commands.md"), flags=re.MULTILINE)
-    check_every(commands(), check)
+    check_rows(check, commands())
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_every_reason_is_explained_in_the_words_that_people_read():
         assert remedy.strip().startswith(words.remedy)
 
     reasons = page("reasons.md").split("## Reasons", 1)[1]
-    check_every(Reason, check)
+    check_each(check, Reason)
 
 
 def allowed(schema):

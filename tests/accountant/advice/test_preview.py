@@ -22,7 +22,7 @@ from accountant.views.ledgers import ledger_of
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.strategies import claims
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 SAME = ("sequence", "granted", "reason", "cost", "asked", "left", "fits")
 

@@ -21,7 +21,7 @@ from tests.accountant.filters.policies import POLICIES
 from tests.accountant.partition.division import days, divide, divided
 from tests.accountant.strategies import claims
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 SAME: Final = ("reason", "cost", "asked", "left", "fits", "ends", "level", "left_at")
 LEVELS: Final[dict[str, list[dict[str, Any]]]] = {

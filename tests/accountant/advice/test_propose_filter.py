@@ -13,7 +13,7 @@ from accountant.claims.text import parse_claim
 from accountant.filters import FILTERS
 from accountant.policy import Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import open_plan
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 TRAINING = "96*subsampled_gaussian:sigma=1.1,sensitivity=1,rate=0.03125"
 LARGE = Policy(epsilon="8", delta="1e-6")

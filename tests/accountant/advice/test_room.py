@@ -7,7 +7,7 @@ from typing import Any
 
 from accountant.advice.room import tightest
 from accountant.views.limit_views import AnalystBudget, LevelView, PaceView
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 MONDAY, TUESDAY = "2026-11-23T00:00:00.000Z", "2026-11-24T00:00:00.000Z"
 

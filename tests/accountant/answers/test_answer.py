@@ -11,7 +11,7 @@ from accountant.answers import FAILED, FAILED_SESSION, decode_answer, encode_ans
 from accountant.claims.promises import promise
 from tests.accountant.answers.runs import RUNS, answer, ask, zeros
 from tests.accountant.noise.laws import bits_of
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 
 def test_an_answer_is_read_from_its_own_bytes_alone() -> None:

@@ -30,7 +30,7 @@ from tests.accountant.answers.runs import answer, ask, run
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import small_schema
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)

@@ -18,7 +18,7 @@ from tests.accountant.answers.runs import RUNS, answer, ask, run, zeros
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
 from tests.accountant.questions.schemas import small_schema
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)

@@ -27,7 +27,7 @@ from tests.accountant.answers.runs import SESSIONS, Asked, answer, ask, run, zer
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
 from tests.accountant.questions.schemas import SOURCE, small_schema
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)

@@ -12,7 +12,7 @@ from accountant.claims import atoms, check_claim, depth
 from accountant.claims.promises import promise
 from accountant.errors import RequestInvalid
 from tests.accountant.strategies import claims
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 PURE = c.Pure("0.1")
 

@@ -18,7 +18,7 @@ from accountant.records.coerce import coerce_claim
 from accountant.replay.audit import audit
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 TAKEN = (
     "pure:0.01",

@@ -7,7 +7,7 @@ from accountant import claims as c
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from tests.accountant.strategies import claims
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 
 @settings(max_examples=300)

@@ -15,7 +15,7 @@ from accountant.conversions.zcdp import gaussian_rho
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.brownian import refinement_mu_squared, refinement_rho
 from tests.accountant.formulas.probabilistic import outside_twice_sharp
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 VARIANCES = st.fractions(Fraction(1, 1000), Fraction(1000))
 

@@ -15,7 +15,7 @@ from accountant.conversions.gdp import gdp_capacity, gdp_log_delta, mu_of_pure
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.gdp import gdp_delta, gdp_epsilon
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 MUS = ["1e-12", "1e-6", "0.001", "0.05", "0.2", "1", "3", "10", "45"]
 EPSILONS = ["0", "1e-12", "1e-6", "0.1", "1", "4", "30", "1000"]

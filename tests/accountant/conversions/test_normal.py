@@ -10,7 +10,7 @@ import pytest
 from accountant.conversions import normal
 from accountant.conversions.outward import expm1, log1p, log_probability
 from tests.accountant.conversions.gaussian import real
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 POINTS = ["1e-40", "1e-12", "0.001", "0.1", "0.5", "1", "2", "3.7", "4.99", "5", "8", "20", "45"]
 DIGITS = [20, 45, 90]

@@ -19,7 +19,7 @@ from accountant.conversions.renyi import (
 )
 from accountant.conversions.renyi_subsampled import MAX_TERMS, subsampled_gaussian_renyi
 from tests.accountant.strategies import decimals
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 LOOSE = Fraction(1, 10**25)
 EPSILONS = decimals(-12, 2)

@@ -14,7 +14,7 @@ from accountant.conversions.gdp import mu_of_pure
 from accountant.conversions.residue import has_residue, residue_after_pure
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 MUS = ["1e-30", "1e-9", "0.001", "0.2", "1", "3", "10", "40"]
 EPSILONS = ["1e-31", "1e-12", "1e-10", "1e-4", "0.1", "0.159", "0.1595", "1", "10", "100"]

@@ -20,7 +20,7 @@ from accountant.conversions.residue_step import (
     run_repeatedly,
 )
 from tests.accountant.conversions import gaussian
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 EPSILONS = st.builds(
     lambda digits, exponent: Decimal(digits).scaleb(exponent),

@@ -15,7 +15,7 @@ from accountant.conversions.zcdp import bounded_range_rho, laplace_rho, pure_rho
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.tight_zcdp import tight_log_delta
 from tests.accountant.formulas.zcdp import bounded_range_mean_loss, pure_rho_half, standard_capacity
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 RHOS = ["1e-40", "1e-25", "1e-12", "1e-4", "0.1", "1", "10", "1000", "1e6"]
 DELTAS = ["1e-300", "1e-40", "1e-6", "0.5", "0.99", "0.99999999999"]

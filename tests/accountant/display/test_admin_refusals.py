@@ -17,7 +17,7 @@ from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import LevelView, ShareView
 from tests.accountant.display.test_refusals import refused
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 AT = "2026-12-01T10:00:00.000Z"
 

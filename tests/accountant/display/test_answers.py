@@ -25,7 +25,7 @@ from accountant.display.answers import (
 from tests.accountant.answers.runs import RUNS, answer, ask, zeros
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import CENSUS
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 HOSTILE = "<script>alert('x')</script>\x1b&\""
 

@@ -28,7 +28,7 @@ from accountant.display.numbers import (
 from accountant.filters import FILTERS
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.world import opened
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 
 def test_an_amount_has_four_digits_rounded_outward() -> None:

@@ -26,7 +26,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.returned import by_paying, by_voiding
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 BUDGET: dict[str, Any] = {"epsilon": "1", "delta": "1e-6"}
 WITH_DELTA: dict[str, Any] = {"epsilon": "1", "delta": "2e-6", "delta_for_claims": "1e-6"}

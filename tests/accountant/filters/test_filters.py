@@ -24,7 +24,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 EVERY = sorted(FILTERS)
 

@@ -15,7 +15,7 @@ from accountant.errors import RequestInvalid
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.residue import KIND, capacity, price_of
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 CLOSE = mpmath.mpf(10) ** -12
 

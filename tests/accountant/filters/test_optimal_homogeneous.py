@@ -17,7 +17,7 @@ from accountant.replay.audit import audit
 from tests.accountant.filters.policies import plan_of
 from tests.accountant.filters.rules import composed
 from tests.accountant.world import World, code
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 NAME = "optimal_homogeneous"
 

@@ -27,7 +27,7 @@ from tests.accountant import exact
 from tests.accountant.filters import rules
 from tests.accountant.filters.policies import opened, plan_of
 from tests.accountant.strategies import atoms, decimals
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 SAMPLED = c.SubsampledGaussian("2", "1", "0.01")
 

@@ -23,7 +23,7 @@ from accountant.policy import ParsedBudget, Policy
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.filters.policies import opened, plan_of
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 ORDERS = ("2.5", "400")
 EPSILON, DELTA = mpmath.mpf(8), mpmath.mpf(10) ** -3

@@ -25,7 +25,7 @@ from accountant.records.outcomes import Outcome, Reason
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.filters.rules import RULES, Limits, delta, single
 from tests.accountant.strategies import batches, claims, ex_posts
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.nightly import rounds
 
 # The reference works to 80 digits and adds up to a few thousand of its own numbers.

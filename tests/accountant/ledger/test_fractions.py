@@ -32,7 +32,7 @@ from accountant.replay.replay import state_rows
 from accountant.views.datasets import view_of_ledger
 from tests.accountant.returned import by_paying, by_showing, by_voiding
 from tests.accountant.world import World
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 from tests.nightly import rounds
 
 BASIC: Final = {"filter": "basic", "epsilon": "1"}

@@ -23,7 +23,7 @@ from accountant.replay.audit import audit
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.strategies import atoms, ex_posts
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.nightly import rounds
 
 

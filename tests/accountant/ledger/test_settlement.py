@@ -28,7 +28,7 @@ from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.filters.policies import POLICIES, opened, plan_of
 from tests.accountant.returned import by_paying, by_showing, by_voiding
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 EVERY_ODOMETER = (
     {"type": "basic"},

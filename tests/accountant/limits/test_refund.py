@@ -20,7 +20,7 @@ from accountant.records.outcomes import Outcome
 from tests.accountant.partition.circle import BASIC, enrol
 from tests.accountant.partition.division import TEAMS, ask_for_outcome, days, divide, divided, limit
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.nightly import rounds
 
 PEOPLE = (*TEAMS, "eve")

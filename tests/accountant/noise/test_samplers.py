@@ -23,7 +23,7 @@ from accountant.noise import (
 from accountant.noise.bernoulli import bernoulli_exp, bernoulli_exp_quotient, geometric
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)

@@ -30,7 +30,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
 from tests.accountant.world import code, opened
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 D, P = "1e-6", "0.01"
 ALL: list[Odometer] = [

@@ -18,7 +18,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from tests.accountant.world import World, code, opened
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 BASIC = {"filter": "basic", "epsilon": "1"}
 CAPPED = {**BASIC, "most_per_request": "0.1"}

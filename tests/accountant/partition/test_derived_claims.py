@@ -17,7 +17,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.replay.state_comparison import rows_at_one_moment
 from tests.accountant.world import World, code
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 COLUMNS = [
     {"type": "number", "name": "age", "lower": "0", "upper": "120"},

@@ -12,7 +12,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant.partition.circle import sound
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 PACE: Final = {"pace": {"part": "0.1", "period": "P1D"}}
 OWN: Final = {"policy": {"filter": "zcdp", "rho": "0.004996"}}  # of pure:0.1 once, not twice

@@ -21,7 +21,7 @@ from tests.accountant.partition.division import (
     limit,
 )
 from tests.accountant.world import code
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 BLUE = '{"dataset":"census","scope":"team","name":"blue"}'
 ANA_UNDER_BLUE = '{"dataset":"census","scope":"each","team":"blue","name":"ana"}'

@@ -16,7 +16,7 @@ from tests.accountant.partition.division import (
     limit,
 )
 from tests.accountant.world import START, World, code
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 DAILY = {"part": "0.1", "period": "P1D"}
 WHOLE = '{"dataset":"census","scope":"dataset","name":""}'

@@ -20,7 +20,7 @@ from accountant.views.datasets import fold_decision, view_of_ledger
 from tests.accountant.replay.test_audit import rechained
 from tests.accountant.replay.test_replay import from_rows
 from tests.accountant.world import World, code, opened
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 BASIC = {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]}
 

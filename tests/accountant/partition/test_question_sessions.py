@@ -33,7 +33,7 @@ from tests.accountant.partition.test_derived_claims import (
     question,
 )
 from tests.accountant.world import World, code
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 GAUSSIAN = {"rho": "0.02", "law": "gaussian_refinement"}
 LAPLACE = {"epsilon": "0.5", "law": "laplace_reduction"}

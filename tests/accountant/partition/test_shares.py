@@ -22,7 +22,7 @@ from tests.accountant.partition.division import (
     limit,
 )
 from tests.accountant.world import World, code
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 
 def test_a_reserved_share_of_a_team_is_only_for_the_team() -> None:

@@ -12,7 +12,7 @@ from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy, parse_budget
 from accountant.records import Decision, decode_policy, encode
 from tests.accountant.world import World, code
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 GOOD: dict[str, object] = {"epsilon": "1", "delta": "1e-6"}
 

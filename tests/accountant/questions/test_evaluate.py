@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from accountant.questions import evaluate, mean_value, parse_question, variance_value
 from accountant.questions.schema import NumberColumn
 from tests.accountant.questions.schemas import CENSUS, Cells, of_unit, small_schema
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 ROWS: list[Cells] = [
     {"person": "ana", "age": 70, "income": 10.125, "region": "north", "smoker": True},

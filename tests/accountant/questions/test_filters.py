@@ -24,7 +24,7 @@ from accountant.questions.filter_expression import (
 from accountant.questions.filter_parser import parse_filter
 from accountant.questions.schema_values import SchemaValue
 from tests.accountant.questions.schemas import CENSUS
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 ROWS: dict[str, dict[str, SchemaValue | None]] = {
     "full": {

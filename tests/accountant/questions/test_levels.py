@@ -30,7 +30,7 @@ from accountant.questions.schema import CategoryColumn, NumberColumn
 from tests.accountant.questions.schemas import CENSUS, SOURCE, replaced, small_schema
 from tests.accountant.reservations.scene import Scene
 from tests.accountant.world import code
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 ADDED = small_schema(rows=3)
 REPLACED = small_schema(rows=3, neighbours="replace")

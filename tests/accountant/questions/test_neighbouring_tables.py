@@ -34,7 +34,7 @@ from tests.accountant.questions.schemas import (
     replaced,
     small_schema,
 )
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 # Beyond both bounds, within them, and cells that the schema reads as missing.
 POOL: list[Cells] = [

@@ -27,7 +27,7 @@ from accountant.questions.error_at_confidence import (
 )
 from accountant.questions.schema import NumberColumn
 from tests.accountant.questions.schemas import replaced, small_schema
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 ADDED = small_schema(rows=3)
 REPLACED = small_schema(rows=3, neighbours="replace")

@@ -20,7 +20,7 @@ from accountant.questions import (
     statistics_of,
 )
 from tests.accountant.questions.schemas import small_schema
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 dp.enable_features("contrib")
 

@@ -29,7 +29,7 @@ from accountant.questions.filter_parser import parse_filter
 from accountant.questions.noise import FORMS
 from accountant.questions.schema import RESERVED
 from tests.accountant.questions.schemas import replaced
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "questions.md").read_text("utf-8")
 PAGE_ON_LEVELS = Path(__file__).parents[3] / "docs" / "reference" / "accuracy-first.md"

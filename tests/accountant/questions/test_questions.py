@@ -17,7 +17,7 @@ from accountant.questions import (
 )
 from accountant.questions.question import CountQuestion, MeanQuestion, QuantileQuestion
 from tests.accountant.questions.schemas import CENSUS
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 
 def test_a_question_has_one_text_and_one_form_in_bytes() -> None:

@@ -17,7 +17,7 @@ from accountant.questions.schema import (
     UnitColumn,
 )
 from tests.accountant.questions.schemas import CENSUS, SOURCE, replaced
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 CANONICAL = (
     b'{"source":{"kind":"parquet","name":"census"},"columns":['

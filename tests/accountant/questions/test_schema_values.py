@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accountant.questions.schema import BooleanColumn, CategoryColumn, NumberColumn
 from accountant.questions.schema_values import read_cell
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 TENTHS = NumberColumn(name="x", lower="-2", upper="3.5", places=1)
 REGION = CategoryColumn(name="c", categories=("a", "1", "-7"))

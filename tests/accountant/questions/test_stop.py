@@ -37,7 +37,7 @@ from accountant.questions.error_at_confidence import (
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import CENSUS, small_schema
 from tests.accountant.questions.test_noise import laplace_tail
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 SCHEMA = small_schema(rows=1)
 

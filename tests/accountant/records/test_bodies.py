@@ -14,7 +14,7 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.replay import state_rows
 from tests.accountant.records.test_inputs import PURE, body
 from tests.accountant.world import World, code, opened
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 
 def nested(depth: int) -> bytes:

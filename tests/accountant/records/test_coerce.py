@@ -30,7 +30,7 @@ from accountant.policy import Policy
 from accountant.records import encode
 from accountant.records.coerce import coerce_claim, coerce_id, coerce_policy, coerce_ratios
 from tests.accountant.strategies import claims
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 PURE: Any = Pure  # constructors that take what notebooks hold
 GAUSSIAN: Any = Gaussian

@@ -7,7 +7,7 @@ import json
 
 from accountant.records.header import decode_header
 from accountant.records.http_bodies import logged_decision, served_decision
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.golden.replayed_logs import LOGS, played
 
 

@@ -9,7 +9,7 @@ import pytest
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Outcome
 from tests.accountant.world import World, code, opened
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 PURE = b'{"type": "pure", "epsilon": "0.01"}'
 

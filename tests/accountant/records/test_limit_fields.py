@@ -16,7 +16,7 @@ from accountant.records.inputs import check
 from accountant.records.limit_fields import BUDGET_FIELDS, kind_of, own_policy, stored_policy
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.times import uuid7
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 TEAM: dict[str, Any] = {"scope": "team", "name": "blue"}
 PACE = {"part": "0.1", "period": "P1D"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.accountant.partition.circle import BASIC, opened, rows_of, sound
 from tests.accountant.world import World, code
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"roles": [], "team": "blue"}, "team"),

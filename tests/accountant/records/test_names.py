@@ -33,7 +33,7 @@ from accountant.replay.replay import state_rows
 from accountant.views.datasets import alerts, view_of_ledger
 from accountant.views.usage import OTHERS
 from tests.accountant.world import World, code, opened
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 SEPARATORS: Final = "._-@:"
 SHORT: Final = [

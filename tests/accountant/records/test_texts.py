@@ -17,7 +17,7 @@ from accountant.records import Body, decode_decision
 from accountant.records.inputs import MAX_BYTES, check
 from accountant.times import uuid7
 from tests.accountant.world import code, opened
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 HIDDEN = [chr(c) for c in (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F)]
 HIDDEN += [chr(c) for c in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))]

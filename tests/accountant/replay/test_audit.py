@@ -18,7 +18,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import Auditor, audit
 from tests.accountant.histories import worlds
 from tests.accountant.world import World, code
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 ODOMETERS = [
     {"type": "one_sided_mixture", "delta": "1e-6", "r": "0.01"},

@@ -14,7 +14,7 @@ from accountant.replay.replay import Replay, StateMismatch
 from tests.accountant.partition.division import ask_for_outcome, days, divide, divided
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 WEEKLY = {"part": "0.1", "period": "P7D"}
 

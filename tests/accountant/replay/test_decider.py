@@ -16,7 +16,7 @@ from tests.accountant.histories import worlds
 from tests.accountant.replay.test_audit import LOG, rechained
 from tests.accountant.replay.test_grant_run import FIELDS, WORLD, forged
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 
 def decided(log: list[bytes], most_ids: int | None = None) -> DecidedLog | None:

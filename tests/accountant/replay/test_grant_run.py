@@ -17,7 +17,7 @@ from accountant.views.tallies import DecisionTally
 from tests.accountant.histories import worlds
 from tests.accountant.replay.test_audit import LOG, rechained
 from tests.accountant.world import World
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 
 def of_grants(count: int) -> World:

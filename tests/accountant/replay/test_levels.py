@@ -36,7 +36,7 @@ from tests.accountant.partition.division import (
 )
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.world import World
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 from tests.faults.forged_rows import forged, replaced
 
 POLICIES: tuple[dict[str, Any], ...] = (

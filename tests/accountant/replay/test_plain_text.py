@@ -7,7 +7,7 @@ from msgspec import UNSET
 from accountant.limits.wire import LimitUpdate
 from accountant.records.outcomes import Outcome
 from accountant.replay.sums import same
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 MOVED = LimitUpdate(scope="team", name="red", version=1)
 

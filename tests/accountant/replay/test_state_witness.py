@@ -18,7 +18,7 @@ from accountant.records import (
 )
 from accountant.replay.replay import Replay, StateMismatch, state_rows
 from tests.accountant.world import World, opened
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 Rows = dict[bytes, bytes | None]
 ROW = partition_row_key(0)

@@ -16,7 +16,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from tests.accountant.reservations.scene import HOUR, NOBODYS, NOISE_REDUCTION, Scene
 from tests.accountant.world import code
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 Body = dict[str, Any]
 POLICY: Final[Body] = {"filter": "zcdp", "rho": "4", "delta": "1e-6"}

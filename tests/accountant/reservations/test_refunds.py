@@ -17,7 +17,7 @@ import pytest
 from tests.accountant.filters import policies
 from tests.accountant.reservations.scene import HOUR, NOISE_REDUCTION, Scene
 from tests.accountant.world import code
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 Body = dict[str, Any]
 

@@ -12,7 +12,7 @@ from accountant.reservations.held import settled_ratio
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.reservations.scene import HOUR, Scene
 from tests.accountant.world import code
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 CLAIMS: Final[tuple[dict[str, object], ...]] = (
     {"type": "pure", "epsilon": "0.02"},

@@ -17,7 +17,7 @@ from tests.accountant.reservations.scene import BEYOND, HOUR, LOWER, NOBODYS, Sc
 from tests.accountant.reservations.shop import NAMES, OTHERS, Shop
 from tests.accountant.reservations.test_table import RECORDS, STATES, TABLE, is_of
 from tests.accountant.world import SKEW, code
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 SESSION: Final[dict[str, object]] = {
     "type": "brownian",

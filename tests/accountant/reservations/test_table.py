@@ -32,7 +32,7 @@ from tests.accountant.reservations.scene import (
     Scene,
 )
 from tests.accountant.world import code
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 
 RECORDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "begin": ("begin", {}),

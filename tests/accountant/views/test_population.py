@@ -24,7 +24,7 @@ from accountant.views.population import (
     ordered_before,
     with_joint,
 )
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 OPENED = 1_795_262_400_000
 

@@ -21,7 +21,7 @@ from research.comparators import (
     RandomizedResponseLoss,
     optimal_delta,
 )
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 HALF = Fraction(1, 2)
 

@@ -13,7 +13,7 @@ from research.figures import experiment, filters, lecture
 from research.figures import odometers as o
 from research.figures.picture import Curve
 from tests.accountant.reference.common import ROWS
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 CLOSE = Fraction(1, 10**9)
 

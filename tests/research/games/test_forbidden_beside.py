@@ -21,7 +21,7 @@ from research.games.ledgers import FilterLedger, Offer, Totals
 from research.games.optimal_stopping import SILENT, Move, solve
 from research.games.pairs import FloatArray, Pair
 from research.games.payoffs import Curve, hockey_stick
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 from tests.research.games import menus as m
 
 BUDGETS: Final = {

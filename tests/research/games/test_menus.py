@@ -16,7 +16,7 @@ from accountant.claims.promises import promise
 from research.games import curves
 from research.games.ledgers import Offer
 from research.games.pairs import FloatArray, Pair
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.research.games import menus as m
 from tests.research.games.coverage import ATTACKS
 from tests.research.games.odometer_attacks import ODOMETER_ATTACKS

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from streams.auth import token_file
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.provider import LocalProvider, b64, forged, pem_of
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer, wall
 from tests.streams.gateway.local_server import request

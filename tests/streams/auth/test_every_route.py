@@ -10,7 +10,7 @@ from streams.auth.middleware import HEALTH
 from streams.pages.assets import ADDRESSES
 from streams.pages.paths import SIGN_IN
 from streams.server.app import create_app
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.token_server import TokenServer
 
 _VALUES = {

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, Body, RolesServer, setting
 from tests.streams.gateway.local_server import amending, closing, new_id, opening, pausing, request
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer
 
 NAMES = list(ROLES.values())

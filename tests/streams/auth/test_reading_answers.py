@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.auth.roles_server import KINDS, ROLES
 from tests.streams.auth.test_reading_matrix import SEE_ALL, status

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import SEE_ALL, status, visible_to
 from tests.streams.gateway.local_server import LocalServer, TestClock, closing, new_id, request

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
 from tests.streams.gateway.local_server import amending
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
 from tests.streams.auth.test_reading_matrix import SEE_ALL, status
 from tests.streams.gateway.local_server import TestClock

@@ -12,7 +12,7 @@ from streams.errors import Refused
 from streams.server.serve import serve, serve_kafka
 from streams.settings import Settings, load
 from streams.worker.app import build
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.token_server import wall
 

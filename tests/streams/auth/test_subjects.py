@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accountant.records.names import ESCAPE_MARK, NAME_PATTERN, is_name
 from streams.auth.oidc import name_of
 from streams.http.refusal import Refusal
-from tests.check_each import check_rows
+from tests.every_case import check_rows
 
 _names = st.from_regex(NAME_PATTERN, fullmatch=True)
 _subjects = st.one_of(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.views.why import WHY_BYS
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, status, visible_to
 

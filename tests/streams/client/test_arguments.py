@@ -15,7 +15,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant, UnknownDataset
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.gateway.local_server import TestClock, new_id
 
 OWNER = "owner@lab"

@@ -19,7 +19,7 @@ from streams.client.requests import BATCH_LINES
 from streams.embedded.service import EmbeddedService
 from streams.errors import NotPermitted
 from streams.settings import Settings
-from tests.check_each import check_each, check_rows
+from tests.every_case import check_each, check_rows
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.client.test_garbled_responses import GARBLED, JSON, Proxy
 from tests.streams.client.test_response_matcher import Awaited, _body

@@ -14,7 +14,7 @@ from streams.client import Accountant, AsyncAccountant, UnknownDataset
 from streams.client.http.service import HttpService
 from streams.clock import Clock
 from streams.errors import Unreadable
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.client.test_garbled_responses import ONE, Proxy
 from tests.streams.client.test_response_matcher import Awaited
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id

@@ -28,7 +28,7 @@ from streams.client.notebooks import frames
 from streams.client.requests import new_id
 from streams.clock import Clock, SystemClock
 from streams.settings import Settings
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.gateway.asking import PEOPLE, SCHEMA, data_settings
 from tests.streams.gateway.local_server import LocalServer, TestClock
 

@@ -35,7 +35,7 @@ from streams.client import (
 )
 from streams.client.results.codec import decode_result, encode_result
 from streams.client.results.equality import is_same
-from tests.check_each import check_each
+from tests.every_case import check_each
 
 CLAIM = "pure:0.01"
 BERLIN = ZoneInfo("Europe/Berlin")

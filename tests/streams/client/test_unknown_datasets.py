@@ -10,7 +10,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, NotGranted, UnknownDataset
-from tests.check_each import check_each
+from tests.every_case import check_each
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
