@@ -21,7 +21,7 @@ from accountant.records import Source
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
-from tests.faults.edges import edge_time
+from tests.faults.edges import SPREAD_MS, edge_time
 from tests.faults.oracle.texts import at_text
 from tests.faults.sqlite_life import (
     Disk,
@@ -44,9 +44,31 @@ FILES: Final = rounds(4, 20)
 KILLS_EACH: Final = 50
 COSTS: Final = ("0.001", "0.003", "0.0007")
 RECORD: Final = 32
-LIFE_MS: Final = 45
-"""About the length of a life, so that ids are created about when they are sent."""
-FAST: Final = 4_000  # an hour in 0.9 s
+FAST_LIFE_MS: Final = 180_000
+"""Of a fast clock: the ids of 20 lives before have expired."""
+SLOW_LIFE_MS: Final = SPREAD_MS // KILLS_EACH
+READINGS: Final = 45
+"""A clock has read so many times when it reaches the end of its life, and stands there."""
+
+
+class LifeClock:
+    """A clock that moves as it is read, so that no machine is too slow for it.
+
+    Args:
+        at: milliseconds since 1970.
+        end: where it stops. The clock of the next life starts there.
+    """
+
+    def __init__(self, at: int, end: int) -> None:
+        self._at, self._end = at, end
+        self._step = (end - at) // READINGS
+
+    def now(self) -> int:
+        self._at = min(self._at + self._step, self._end)
+        return self._at
+
+    def monotonic(self) -> float:
+        return self._at / 1000
 
 
 class Plan(NamedTuple):
@@ -54,21 +76,28 @@ class Plan(NamedTuple):
 
     Attributes:
         born: when the first begins, milliseconds since 1970.
-        pace: how much faster than others its clock runs. A fast one has ids expire that were
-            decided some lives before.
+        life_ms: how long each lasts by its clock.
     """
 
     born: int
-    pace: int
+    life_ms: int
 
-    def now(self) -> int:
-        return self.born + (time.time_ns() // 1_000_000 - self.born) * self.pace
+    @property
+    def is_fast(self) -> bool:
+        """Whether ids expire that were decided some lives before."""
+        return self.life_ms == FAST_LIFE_MS
 
-    def monotonic(self) -> float:
-        return time.monotonic() * self.pace
+    def start(self, life: int) -> int:
+        return self.born + life * self.life_ms
 
-    def service(self, file: Path) -> EmbeddedService:
-        return EmbeddedService.open(file, Settings(), clock=self)
+    @property
+    def all(self) -> tuple[int, int]:
+        """When the first life begins, and when the ledger closes after the last one."""
+        return self.born, self.start(KILLS_EACH + 1)
+
+    def service(self, file: Path, life: int) -> EmbeddedService:
+        clock = LifeClock(self.start(life), self.start(life + 1))
+        return EmbeddedService.open(file, Settings(), clock=clock)
 
     @property
     def openings(self) -> list[bytes]:
@@ -81,13 +110,13 @@ class Plan(NamedTuple):
 
     def body(self, number: int) -> bytes:
         """Return an input; each third one's id expires, or becomes due, while the test runs."""
-        at = self.born + (number // 100 * LIFE_MS * self.pace if self.pace > 1 else 0)
+        at = self.start(number // 100) if self.is_fast else self.born
         if not number % 3:
             at = edge_time(at, number)
         if number % 8 == 5:
             member = ("ana", "engine-1")[number % 3 % 2]
             role = {"ana": "analyst"}.get(member, "engine")
-            ends = at_text(at + 2_000 * self.pace)
+            ends = at_text(at + 20 * self.life_ms)
             fields = {"until": ends} if number % 5 else {"team": "blue"}
             gone = number % 7 == 0
             return enrolment("circle", at, number, member, *([] if gone else [role]),
@@ -114,7 +143,7 @@ def source_of(body: bytes) -> Source:
 def live(file: Path, plan: Plan, life: int, answers: int) -> None:
     """Decide until killed: new requests and old ones, alone and together."""
     chance = random.Random(life)
-    service = plan.service(file)
+    service = plan.service(file, life)
     for body in plan.openings:
         service.submit_sync("admin", body, 10)
 
@@ -170,15 +199,16 @@ def one_life(file: Path, plan: Plan, life: int, chance: random.Random) -> list[b
 
     child = forked(run)
     os.close(writing)
-    time.sleep(chance.uniform(0, 0.03))
-    if nth is None:
-        os.kill(child, signal.SIGKILL)
     answers = b""
-    deadline = time.monotonic() + 20
+    if nth is None:
+        # Some are killed while they open the ledger, others after a number of answers.
+        enough = chance.choice([0, chance.randrange(1, 10)]) * RECORD
+        while len(answers) < enough and (part := os.read(reading, RECORD)):
+            answers += part
+        time.sleep(chance.uniform(0, 0.005 if enough else 0.03))
+        os.kill(child, signal.SIGKILL)
     while part := os.read(reading, 1 << 16):
         answers += part
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
     os.close(reading)
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
@@ -189,7 +219,7 @@ def one_life(file: Path, plan: Plan, life: int, chance: random.Random) -> list[b
 def test_a_killed_ledger_has_every_decision_that_it_answered(number: int, tmp_path: Path) -> None:
     chance = random.Random(number)
     file = tmp_path / "ledger.db"
-    plan = Plan(time.time_ns() // 1_000_000, FAST if number % 2 else 1)
+    plan = Plan(time.time_ns() // 1_000_000, FAST_LIFE_MS if number % 2 else SLOW_LIFE_MS)
     before: list[bytes] = []
     answered = 0
     for life in range(KILLS_EACH):
@@ -203,9 +233,9 @@ def test_a_killed_ledger_has_every_decision_that_it_answered(number: int, tmp_pa
         hashes = {hashlib.sha256(value).digest() for value in decisions}
         assert hashes.issuperset(answers), f"answered and lost, in life {life} of file {number}"
         before = decisions
-    verdict(file, tmp_path / "copy", plan.was_sent, (plan.born, plan.now()))
+    verdict(file, tmp_path / "copy", plan.was_sent, plan.all)
     # The ledger itself must reach the same state, and continue.
-    service = plan.service(file)
+    service = plan.service(file, KILLS_EACH)
     try:
         granted = next(value for value in before if b'"outcome":"granted"' in value)
         again = service.submit_sync("requests", repeated_body(granted) or b"", 10).decision
@@ -213,13 +243,13 @@ def test_a_killed_ledger_has_every_decision_that_it_answered(number: int, tmp_pa
         assert json.loads(again)["outcome"] in {"repeated", "expired"}
     finally:
         service.close_sync()
-    judged = verdict(file, tmp_path / "copy", plan.was_sent, (plan.born, plan.now()))
-    assert answered > 50
+    judged = verdict(file, tmp_path / "copy", plan.was_sent, plan.all)
     outcomes = Counter(each["outcome"] for each in judged.decisions)
+    assert answered > 50
     assert outcomes["granted"] > 10
     assert outcomes.keys() >= {"repeated", "expired", "member_set"}
     assert any(each.get("reason") == "not_permitted" for each in judged.decisions)
-    assert plan.pace > 1 or outcomes["invalid"] > 0  # issued in the future
+    assert plan.is_fast or outcomes["invalid"] > 0  # issued in the future
 
 
 class LedgerProcess:
