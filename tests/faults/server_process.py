@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -15,8 +16,8 @@ from typing import Final
 import httpx
 
 from tests.faults.oracle import Answer
+from tests.patience import PATIENCE_S
 
-_PATIENCE_S: Final = 60.0
 _HEADERS: Final = {"content-type": "application/json", "prefer": "wait=2"}
 
 
@@ -76,6 +77,7 @@ class Clients:
     Attributes:
         sent: every body that may have reached the ledger.
         answers: what was answered.
+        decided: how many of the answers give a decision.
     """
 
     def __init__(self, draw: Callable[[], bytes], threads: int = 3) -> None:
@@ -84,10 +86,11 @@ class Clients:
         self._lock = threading.Lock()
         self.sent: list[bytes] = []
         self.answers: list[Answer] = []
+        self.decided = 0
 
     def open(self, address: str, body: bytes) -> None:
         """Open a dataset; a repeat is as good."""
-        self._post(httpx.Client(base_url=address, timeout=_PATIENCE_S), "/datasets", body)
+        self._post(httpx.Client(base_url=address, timeout=PATIENCE_S), "/datasets", body)
 
     @contextlib.contextmanager
     def asking(self, address: Callable[[], str]) -> Iterator[None]:
@@ -107,8 +110,19 @@ class Clients:
         finally:
             stop.set()
             for each in threads:
-                each.join(_PATIENCE_S)
+                each.join(PATIENCE_S)
             assert not any(each.is_alive() for each in threads)
+
+    def wait_for(self, count: int) -> None:
+        """Return once so many more requests are decided; a response that gives no decision is none.
+
+        An undecided one would end the wait before a slow ledger has done anything.
+        """
+        enough = self.decided + count
+        deadline = time.monotonic() + PATIENCE_S
+        while self.decided < enough:
+            assert time.monotonic() < deadline, f"{self.decided} of {enough} requests are decided"
+            time.sleep(0.01)
 
     def _ask(self, address: Callable[[], str], stop: threading.Event) -> None:
         client, where, body = httpx.Client(timeout=10), "", b""
@@ -133,9 +147,11 @@ class Clients:
             answer = client.post(path, content=body, headers=_HEADERS)
         except httpx.HTTPError:
             return False  # it may have been decided, and is sent again
+        is_decided = answer.status_code not in {202, 503}
         with self._lock:
             self.answers.append(Answer(body, answer.status_code, answer.content))
-        return answer.status_code not in {202, 503}
+            self.decided += is_decided
+        return is_decided
 
 
 class Bodies:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from tests.patience import PATIENCE_S
+
 
 @dataclass
 class Post:
@@ -86,9 +88,9 @@ class Receiver:
         self.down()
 
 
-def until(holds: Callable[[], object], what: str, *, seconds: float = 60.0) -> None:
-    """Return once something holds; give up after long enough for any machine."""
-    deadline = time.monotonic() + seconds
+def until(holds: Callable[[], object], what: str) -> None:
+    """Return once something holds."""
+    deadline = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline, f"it never came to be: {what}"
         time.sleep(0.02)
