@@ -121,6 +121,23 @@ class LocalCluster:
             assert time.monotonic() < deadline, f"not whole: {self._log.read_text()[-4000:]}"
             time.sleep(0.1)
 
+    def wait_until_without(self, node: int) -> None:
+        """Return once the others have elected leaders in place of a node."""
+        deadline = time.monotonic() + _START_S
+        while not self._is_without(node):
+            assert time.monotonic() < deadline, f"still led by {node}"
+            time.sleep(0.1)
+
+    def _is_without(self, node: int) -> bool:
+        with suppress(KafkaException):
+            found = self._admin().list_topics(timeout=5)
+            return node not in found.brokers and all(
+                partition.leader not in {node, -1}
+                for topic in found.topics.values()
+                for partition in topic.partitions.values()
+            )
+        return False
+
     def _is_whole(self) -> bool:
         with suppress(KafkaException):
             found = self._admin().list_topics(timeout=5)

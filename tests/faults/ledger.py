@@ -26,6 +26,7 @@ from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.edges import Edges
 from tests.faults.oracle import Follower, Place, Verdict
+from tests.patience import PATIENCE_S
 
 
 def new_id(at: int | None = None) -> str:
@@ -59,12 +60,19 @@ def request(
     return json.dumps(body).encode()
 
 
-async def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
-    """Return once a condition holds; fail after so many seconds."""
-    deadline = time.monotonic() + seconds
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Return once a condition holds."""
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, f"after {seconds:g} s still not: {what}"
+        assert time.monotonic() < deadline, f"after {PATIENCE_S:g} s still not: {what}"
         await asyncio.sleep(0.02)
+
+
+async def rounds_pass(worker: Worker, count: int) -> None:
+    """Return once a worker has checked its topics and its group so many times more."""
+    for _ in range(count):
+        before = worker.lags()  # each round makes a new list at its end
+        await until(lambda last=before: worker.lags() is not last, "the worker's next round")
 
 
 class Ledger:
@@ -168,18 +176,18 @@ class Ledger:
         """Append one request."""
         return await self.send(request(dataset, **fields))
 
-    async def settle(self, seconds: float = 90.0) -> None:
+    async def settle(self) -> None:
         """Return once every input record has a visible decision."""
-        await asyncio.to_thread(self._settle, seconds)
+        await asyncio.to_thread(self._settle)
 
-    def _settle(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
+    def _settle(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             decided = self.visible() - self.deployment.partitions
             taken = sum(self._count(name, committed=False) for name in oracle.INPUTS)
             if decided >= taken >= len(self.acked):
                 return
-            assert time.monotonic() < deadline, f"{decided} of {taken} decided ({seconds:g} s)"
+            assert time.monotonic() < deadline, f"{decided} of {taken} decided ({PATIENCE_S:g} s)"
 
     def visible(self) -> int:
         """Return the number of visible decisions, each genesis included."""
@@ -194,9 +202,9 @@ class Ledger:
         follower.poll(0.1)
         return sum(follower.counts)
 
-    async def decision(self, place: Place, seconds: float = 60.0) -> dict[str, Any]:
+    async def decision(self, place: Place) -> dict[str, Any]:
         """Return the decision on an input record, once it is visible."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE_S
         while place not in self._decisions:
             await asyncio.to_thread(self.visible)
             values = self._followers["decisions"].values

@@ -9,6 +9,7 @@ import pytest
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 from tests.nightly import rounds
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.faults
 
@@ -44,11 +45,11 @@ async def test_a_worker_waits_for_a_broker_that_was_killed_and_for_one_that_hang
                     await asyncio.sleep(AWAY_S)
                     assert not worker.status.readiness().ready
                     await (start(own_broker) if how == "killed" else resume(own_broker))
-                    await until(lambda: is_ready(worker), "ready again", 90)
-                    await until(lambda n=refolds: watch.refolds > n, "refolded", 90)
+                    await until(lambda: is_ready(worker), "ready again")
+                    await until(lambda n=refolds: watch.refolds > n, "refolded")
             finally:
                 stop.set()
-                await asyncio.wait_for(asking, 90)
+                await asyncio.wait_for(asking, PATIENCE_S)
             verdict = await ledger.judged()
         # Clients without an answer have sent their requests again, and get the first answers.
         assert verdict.plain.keys() - {"repeated"} == {"opened", "granted"}

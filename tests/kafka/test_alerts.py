@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
+import httpx
 import pytest
 
 from accountant.partition.key_hash import partition_of
@@ -28,11 +29,12 @@ from tests.faults.ledger import until as soon
 from tests.faults.worker_process import WorkerProcess
 from tests.kafka.raw_batches import Raw, append, batch
 from tests.nightly import rounds
+from tests.observability.programs import free_port
+from tests.patience import PATIENCE_S
 from tests.streams.alerts.receiver import Receiver
 from tests.streams.bodies import enrolment, limiting
 
 RESTARTS = rounds(3, 10)
-PATIENCE_S = 90.0
 BASIC = {"filter": "basic", "epsilon": "1"}
 SECRET = "Bearer s3cret-of-the-header"
 
@@ -130,8 +132,12 @@ async def test_no_alert_is_lost_over_kills_and_repeats_are_recognised(
         with process(ledger, tmp_path, "w1") as worker:
             async with load(ledger):
                 for _ in range(RESTARTS):
-                    await until(lambda: worker.events("partition_refolded"), "it decides")
-                    await asyncio.sleep(draw.uniform(1.5, 5))
+                    # While it reports alerts, at another moment each time.
+                    enough = len(await asyncio.to_thread(published, ledger)) + draw.randrange(
+                        10, 40
+                    )
+                    await until(lambda n=enough: len(published(ledger)) >= n, "it reports alerts")
+                    await asyncio.sleep(draw.uniform(0, 0.2))
                     worker.kill()
                     worker.start()
             await ledger.settle()
@@ -265,19 +271,28 @@ async def test_another_worker_reports_the_alerts_that_an_owner_does_not(
     assert sorted(found) == sorted(f"{name}/1/0.5" for name in names), "each once"
 
 
+def readiness(port: int) -> int:
+    """Return the status of a worker's `/readyz`; 0 while no process answers."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5, trust_env=False).status_code
+    except httpx.TransportError:
+        return 0
+
+
 async def test_no_alert_is_lost_by_a_broker_outage_with_a_killed_worker(
     own_broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     names = [f"d{i}" for i in range(20)]
+    port = free_port()
     async with Ledger(own_broker.bootstrap, application) as ledger:
-        with process(ledger, tmp_path, "w1") as worker:
+        with process(ledger, tmp_path, "w1", ACCOUNTANT_METRICS_PORT=str(port)) as worker:
             await ledger.open(*names, **BASIC)
             await ledger.settle()
             for life in range(2):
                 await ledger.send_all([request(name, epsilon="0.45") for name in names])
                 await ledger.settle()
                 await asyncio.to_thread(own_broker.kill)
-                await asyncio.sleep(3)
+                await until(lambda: readiness(port) == 503, "the worker has noticed it")
                 if life:
                     worker.kill()
                     worker.start()
@@ -306,7 +321,7 @@ def remembered(ledger: Ledger, *names: str) -> bool:
     try:
         topic = ledger.topic("alerts")
         places = [confluent_kafka.TopicPartition(topic, i) for i in range(4)]
-        next_ones = [place.offset for place in reader.committed(places, timeout=10)]
+        next_ones = [place.offset for place in reader.committed(places, timeout=PATIENCE_S)]
     finally:
         reader.close()
     records = oracle.read(ledger.bootstrap, topic, 4)
@@ -400,7 +415,7 @@ def watched(ledger: Ledger) -> str:
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     return done.stdout
 

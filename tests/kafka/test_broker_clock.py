@@ -9,11 +9,12 @@ from aiokafka import TopicPartition
 
 from accountant.times import from_iso
 from streams.clock import DAY_MS
+from streams.errors import ClockOutOfRange
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.frames import Action, Api
-from tests.faults.ledger import Ledger, is_ready, request, until, working
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 from tests.faults.proxy import FaultProxy
 from tests.kafka.test_repeats import ShiftedClock, now
 
@@ -34,8 +35,12 @@ async def test_a_clock_ten_days_ahead_decides_nothing_until_it_is_set(
             await until(lambda: "clock" in str(status.readiness()) or is_ready(worker), "either")
             assert not is_ready(worker)
             place = await ledger.send(request("ds"))
-            before = ledger.visible()
-            await asyncio.sleep(5)
+            before, reported = ledger.visible(), status.readiness().reasons
+            await until(
+                # Each check writes the times that it has compared.
+                lambda: status.readiness().reasons != reported or ledger.visible() > before,
+                "the next check of the clock",
+            )
             assert ledger.visible() == before
             assert not is_ready(worker)
             assert not worker.status.serving
@@ -68,8 +73,8 @@ async def test_a_running_worker_whose_clock_jumps_stops(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
-        clock = ShiftedClock()
-        async with working(ledger, clock=clock) as worker:
+        clock, watch = ShiftedClock(), Watch()
+        async with working(ledger, clock=clock, observers=[watch]) as worker:
             await ledger.open("ds")
             await ledger.settle()
             clock.by = 3 * DAY_MS
@@ -77,8 +82,11 @@ async def test_a_running_worker_whose_clock_jumps_stops(
                 lambda: "the clock jumped by 259200 s" in str(worker.status.readiness()), "stop"
             )
             place = await ledger.send(request("ds"))
-            before = ledger.visible()
-            await asyncio.sleep(3)
+            before, stops = ledger.visible(), watch.saw(ClockOutOfRange)
+            await until(
+                lambda: watch.saw(ClockOutOfRange) > stops + 1 or ledger.visible() > before,
+                "stopped twice by the request",
+            )
             assert ledger.visible() == before
             clock.by = 0
             assert (await ledger.decision(place))["outcome"] == "granted"

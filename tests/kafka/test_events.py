@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,24 +21,25 @@ from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, request, working
 from tests.kafka.test_decision_reader import abort_some, logs
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.cut_streams import Event, Refusal, read_until, read_with_cuts
 
 # One dataset of each partition.
 NAMES = ["d0", "d1"]
-OPTIONS: dict[str, Any] = {"partitions": 2, "window_ms": 2_000, "skew_ms": 1_000}
+OPTIONS: dict[str, Any] = {"partitions": 2}
 
 
 @asynccontextmanager
-async def server(ledger: Ledger) -> AsyncIterator[str]:
-    """Yield the address of a gateway in this loop."""
-    service = await KafkaService.start(ledger.deployment)
+async def server(ledger: Ledger, *, window_ms: int = 2_000) -> AsyncIterator[str]:
+    """Yield the address of a gateway in this loop, which reads back no further than a window."""
+    service = await KafkaService.start(replace(ledger.deployment, window_ms=window_ms, skew_ms=0))
     urls: asyncio.Queue[str] = asyncio.Queue()
     servers: list[GatewayServer] = []
     serving = asyncio.create_task(
         run_gateway(service, load(port=0), listening=urls.put_nowait, made=servers.append)
     )
     try:
-        yield await asyncio.wait_for(urls.get(), 20)
+        yield await asyncio.wait_for(urls.get(), PATIENCE_S)
     finally:
         if servers:
             servers[0].stop()
@@ -131,9 +133,8 @@ async def test_an_idle_partition_has_a_position_too(broker: LocalBroker, applica
         await ledger.open(*NAMES, filter="basic", epsilon="1")
         await ledger.send_all([request("d0") for _ in range(5)])
         await ledger.settle()
-        await asyncio.sleep(OPTIONS["window_ms"] / 1000)  # a server reads back no further
         for _ in range(2):
-            async with server(ledger) as url:
+            async with server(ledger, window_ms=1) as url:
                 position = Position.parse(await now(url))
                 parts = await asyncio.to_thread(logs, ledger)
                 assert position == Position.of([(len(part) - 1, part[-1]) for part in parts])

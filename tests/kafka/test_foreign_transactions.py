@@ -11,6 +11,7 @@ from confluent_kafka import Message, Producer
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, request, working
 from tests.faults.oracle import Place
+from tests.patience import PATIENCE_S
 
 DATASET: Final = "ds"
 LONG_MS: Final = 600_000  # no test waits for the broker to end a transaction
@@ -33,7 +34,7 @@ class Analyst:
                 "log_level": 0,
             }
         )
-        self._producer.init_transactions(30)
+        self._producer.init_transactions(PATIENCE_S)
 
     def write(self, *bodies: bytes) -> list[Place]:
         """Append requests within the transaction; return their offsets."""
@@ -47,7 +48,7 @@ class Analyst:
             self._producer.produce(
                 self._topic, body, key=DATASET.encode(), partition=0, on_delivery=on_delivery
             )
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(PATIENCE_S) == 0
         return places
 
     @contextmanager
@@ -57,7 +58,7 @@ class Analyst:
         try:
             yield
         finally:
-            self._producer.abort_transaction(30)
+            self._producer.abort_transaction(PATIENCE_S)
 
 
 @asynccontextmanager
@@ -76,7 +77,7 @@ def small() -> bytes:
 
 async def granted(ledger: Ledger, *places: Place) -> None:
     for place in places:
-        assert (await ledger.decision(place, 20))["outcome"] == "granted", place
+        assert (await ledger.decision(place))["outcome"] == "granted", place
 
 
 async def test_an_open_transaction_does_not_delay_a_running_worker(

@@ -11,8 +11,9 @@ from streams.errors import Refused
 from streams.kafka.membership import GroupMembership
 from streams.testing import LocalBroker
 from tests.faults.frames import Action, Api
-from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.faults.ledger import Ledger, Watch, is_ready, request, rounds_pass, until, working
 from tests.faults.proxy import FaultProxy
+from tests.patience import PATIENCE_S
 
 
 async def test_the_older_of_two_workers_of_one_name_stops(
@@ -26,14 +27,14 @@ async def test_the_older_of_two_workers_of_one_name_stops(
             working(ledger, instance_id="twin", observers=[watches[1]]) as newer,
         ):
             with pytest.raises(Refused, match=r"joined as 'twin'.*ACCOUNTANT_INSTANCE_ID"):
-                await asyncio.wait_for(older.wait_fatal(), 30)
+                await asyncio.wait_for(older.wait_fatal(), PATIENCE_S)
             assert not older.status.serving
             assert not older.status.readiness().ready
             await until(lambda: is_ready(newer), "the newer one serves all")
             assert newer.status.serving == {0, 1, 2, 3}
             refolds = watches[1].refolds
             # Longer than a session: neither comes back, nor is the newer one disturbed.
-            await asyncio.sleep(10)
+            await rounds_pass(newer, 3)
             assert (await ledger.decided(request("ds")))["outcome"] == "granted"
             assert watches[1].refolds == refolds
         assert watches[0].refolds == 4
@@ -51,9 +52,9 @@ async def test_one_of_two_idle_workers_of_one_name_stops(
             working(ledger, instance_id="z", ready=False) as second,
         ):
             ends = [asyncio.create_task(each.wait_fatal()) for each in (first, second)]
-            done, rest = await asyncio.wait(ends, timeout=40, return_when="FIRST_COMPLETED")
+            done, rest = await asyncio.wait(ends, timeout=PATIENCE_S, return_when="FIRST_COMPLETED")
             assert [type(each.exception()) for each in done] == [Refused]
-            await asyncio.sleep(10)
+            await rounds_pass(busy, 3)  # longer than a session
             assert not any(each.done() for each in rest)
             assert busy.status.serving == {0}
             assert (await ledger.decided(request("ds")))["outcome"] == "granted"
@@ -99,7 +100,7 @@ async def test_a_client_that_left_its_group_owns_no_partitions(
         with pytest.raises(asyncio.CancelledError):
             await group.on_partitions_revoked([])
         assert assigned == [{0, 1, 2, 3}]
-    await until(lambda: asyncio.all_tasks() <= before, "no task is left behind", seconds=10)
+    await until(lambda: asyncio.all_tasks() <= before, "no task is left behind")
 
 
 async def test_a_failure_to_serve_an_assigned_partition_is_reported(
@@ -116,7 +117,7 @@ async def test_a_failure_to_serve_an_assigned_partition_is_reported(
         await group.join()
         try:
             with pytest.raises(ArithmeticError, match="planted"):
-                await group.wait(10)
+                await group.wait(PATIENCE_S)
         finally:
             await group.leave()
 

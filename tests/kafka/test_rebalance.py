@@ -8,7 +8,7 @@ import random
 
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.testing import LocalBroker
-from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.faults.ledger import Ledger, Watch, is_ready, request, rounds_pass, until, working
 
 
 async def test_partitions_move_as_workers_join_and_leave(
@@ -82,7 +82,7 @@ async def test_a_worker_without_partitions_waits_for_one(
             working(ledger, instance_id="w1") as first,
             working(ledger, instance_id="w2", ready=False) as second,
         ):
-            await asyncio.sleep(8)  # it checks the broker meanwhile
+            await rounds_pass(second, 2)  # it checks the broker meanwhile
             await ledger.settle()
             idle, busy = (first, second) if second.status.serving else (second, first)
             assert not idle.status.serving

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from accountant.records import Snapshot, partition_row_key
 from accountant.records.members import MemberRow
@@ -17,9 +18,12 @@ from streams.kafka import topics
 from streams.kafka.follower.state_rows import StateRowsFollower
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
+from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 from tests.faults.operator import Operator
+from tests.kafka.test_repeats import now
+from tests.patience import PATIENCE_S
 
 DATASETS = [f"ds-{number}" for number in range(12)]
 
@@ -31,6 +35,19 @@ def ledger_of(broker: LocalBroker, application: str) -> Ledger:
 async def spend(ledger: Ledger, names: list[str] = DATASETS) -> None:
     await ledger.send_all(request(name, epsilon="0.01") for name in names)
     await ledger.settle()
+
+
+async def ends_checked(ledger: Ledger, worker: Worker) -> None:
+    """Return once a worker knows the present ends of the topics that it writes."""
+    async with AIOKafkaConsumer(bootstrap_servers=ledger.bootstrap) as consumer:
+        places = [
+            TopicPartition(ledger.topic(name), number)
+            for name in ("decisions", "state")
+            for number in range(ledger.deployment.partitions)
+        ]
+        ends = await consumer.end_offsets(places)
+    found = worker._log_ends
+    await until(lambda: ends.items() <= found._ends.items(), "the ends are checked")
 
 
 async def opened(ledger: Ledger) -> None:
@@ -85,19 +102,17 @@ async def test_readers_of_state_skip_a_malformed_row(
 async def test_readers_of_a_state_topic_being_rebuilt_see_idle_datasets_soon_after(
     broker: LocalBroker, application: str
 ) -> None:
-    # The window is short, so that the decisions which opened them are too old to be read back.
-    options = {"partitions": 2, "window_ms": 5_000, "skew_ms": 1_000}
-    async with Ledger(broker.bootstrap, application, **options) as ledger:
+    async with ledger_of(broker, application) as ledger:
         async with working(ledger):
             await opened(ledger)
-        await asyncio.sleep(6)
         Operator(ledger).delete("state")
         await topics.create(ledger.deployment)
-        service = await KafkaService.start(ledger.deployment)
+        # The decisions which opened them are too old to be read back.
+        service = await KafkaService.start(replace(ledger.deployment, window_ms=1, skew_ms=0))
         try:
             assert await service.datasets() == []
             async with working(ledger):
-                deadline = asyncio.get_running_loop().time() + 60
+                deadline = asyncio.get_running_loop().time() + PATIENCE_S
                 while len(views := await service.datasets()) < len(DATASETS):
                     assert asyncio.get_running_loop().time() < deadline, views
                     await asyncio.sleep(0.1)
@@ -114,7 +129,7 @@ async def test_a_state_topic_recreated_under_a_running_worker_is_detected(
         async with working(ledger, observers=[watch]) as worker:
             await opened(ledger)
             for idle in (True, False):
-                await asyncio.sleep(4)  # the worker has checked its topics' ends
+                await ends_checked(ledger, worker)
                 refolds = watch.refolds
                 Operator(ledger).delete("state")
                 Operator(ledger).create_bare("state")
@@ -194,7 +209,7 @@ async def test_a_state_restored_from_a_backup_under_a_running_worker_is_detected
             old = oracle.read(broker.bootstrap, ledger.topic("state"), 2)
             for _ in range(3):
                 await spend(ledger)
-            await asyncio.sleep(4)
+            await ends_checked(ledger, worker)
             refolds = watch.refolds
             Operator(ledger).delete("state")
             Operator(ledger).create_bare("state")
@@ -210,7 +225,8 @@ async def test_an_old_row_of_an_idle_dataset_is_not_trusted(
     broker: LocalBroker, application: str
 ) -> None:
     # Ids are remembered for a moment only, so that no decision read back speaks of the idle one.
-    options = {"partitions": 1, "window_ms": 5_000, "skew_ms": 1_000}
+    window, skew = 2_000, 500
+    options = {"partitions": 1, "window_ms": window, "skew_ms": skew}
     async with Ledger(broker.bootstrap, application, **options) as ledger:
         async with working(ledger):
             await ledger.open("idle", "busy")
@@ -218,7 +234,8 @@ async def test_an_old_row_of_an_idle_dataset_is_not_trusted(
         old = rows_of(ledger, b"idle")[-1]
         async with working(ledger):
             await spend(ledger, ["idle"])
-            await asyncio.sleep(7)
+            due = now() + window + skew + 500
+            await until(lambda: now() > due, "its decisions are too old to be read back")
             await spend(ledger, ["busy"])
         good = rows_of(ledger, b"idle")[-1]
         await restore(ledger, [[old]])
@@ -277,7 +294,7 @@ async def test_decisions_and_state_both_missing_are_refused(
             async with working(ledger) as worker:
                 if running == "long":
                     await spend(ledger)
-                    await asyncio.sleep(4)  # the worker has checked its topics' ends
+                    await ends_checked(ledger, worker)
                 Operator(ledger).delete("decisions", "state")
                 Operator(ledger).create_bare("decisions", "state")
                 await ledger.send_all(request(name) for name in DATASETS)

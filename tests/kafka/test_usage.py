@@ -33,11 +33,12 @@ from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
 from tests.kafka.test_decision_reader import abort_some, transaction
+from tests.patience import PATIENCE_S
 from tests.streams.index.logs import recounted
 
 # One dataset of each partition.
 NAMES = ["d0", "d1"]
-OPTIONS: dict[str, Any] = {"partitions": 2, "window_ms": 2_000, "skew_ms": 1_000}
+OPTIONS: dict[str, Any] = {"partitions": 2}
 Usage = dict[str, tuple[int, int, str]]
 
 
@@ -53,7 +54,7 @@ def logs(ledger: Ledger) -> list[bytes]:
 
 @pytest.fixture
 async def ledger(broker: LocalBroker, application: str) -> AsyncIterator[Ledger]:
-    """A ledger of two partitions whose ids are remembered for two seconds."""
+    """A ledger of two partitions."""
     async with Ledger(broker.bootstrap, application, **OPTIONS) as made:
         yield made
 
@@ -100,8 +101,8 @@ async def served(
         )
     )
     try:
-        url = await asyncio.wait_for(where_it_is.get(), 20)
-        async with httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
+        url = await asyncio.wait_for(where_it_is.get(), PATIENCE_S)
+        async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, trust_env=False) as http:
             yield http
     finally:
         if servers:
@@ -112,7 +113,7 @@ async def served(
 
 async def used(http: httpx.AsyncClient, name: str, by: By = "analyst") -> Usage:
     """Return the usage of a dataset; ask again where it is being built."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             answer = await http.get(f"/datasets/{name}/usage", params={"by": by})
             if answer.status_code == 200:
@@ -145,7 +146,7 @@ async def notes(http: httpx.AsyncClient) -> list[str]:
 
 
 async def eventually_no_notes(http: httpx.AsyncClient) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while await notes(http):
         assert time.monotonic() < deadline, await notes(http)
         await asyncio.sleep(0.05)
@@ -163,8 +164,9 @@ async def test_usage_from_before_the_window_survives_a_restart(
         async with served(ledger.deployment, index, analysts=10) as http:
             await check(http, ledger)
             before = await metric(http, line)
-        await asyncio.sleep(3.5)  # until the window and the tail have passed them
-        async with served(ledger.deployment, index, analysts=10) as http:
+        # A window and a tail that have passed them.
+        later = replace(ledger.deployment, window_ms=1, skew_ms=0)
+        async with served(later, index, analysts=10) as http:
             await check(http, ledger)
             assert before == await metric(http, line) == 3
             await ask_some(ledger, analyst="b")
@@ -215,9 +217,9 @@ async def test_aborted_and_uncommitted_decisions_are_never_counted(
         open_one = transaction(ledger)
         open_one.begin_transaction()
         open_one.produce(ledger.topic("decisions"), log[9], partition=0)
-        assert open_one.flush(30) == 0
+        assert open_one.flush(PATIENCE_S) == 0
         before = await used(http, "d0")
-        open_one.abort_transaction(30)
+        open_one.abort_transaction(PATIENCE_S)
         async with working(ledger):
             await ask_some(ledger, 4, analyst="late")
             await check(http, ledger)
@@ -270,7 +272,7 @@ async def test_a_client_reads_the_log_only_for_usage(ledger: Ledger) -> None:
         await open_both(ledger)
         service = await KafkaService.start(ledger.deployment)
         try:
-            answer = await service.submit("requests", request("d0"), wait=20)
+            answer = await service.submit("requests", request("d0"), wait=PATIENCE_S)
             assert answer.decision is not None
             assert not any(each.name == "usage-index" for each in threading.enumerate())
             assert service.readiness().notes == []
