@@ -49,10 +49,15 @@ STEPS: Final = {
 
 
 class Records:
-    """Makes the records of one dataset; each kind has the same bytes whenever it is sent."""
+    """Makes the records of one dataset; each kind has the same bytes whenever it is sent.
 
-    def __init__(self, dataset: str) -> None:
+    Args:
+        until: when the reservation lapses, as its record says it.
+    """
+
+    def __init__(self, dataset: str, *, until: str = "PT1M") -> None:
         self.dataset = dataset
+        self._until = until
         self.grant = ""
         self.made: dict[str, bytes] = {}
 
@@ -84,7 +89,7 @@ class Records:
         body |= {"type": "request", "unit": "person", "neighbours": "add_remove"}
         if kind == "request":
             return body | {"claim": TINY}
-        return body | {"claim": SESSION, "reserve": {"until": "PT1M"}}
+        return body | {"claim": SESSION, "reserve": {"until": self._until}}
 
     def _number(self) -> int:
         return len(self.made) + 1

@@ -20,12 +20,12 @@ from tests.faults.reservation_steps import STEPS, Records, Step, check
 from tests.faults.sqlite_life import Disk, die, forked, verdict
 from tests.faults.test_sqlite_kill import killed_at
 from tests.nightly import rounds
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.faults
 
 KILLS: Final = rounds(3, 50)
 MINUTE: Final = 60_000
-_WAIT_S: Final = 20.0
 _AFTER_ALL: Final = 1_000_000
 """No step takes so many operations: it is decided, and nobody has read the answer."""
 
@@ -38,9 +38,9 @@ def prepare(file: Path, records: Records, step: Step) -> None:
     """Bring the reservation to the state before a step."""
     service = opened(file, START)
     try:
-        service.submit_sync("admin", records.opening(START), _WAIT_S)
+        service.submit_sync("admin", records.opening(START), PATIENCE_S)
         for kind in step.before:
-            answer = service.submit_sync("requests", records.of(kind, START), _WAIT_S)
+            answer = service.submit_sync("requests", records.of(kind, START), PATIENCE_S)
             records.hear(answer.decision or b"")
     finally:
         service.close_sync()
@@ -51,7 +51,7 @@ def operations_of(file: Path, body: bytes, at: int) -> int:
     with Disk() as disk:
         service = opened(file, at)
         disk.counting = True
-        service.submit_sync("requests", body, _WAIT_S)
+        service.submit_sync("requests", body, PATIENCE_S)
         disk.counting = False
         service.close_sync()
         return disk.count
@@ -64,10 +64,10 @@ def take_and_die(file: Path, body: bytes, at: int, nth: int, *, torn: bool) -> N
         with Disk() as disk:
             service = opened(file, at)
             killed_at(disk, nth, torn)
-            service.submit_sync("requests", body, _WAIT_S)
+            service.submit_sync("requests", body, PATIENCE_S)
             die()  # before anybody has read the answer
 
-    child, deadline = forked(run), time.monotonic() + 10
+    child, deadline = forked(run), time.monotonic() + PATIENCE_S
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:  # a fork of a process with threads may stand still
             os.kill(child, signal.SIGKILL)
@@ -98,7 +98,7 @@ def test_a_step_that_is_sent_again_after_a_kill_is_taken_once(
     service = opened(file, at)
     try:
         for _ in range(2):
-            answer = service.submit_sync("requests", body, _WAIT_S)
+            answer = service.submit_sync("requests", body, PATIENCE_S)
             check(records, step, records.hear(answer.decision or b""))
     finally:
         service.close_sync()
