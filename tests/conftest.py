@@ -39,7 +39,7 @@ _SLOW = (
 )
 
 _RETRY_S: Final = 5.0
-_FAULTS_S: Final = 300  # the longest takes 90 s, and starts a broker of its own
+_FAULTS_S: Final = 1_200  # the longest takes 90 s, and starts a broker of its own
 
 
 # How fast a machine draws examples or runs one says nothing of the code. `make test` draws the same

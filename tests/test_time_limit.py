@@ -64,7 +64,7 @@ def test_a_hanging_test_is_named_and_the_others_run(tmp_path: Path) -> None:
     # This project's settings and hooks, with a limit of one second.
     command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--rootdir", "."]
     command += ["-p", "tests.conftest", "-p", "no:cacheprovider", "--timeout", "1", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1, done.stdout + done.stderr
     limited = set(re.findall(r"TimeLimit: \S*::(\w+) takes longer than 1 s", done.stdout))
     assert limited == {
@@ -76,4 +76,4 @@ def test_a_hanging_test_is_named_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
-    assert 0 < float(pytestconfig.getini("timeout")) <= 180
+    assert 0 < float(pytestconfig.getini("timeout")) <= 600

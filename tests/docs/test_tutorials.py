@@ -20,7 +20,7 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # dozens of commands, on a machine that may be busy
+@pytest.mark.timeout(1_800)  # dozens of commands, on a machine that may be busy
 @pytest.mark.parametrize("page", [p for p in PAGES if p.stem != "on-kafka"], ids=named)
 def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path) -> None:
     work_through(page, tmp_path)

@@ -22,6 +22,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
     r"^```(?P<language>sh|python|text)(?: title=\"(?P<title>[\w.]+)\")?\n(?P<body>.*?)^```$",
@@ -150,7 +152,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=5 * PATIENCE_S,
         )
         code = EXIT.search(line)
         assert done.returncode == (int(code[1]) if code else 0), f"{line}\n{done.stdout}"
@@ -173,7 +175,7 @@ class Reader:
             yield "" if "accountant worker" in line else process.stdout.readline()
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE_S)
 
     def _runs_cell(self, body: str) -> str:
         """Run a cell, and print its last expression as a notebook does."""

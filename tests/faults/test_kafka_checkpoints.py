@@ -186,7 +186,7 @@ async def signed(
         yield SignedLedger(ledger, tmp_path)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: SignedLedger) -> None:
     draw = random.Random(5)
     with signed.workers("w1") as (worker,):
@@ -206,7 +206,7 @@ async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: Sign
         assert worker.stop() == 0
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(
     signed: SignedLedger,
 ) -> None:

@@ -10,6 +10,6 @@ from tests.docs.tutorial import ROOT, work_through
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # a broker of its own and a dozen commands
+@pytest.mark.timeout(1_800)  # a broker of its own and a dozen commands
 def test_the_kafka_tutorial_works_as_printed(tmp_path: Path) -> None:
     work_through(ROOT / "docs" / "tutorials" / "on-kafka.md", tmp_path)
