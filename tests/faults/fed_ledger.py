@@ -25,9 +25,9 @@ from tests.faults import oracle
 from tests.faults.oracle import Contents, InputAsSent, Partition
 from tests.faults.oracle.texts import millis
 from tests.ledger_file import connected
+from tests.patience import PATIENCE_S
 
 START = 1_790_000_000_000
-_WAIT_S = 30.0
 
 Command = Callable[[Draft, int], EncodedDecision]
 """Writes a decision without an input, at a time, as the owner of the partition."""
@@ -70,7 +70,7 @@ class FedLedger:
         self.clock.pass_(later)
         sent = self.inputs[source]
         at = self.clock.now()
-        answer = self._service.submit_sync(source, value, _WAIT_S)  # type: ignore[arg-type]
+        answer = self._service.submit_sync(source, value, PATIENCE_S)  # type: ignore[arg-type]
         sent.append(InputAsSent(len(sent), None, value, (at, at)))
         assert answer.decision is not None
         self.answers.append(answer.decision)

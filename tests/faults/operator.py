@@ -20,8 +20,7 @@ from confluent_kafka.admin import (
 
 from streams.kafka import topics
 from tests.faults.ledger import Ledger
-
-_PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 class Operator:
@@ -53,8 +52,8 @@ class Operator:
         """Delete topics, and return once they are gone."""
         full = [self._ledger.topic(name) for name in names]
         _wait(self._admin.delete_topics(full).values())
-        deadline = time.monotonic() + _PATIENCE_S
-        while self._admin.list_topics(timeout=10).topics.keys() & set(full):
+        deadline = time.monotonic() + PATIENCE_S
+        while self._admin.list_topics(timeout=PATIENCE_S).topics.keys() & set(full):
             assert time.monotonic() < deadline, f"{full} are still there"
             time.sleep(0.1)
 
@@ -67,7 +66,7 @@ class Operator:
                 1,
                 config=topics.SETTINGS[name],
             )
-            deadline = time.monotonic() + _PATIENCE_S
+            deadline = time.monotonic() + PATIENCE_S
             while True:
                 try:
                     _wait(self._admin.create_topics([new]).values())
@@ -80,4 +79,4 @@ class Operator:
 
 def _wait(futures: Iterable[Future[Any]]) -> None:
     for future in futures:
-        future.result(_PATIENCE_S)
+        future.result(PATIENCE_S)

@@ -29,6 +29,7 @@ from tests.faults.frames import (
     with_strange_versions,
     write_frame,
 )
+from tests.patience import PATIENCE_S
 
 _HOST = "127.0.0.1"
 _T = TypeVar("_T")
@@ -153,7 +154,7 @@ class FaultProxy:
 
     def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
         future: Future[_T] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result(30)
+        return future.result(PATIENCE_S)
 
     async def _open(self) -> None:
         self._flow = asyncio.Event()

@@ -21,6 +21,7 @@ from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.faults
 
@@ -201,7 +202,7 @@ async def test_an_error_of_the_client_is_not_a_fault_of_a_record(
             with proxy.away():
                 pass
             asked = proxy.count(Api.METADATA, client_id=name)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while proxy.count(Api.METADATA, client_id=name) == asked:
                     await known_topics(producer)  # until the other one of its connections is back
             proxy.inject(Api.API_VERSIONS, Action.STRANGE_VERSIONS, client_id=name)

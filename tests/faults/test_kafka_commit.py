@@ -25,6 +25,7 @@ from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.faults
 
@@ -244,7 +245,7 @@ async def test_a_commit_cancelled_at_any_await_is_complete_or_absent(
                 )
                 if not journal.reached:
                     break
-                await asyncio.wait([task], timeout=30)
+                await asyncio.wait([task], timeout=PATIENCE_S)
                 assert task.cancelled()
             assert len(watch.reported) == reported, nth  # cancelled: no commit was reported
         assert nth > 3  # to add the partitions, to write, to end
@@ -278,7 +279,7 @@ async def test_a_processor_cancelled_at_any_moment_leaves_nothing_half_visible(
             refolds = watch.refolds
             async with processing(ledger, watch, reach=reach) as (task, _):
                 if point:
-                    await asyncio.wait([task], timeout=30)
+                    await asyncio.wait([task], timeout=PATIENCE_S)
                     assert task.cancelled(), point
                 else:
                     await until(lambda n=refolds: watch.refolds > n, "refolded")

@@ -39,6 +39,7 @@ from tests.faults.sqlite_life import (
     verdict,
 )
 from tests.nightly import rounds
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening, request_id
 from tests.streams.processing.contract import AwaitableQueue
 
@@ -144,7 +145,7 @@ def test_a_disk_that_is_full_at_the_start_is_a_clear_error(tmp_path: Path) -> No
 
 
 def wait_ready(service: EmbeddedService) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while not service.readiness().ready and time.monotonic() < deadline:
         time.sleep(0.01)
     return service.readiness().ready

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from streams.testing.broker_process import pause_process
 from tests.faults.ledger import Ledger
+from tests.patience import PATIENCE_S
 
 COMMAND = (sys.executable, "-m", "streams.cli", "worker")
 
@@ -77,7 +78,7 @@ class WorkerProcess:
         assert self._process is not None
         process, self._process = self._process, None
         process.terminate()
-        return process.wait(30)
+        return process.wait(PATIENCE_S)
 
     def pause(self) -> None:
         """Stop it by SIGSTOP."""

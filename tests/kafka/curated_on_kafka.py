@@ -16,6 +16,7 @@ from streams.answers import StoredAnswer
 from streams.kafka.answers import AnswerTopic
 from streams.kafka.service import KafkaService
 from tests.faults.ledger import Ledger, working
+from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import member, opened, write_data
 
 DATASETS: Final = ("census", "census-2", "census-3")
@@ -32,7 +33,7 @@ class OnKafka:
         (directory / "sources.json").write_text(json.dumps({"census": source}))
 
     async def send(self, body: bytes, source: Any = "requests") -> tuple[str, dict[str, Any]]:
-        answer = await self.service.submit(source, body, wait=60)
+        answer = await self.service.submit(source, body, wait=PATIENCE_S)
         assert answer.decision is not None
         return hash_of(answer.decision), json.loads(answer.decision)
 
@@ -91,6 +92,6 @@ async def answer_of(topic: AnswerTopic, grant: str) -> StoredAnswer:
                 found.append(stored)
             await asyncio.sleep(0.05)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         await look()
     return found[0]

@@ -18,6 +18,7 @@ from streams.kafka.topics import create
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from streams.testing.broker_security import SUPER_USER
+from tests.patience import PATIENCE_S
 
 ACCOUNTANT = str(Path(sys.executable).with_name("accountant"))
 USERS = (*ROLES, "analyst")  # each user has the name of its role; analysts have none
@@ -64,7 +65,7 @@ class SecuredLedger:
             env=self.environment(user, **more),
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=PATIENCE_S,
         )
 
     @contextmanager
@@ -78,7 +79,7 @@ class SecuredLedger:
         try:
             yield
             process.terminate()
-            assert process.wait(30) == 0, log.read_text()
+            assert process.wait(PATIENCE_S) == 0, log.read_text()
         finally:
             if process.poll() is None:
                 process.kill()

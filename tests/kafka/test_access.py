@@ -20,6 +20,7 @@ from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, working
+from tests.patience import PATIENCE_S
 
 NAMES = ("root", "olga", "ana", "ben", "eng", "zoe")
 
@@ -33,7 +34,7 @@ class Gateway:
 
     def __init__(self, url: str, tokens: dict[str, str]) -> None:
         self._tokens = tokens
-        self.http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False)
+        self.http = httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, trust_env=False)
 
     def auth_headers(self, name: str | None) -> dict[str, str]:
         return {} if name is None else {"Authorization": f"Bearer {self._tokens[name]}"}
@@ -72,7 +73,7 @@ async def gateway(ledger: Ledger, directory: Path) -> AsyncIterator[Gateway]:
     )
     made: Gateway | None = None
     try:
-        made = Gateway(await asyncio.wait_for(urls.get(), 20), tokens)
+        made = Gateway(await asyncio.wait_for(urls.get(), PATIENCE_S), tokens)
         yield made
     finally:
         if made is not None:
@@ -142,7 +143,7 @@ async def test_a_gateway_on_kafka_applies_the_roles_of_the_log(
         await reads(server)
         reading = asyncio.create_task(events_until(server, "ana", until="last"))
         await asyncio.sleep(0)
-        events = await asyncio.wait_for(_sent_until_read(server, reading), 60)
+        events = await asyncio.wait_for(_sent_until_read(server, reading), PATIENCE_S)
         assert set(events) == {"ana"}
         assert (await server.enrol("olga", "ana")).json()["outcome"] == "member_removed"
         assert (await server.see("ana", "/datasets/census")).status_code == 404

@@ -10,6 +10,7 @@ from streams.testing import LocalBroker
 from tests.faults.frames import Api
 from tests.faults.ledger import Ledger, opening, request, working
 from tests.faults.proxy import FaultProxy
+from tests.patience import PATIENCE_S
 
 ALL = -1
 
@@ -24,8 +25,8 @@ async def test_a_ledgers_writers_wait_for_all_replicas(
         async with working(ledger):
             server = await KafkaService.start(ledger.deployment)
             try:
-                await server.submit("admin", opening("ds"), wait=20)
-                await server.submit("requests", request("ds"), wait=20)
+                await server.submit("admin", opening("ds"), wait=PATIENCE_S)
+                await server.submit("requests", request("ds"), wait=PATIENCE_S)
             finally:
                 await server.close()
             before = len(proxy.sent(Api.PRODUCE))

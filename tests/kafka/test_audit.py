@@ -20,6 +20,7 @@ from tests.faults.forged_rows import forged, replaced
 from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.worker_process import settings_of
+from tests.patience import PATIENCE_S
 
 DATASETS = ["ds-0", "ds-1", "ds-2", "ds-3"]
 
@@ -51,7 +52,7 @@ async def test_a_cut_log_is_reported(broker: LocalBroker, application: str) -> N
                 producer.produce(
                     ledger.topic("decisions"), record.value, record.key, partition=number
                 )
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
         sound, cut = await reports(ledger)
         assert sound.ok
@@ -113,7 +114,7 @@ async def test_a_forged_row_fails_the_audit_and_halts_the_worker(
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for key, value in forged(rows, DATASETS[0].encode(), unspent).items():
             producer.produce(ledger.topic("state"), value, key, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
         (report,) = await reports(ledger)
         assert not report.ok

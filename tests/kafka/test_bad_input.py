@@ -18,6 +18,7 @@ from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, new_id, opening, request, until, working
 from tests.kafka.raw_batches import GZIP, Raw, append, batch
+from tests.patience import PATIENCE_S
 
 PARTITIONS = 2
 
@@ -153,7 +154,7 @@ def bomb(ledger: Ledger, compression: str, size: int) -> str:
         on_delivery=lambda error, _message: failed.append(error.name() if error else ""),
     )
     try:
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
     except KafkaException as error:  # pragma: no cover (the delivery report has it)
         failed.append(str(error))
     return failed[0].upper().lstrip("_")
@@ -203,7 +204,7 @@ async def test_a_halt_elsewhere_does_not_stop_a_partition(
         opened = await ledger.open(HOME, ELSEWHERE)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce(ledger.topic("decisions"), b"forged", b"x", partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         async with working(ledger, ready=False) as worker:
             await until(lambda: worker.status.serving == {1 - partition}, "the other one serves")
             name = (HOME, ELSEWHERE)[1 - partition]

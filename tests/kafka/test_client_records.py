@@ -11,8 +11,7 @@ from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.wire.fetch import getmany
 from streams.testing import LocalBroker
-
-PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 def fields(record: Any) -> tuple[object, ...]:

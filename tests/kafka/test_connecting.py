@@ -23,9 +23,9 @@ from aiokafka.structs import BrokerMetadata
 from streams.kafka.wire.connect_timeouts import QuickConnectClient, with_short_connect
 from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker
+from tests.patience import PATIENCE_S
 
 _FOREVER_MS = 600_000
-_PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_the_only_answering_address_of_five_is_found(
 ) -> None:
     servers = [*silent, broker.bootstrap]
     orders = (servers, servers, ",".join(servers))  # each in a random order
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*[started(make, each) for each in orders])
 
 
@@ -64,7 +64,7 @@ async def started(make: Callable[..., Any], servers: list[str] | str) -> None:
 
 async def test_all_addresses_are_named_if_none_answers(silent: list[str]) -> None:
     client = QuickConnectClient(bootstrap_servers=silent[:2], request_timeout_ms=_FOREVER_MS)
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(kafka.KafkaConnectionError) as raised:
             await client.bootstrap()
     assert all(each.split(":")[1] in str(raised.value) for each in silent[:2])
@@ -78,7 +78,7 @@ async def test_a_hanging_broker_of_the_cluster_causes_no_wait(
     try:
         host, port = silent[0].split(":")
         client.cluster._brokers[99] = BrokerMetadata(99, host, int(port), None)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(kafka.NodeNotReadyError):
                 await client.send(99, MetadataRequest([]))
             assert (await client.send(1, MetadataRequest([]))).brokers
@@ -130,7 +130,7 @@ async def test_each_connection_attempt_has_its_own_time_limit(
             await asyncio.sleep(0.1)
 
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*[ask(i / 4) for i in range(8)])
         assert len(attempts) == 2
     finally:

@@ -17,6 +17,7 @@ from streams.server.monitoring import with_answers
 from streams.testing import LocalBroker
 from tests.faults.ledger import until
 from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_on_kafka
+from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import question, session
 
 pytestmark = pytest.mark.kafka
@@ -66,7 +67,7 @@ async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None
     try:
         producer = Producer({"bootstrap.servers": deployment.bootstrap})
         producer.produce(deployment.topics.answers, b"forged", partition=0)
-        assert await asyncio.to_thread(producer.flush, 30) == 0
+        assert await asyncio.to_thread(producer.flush, PATIENCE_S) == 0
         await until(lambda: topic.trouble is not None, "it has ended")
         state = with_answers(on_kafka.service.readiness, topic)()
         assert state.ready

@@ -19,6 +19,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
+from tests.patience import PATIENCE_S
 
 _NUMBERS = count()
 
@@ -29,15 +30,15 @@ def abort_some(ledger: Ledger, *values: bytes, partition: int = 0) -> None:
     producer.begin_transaction()
     for value in values:
         producer.produce(ledger.topic("decisions"), value, partition=partition)
-    assert producer.flush(30) == 0
-    producer.abort_transaction(30)
+    assert producer.flush(PATIENCE_S) == 0
+    producer.abort_transaction(PATIENCE_S)
 
 
 def transaction(ledger: Ledger) -> Producer:
     name = f"{ledger.deployment.application}-other-{next(_NUMBERS)}"
     settings = {"transactional.id": name, "log_level": 0, "transaction.timeout.ms": 600_000}
     producer = Producer({"bootstrap.servers": ledger.bootstrap, **settings})
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     return producer
 
 
@@ -116,12 +117,12 @@ async def test_records_after_the_start_of_an_open_transaction_are_not_read(
         open_one = transaction(ledger)
         open_one.begin_transaction()
         open_one.produce(ledger.topic("decisions"), b"not yet", partition=0)
-        assert open_one.flush(30) == 0
+        assert open_one.flush(PATIENCE_S) == 0
         try:
             async with reading(ledger) as reader:
                 assert len(await reader.read(0, 0, 10_000)) == before
         finally:
-            open_one.abort_transaction(30)
+            open_one.abort_transaction(PATIENCE_S)
 
 
 async def test_a_log_with_another_start_or_end_is_reported(

@@ -18,6 +18,7 @@ from tests.faults.ledger import Ledger, new_id, request, until
 from tests.faults.server_process import ServerProcess
 from tests.faults.worker_process import WorkerProcess, settings_of
 from tests.kafka.raw_batches import Raw, append, batch
+from tests.patience import PATIENCE_S
 from tests.streams.collector import Collector
 from tests.streams.server.logged_server import events
 
@@ -62,7 +63,7 @@ def decisions(ledger: Ledger) -> list[dict[str, Any]]:
 
 async def post(address: str, body: bytes, path: str = "/requests", **headers: str) -> Any:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=address, timeout=PATIENCE_S, trust_env=False) as http:
         sent = {"content-type": "application/json", "prefer": "wait=30", **named}
         response = await http.post(path, content=body, headers=sent)
     assert response.status_code == 200, response.text

@@ -22,6 +22,7 @@ from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
+from tests.patience import PATIENCE_S
 
 
 async def test_a_gateway_that_cannot_follow_the_log_is_not_ready(
@@ -53,7 +54,9 @@ async def test_a_preview_includes_the_last_decision(broker: LocalBroker, applica
         small = PreviewRequest(parse_claim("pure:0.25"), "person", "add_remove")
         try:
             assert await service.preview("nowhere", small) is None
-            answer = await service.submit("requests", request("ds", epsilon="0.25"), wait=20)
+            answer = await service.submit(
+                "requests", request("ds", epsilon="0.25"), wait=PATIENCE_S
+            )
             assert answer.decision is not None
             decision = decode_decision(answer.decision)
             assert decision.granted
@@ -109,13 +112,13 @@ async def test_a_refused_record_does_not_end_its_producer(
         await ledger.open("ds", filter="basic", epsilon="1")
         service = await KafkaService.start(ledger.deployment)
         try:
-            assert (await service.submit("requests", request("ds"), wait=20)).decision
+            assert (await service.submit("requests", request("ds"), wait=PATIENCE_S)).decision
             operator.alter("requests", "max.message.bytes", "300")
             large = request("ds", purpose="x" * 190)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while True:  # the broker learns of it in a moment
                     try:
-                        await service.submit("requests", large, wait=20)
+                        await service.submit("requests", large, wait=PATIENCE_S)
                     except (JournalFault, Refused):
                         break
                 operator.alter(
@@ -124,7 +127,7 @@ async def test_a_refused_record_does_not_end_its_producer(
                 body, answer = request("ds", request_id=new_id()), None
                 while answer is None:
                     try:
-                        answer = (await service.submit("requests", body, wait=20)).decision
+                        answer = (await service.submit("requests", body, wait=PATIENCE_S)).decision
                     except Unavailable:
                         await asyncio.sleep(0.1)
             assert b'"outcome":"granted"' in answer
@@ -138,7 +141,7 @@ async def test_missing_topics_are_refused_before_any_wait(
     missing = Deployment(
         bootstrap=broker.bootstrap, application=application, topics=TopicNames(f"{application}.")
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(Refused, match=r"missing topics: .*`accountant topics create`"):
             await KafkaService.start(missing, wait=600)
 

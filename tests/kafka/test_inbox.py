@@ -17,8 +17,7 @@ from streams.kafka.inbox import Inbox
 from streams.kafka.journal import KafkaJournal
 from streams.testing import LocalBroker
 from tests.kafka.raw_batches import Raw, append, batch
-
-PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 @contextlib.asynccontextmanager

@@ -17,6 +17,7 @@ from streams.kafka.wire.probe import LogEnds, Probe
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -135,5 +136,5 @@ async def test_a_worker_can_stop_while_leaders_are_silent(
     ):
         _PartlyMutedProbe(worker).partitions = silent
         await until(lambda: not is_ready(worker), "reported")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await worker.stop()

@@ -22,6 +22,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, request, working
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import enrolment, limiting
 
 TEAMS: Final = {"ana": "blue", "ben": "blue", "cy": "red"}
@@ -96,7 +97,7 @@ def named(levels: list[LevelView]) -> list[str]:
 
 async def check_limits(service: KafkaService) -> None:
     """Return once a gateway shows every limit."""
-    deadline = asyncio.get_running_loop().time() + 60
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
     while (names := named(await service.levels("census"))) != ALL:
         assert asyncio.get_running_loop().time() < deadline, names
         await asyncio.sleep(0.1)
@@ -104,7 +105,7 @@ async def check_limits(service: KafkaService) -> None:
 
 async def decided(service: KafkaService, analyst: str, epsilon: str) -> Decision:
     answer = await service.submit(
-        "requests", request("census", analyst=analyst, epsilon=epsilon), wait=20
+        "requests", request("census", analyst=analyst, epsilon=epsilon), wait=PATIENCE_S
     )
     assert answer.decision is not None
     return decode_decision(answer.decision)

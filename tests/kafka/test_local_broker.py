@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from streams.testing import BrokerError, KafkaUnavailable, LocalBroker
 from streams.testing.kafka_install import java, kafka_jars
+from tests.patience import PATIENCE_S
 
 READER = ["-m", "streams.testing.broker"]
 
@@ -171,7 +172,7 @@ def test_two_processes_start_brokers_at_once_without_java_or_maven(tmp_path: Pat
     finally:
         for process in started:
             process.terminate()
-        codes = [process.wait(60) for process in started]
+        codes = [process.wait(PATIENCE_S) for process in started]
         for process in started:
             process.communicate()
     assert codes == [0, 0]

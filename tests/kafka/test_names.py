@@ -12,6 +12,7 @@ from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request
 from tests.kafka.test_alerts import all_published, process
+from tests.patience import PATIENCE_S
 
 NAMES: Final = ["a", *[f"a{each}a" for each in "._-@:"], "a:a:a", "a:a@a", "ana@example.org"]
 BASIC: Final = {"filter": "basic", "epsilon": "1"}
@@ -21,7 +22,7 @@ async def wait_for_decision(
     service: KafkaService, dataset: str, analyst: str, request_id: str
 ) -> bytes:
     """Return a decision once the service, which lags a moment, has it."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             value = await service.find(dataset, analyst, request_id)
             if value is not None:

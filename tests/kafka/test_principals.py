@@ -22,6 +22,7 @@ from streams.kafka.acls.roles import ROLES
 from streams.testing.broker_security import SUPER_USER
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, until
+from tests.patience import PATIENCE_S
 
 TOPICS: Final = ("requests", "admin", "decisions", "state", "dead-letters", "alerts", "answers")
 # Not taken from the rules: this is what they must come to.
@@ -43,7 +44,6 @@ MAY_READ: Final = {
     "curator": {"decisions", "state", "answers"},
     "worker": {"requests", "admin", "decisions", "state", "alerts"},
 }
-_PATIENCE_S: Final = 30.0
 
 
 def test_no_principal_writes_or_reads_the_topics_of_another(secured: SecuredLedger) -> None:
@@ -77,7 +77,7 @@ async def test_no_principal_deletes_a_topic_or_grants_rights(secured: SecuredLed
         admin = AdminClient(secured.foreign(user))
         deleted = admin.delete_topics([names.decisions], operation_timeout=10)
         with pytest.raises(KafkaException) as raised:
-            deleted[names.decisions].result(_PATIENCE_S)
+            deleted[names.decisions].result(PATIENCE_S)
         assert raised.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED, user
         where = secured.deployment(user)
         with pytest.raises(Refused, match="denies this process's principal a cluster"):
@@ -93,14 +93,14 @@ def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path)
         secured.running("gateway", logs["gateway"], "gateway", "--port", str(port), **every),
     ):
         opening = ("dataset", "open", "census", "--by", "olga", "--epsilon", "1", "--delta", "1e-6")
-        opened = secured.run("owner", *opening)
+        opened = secured.run("owner", *opening, "--wait", str(PATIENCE_S))
         assert opened.returncode == 0, opened.stderr
-        with Accountant(settings=secured.settings("engine")) as engine:
-            assert engine.ask("census", "pure:0.1", analyst="ana").granted
+        with Accountant(settings=secured.settings("engine"), wait=PATIENCE_S) as engine:
+            assert engine.ask("census", "pure:0.1", analyst="ana", wait=PATIENCE_S).granted
         until("the gateway's readiness", lambda: ready(port), logs["gateway"])
         with Accountant(f"http://127.0.0.1:{port}") as server:
             for _ in range(5):
-                assert server.ask("census", "pure:0.1", analyst="ben").granted
+                assert server.ask("census", "pure:0.1", analyst="ben", wait=PATIENCE_S).granted
         alerts = secured.deployment(SUPER_USER).topics.alerts
         assert reads(secured, "worker", alerts), "the alert at one half"
         audited = secured.run("auditor", "audit", "--json")
@@ -142,11 +142,11 @@ def test_a_check_names_rules_that_allow_more_than_a_role(secured: SecuredLedger)
 
 
 def writes(ledger: SecuredLedger, user: str, topic: str) -> bool:
-    producer = Producer(ledger.foreign(user, **{"message.timeout.ms": 20_000}))
+    producer = Producer(ledger.foreign(user, **{"message.timeout.ms": int(PATIENCE_S * 1000)}))
     errors: list[KafkaError | None] = []
     heard = {"on_delivery": lambda error, _: errors.append(error)}
     producer.produce(topic, b"x", b"key", partition=0, **heard)  # a compacted one wants a key
-    assert producer.flush(_PATIENCE_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return allowed(errors[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -155,11 +155,11 @@ def reads(ledger: SecuredLedger, user: str, topic: str) -> bool:
     options = {"group.id": f"{user}-{time.time_ns()}", "enable.auto.commit": False}
     consumer = Consumer(ledger.foreign(user, **options))
     try:
-        report = consumer.list_topics(topic, timeout=_PATIENCE_S).topics[topic].error
+        report = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].error
         if not allowed(report, KafkaError.TOPIC_AUTHORIZATION_FAILED):
             return False
         consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(topic, 1, 0)])
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             assert time.monotonic() < deadline, f"{topic} is silent to {user}"
             message = consumer.poll(1)
@@ -176,7 +176,7 @@ def reads(ledger: SecuredLedger, user: str, topic: str) -> bool:
 def begins(ledger: SecuredLedger, user: str, transactional_id: str) -> bool:
     producer = Producer(ledger.foreign(user, **{"transactional.id": transactional_id}))
     try:
-        producer.init_transactions(_PATIENCE_S)
+        producer.init_transactions(PATIENCE_S)
     except KafkaException as error:
         return allowed(error.args[0], KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return True
@@ -187,7 +187,7 @@ def joins(ledger: SecuredLedger, user: str, group: str) -> bool:
     joined: list[bool] = []
     names = ledger.deployment(user).topics
     consumer.subscribe([names.requests], on_assign=lambda *_: joined.append(True))
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     try:
         while not joined:
             assert time.monotonic() < deadline, f"{user} hears nothing of {group}"

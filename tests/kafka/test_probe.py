@@ -14,6 +14,7 @@ from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.wire.probe import LogEnds, Probe
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
+from tests.patience import PATIENCE_S
 
 
 async def topics_of(broker: LocalBroker, application: str) -> Deployment:
@@ -29,7 +30,7 @@ async def topics_of(broker: LocalBroker, application: str) -> Deployment:
 
 async def complete_look(probe: Probe, *tps: TopicPartition) -> LogEnds:
     """Return the first complete result; a broker just started may be slow."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             with contextlib.suppress(JournalFault):
                 look = await probe.look(tps)

@@ -17,6 +17,7 @@ from accountant.records.requests import Reserve
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, opening, working
+from tests.patience import PATIENCE_S
 
 SCHEMA: dict[str, Any] = {
     "source": {"kind": "parquet", "name": "census"},
@@ -50,8 +51,8 @@ async def test_questions_are_decided_before_and_after_a_restart(
                     await ledger.send(json.dumps(record).encode(), topic="admin")
                 service = await KafkaService.start(ledger.deployment)
                 try:
-                    answer = await service.submit("requests", question("age > 65"), wait=30)
-                    wrong = await service.submit("requests", question("wages > 1"), wait=30)
+                    answer = await service.submit("requests", question("age > 65"), wait=PATIENCE_S)
+                    wrong = await service.submit("requests", question("wages > 1"), wait=PATIENCE_S)
                     view = await service.dataset("ds")
                     asked = PreviewRequest(question=CountQuestion(), noise=Noise(epsilon="0.125"))
                     shown = await service.preview("ds", asked)
@@ -60,7 +61,7 @@ async def test_questions_are_decided_before_and_after_a_restart(
                     )
                     session = await service.preview("ds", asked)
                     if number == 0:
-                        await service.submit("admin", _curator(), wait=30)
+                        await service.submit("admin", _curator(), wait=PATIENCE_S)
                 finally:
                     await service.close()
             assert answer.decision is not None

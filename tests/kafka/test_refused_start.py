@@ -24,6 +24,7 @@ from tests.faults.ledger import Ledger, is_ready, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
 from tests.kafka.test_usage_processes import command
+from tests.patience import PATIENCE_S
 
 INVALID_TRANSACTION_TIMEOUT = 50
 WRONG = [
@@ -55,7 +56,7 @@ async def refusal(ledger: Ledger) -> str:
     await worker.start()
     try:
         with pytest.raises(Refused) as raised:
-            await asyncio.wait_for(worker.wait_fatal(), 60)
+            await asyncio.wait_for(worker.wait_fatal(), PATIENCE_S)
     finally:
         await worker.stop()
     return str(raised.value)
@@ -257,7 +258,7 @@ async def test_a_forged_record_halts_the_partition_and_names_the_position(
         }[forged]
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce(ledger.topic("decisions"), value, b"ds-0", partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         (why,) = await halted(ledger)
         assert "partition 0 halted" in why
         assert str(number) in why or str(number + 1) in why

@@ -17,6 +17,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, working
+from tests.patience import PATIENCE_S
 
 SESSION = {"type": "brownian", "variance": "400", "sensitivity": "1", "first": "10000"}
 
@@ -41,7 +42,7 @@ async def gateway(deployment: Deployment) -> AsyncIterator[KafkaService]:
 
 
 async def decided(service: KafkaService, body: bytes) -> tuple[Decision, str]:
-    answer = await service.submit("requests", body, wait=30)
+    answer = await service.submit("requests", body, wait=PATIENCE_S)
     assert answer.decision is not None
     digest = hashlib.sha256(answer.decision).hexdigest()
     return decode_decision(answer.decision), f"sha256:{digest}"

@@ -22,6 +22,7 @@ from tests.faults import oracle
 from tests.faults.ledger import until
 from tests.faults.operator import Operator
 from tests.kafka.curated_on_kafka import OnKafka, answer_of, curated_on_kafka
+from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import question
 
 pytestmark = pytest.mark.kafka
@@ -100,7 +101,7 @@ def write(on_kafka: OnKafka, copy: Values) -> None:
     for partition, some in enumerate(copy):
         for value in some:
             producer.produce(ledger.topic("answers"), value, partition=partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 class Marks:
@@ -134,7 +135,7 @@ class Marks:
     def delete(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         for each in admin.delete_consumer_groups([self._group]).values():
-            each.result(30)
+            each.result(PATIENCE_S)
 
 
 async def two_answers(on_kafka: OnKafka) -> tuple[str, Values, str]:

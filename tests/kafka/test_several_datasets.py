@@ -16,6 +16,7 @@ from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, working
 from tests.kafka.test_reservations import decided, gateway
 from tests.kafka.test_usage_processes import command
+from tests.patience import PATIENCE_S
 
 
 def over(names: list[str], epsilon: str) -> bytes:
@@ -25,7 +26,7 @@ def over(names: list[str], epsilon: str) -> bytes:
 
 async def shown(service: KafkaService, name: str, spent: str) -> bool:
     """Tell whether a reader of the log comes to show what is spent of a dataset."""
-    for _ in range(300):
+    for _ in range(int(PATIENCE_S / 0.1)):
         view = await service.dataset(name)
         if view is not None and view.totals["epsilon"] == spent:
             return True
@@ -119,7 +120,7 @@ def step(kind: str, dataset: str, grant: str, **fields: Any) -> bytes:
 
 async def open_grants(service: KafkaService, names: list[str], state: str | None) -> bool:
     """Tell whether a reader of the log comes to show one reservation in a state in each dataset."""
-    for _ in range(300):
+    for _ in range(int(PATIENCE_S / 0.1)):
         found = [
             (await service.reservations(name, after=0, limit=10)).reservations for name in names
         ]

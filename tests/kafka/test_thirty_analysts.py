@@ -79,11 +79,15 @@ def test_thirty_analysts_share_a_dataset_and_none_exceeds_their_role(
     assert opened.outcome == "opened"
     enrol(office)
     with ThreadPoolExecutor(10) as threads:
-        replies = list(threads.map(lambda name: office[name].ask("census", CLAIM), ANALYSTS))
+        replies = list(
+            threads.map(lambda name: office[name].ask("census", CLAIM, wait=30), ANALYSTS)
+        )
         assert all(reply.granted for reply in replies)
         helped = list(
             threads.map(
-                lambda pair: office[pair[0]].ask("census", CLAIM, analyst=pair[1], via=pair[0]),
+                lambda pair: office[pair[0]].ask(
+                    "census", CLAIM, analyst=pair[1], via=pair[0], wait=30
+                ),
                 [(ENGINES[i % 2], name) for i, name in enumerate(ANALYSTS)],
             )
         )

@@ -17,6 +17,7 @@ from tests.before.fixtures import topics as old_topics
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, until, working
 from tests.faults.operator import Operator
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 
 ALL = ("decisions", "state", "requests", "admin")
@@ -51,7 +52,7 @@ async def test_old_topics_are_refused_by_workers_and_commands_and_nothing_is_wri
             producer.produce(ledger.topic("decisions"), value, partition=0)
         for key, row in rows:
             producer.produce(ledger.topic("state"), row, key, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         before = read(ledger)
 
         async with working(ledger, ready=False) as worker:

@@ -26,6 +26,7 @@ from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 from tests.faults.ledger import Ledger, until, working
 from tests.kafka.test_usage import NAMES, ask_some, check, ledger, logs, open_both, served, used
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 from tests.streams.index.logs import recounted
 
@@ -149,7 +150,7 @@ class GatewayProcess:
 
     def http(self) -> httpx.AsyncClient:
         url = f"http://127.0.0.1:{self.port}"
-        return httpx.AsyncClient(base_url=url, timeout=60, trust_env=False)
+        return httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, trust_env=False)
 
     def kill(self) -> None:
         self.process.kill()
@@ -157,7 +158,7 @@ class GatewayProcess:
 
 
 async def listens(http: httpx.AsyncClient) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         with contextlib.suppress(httpx.TransportError):
             if (await http.get("/readyz")).status_code == 200:

@@ -25,8 +25,7 @@ from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 def deployment(broker: LocalBroker, application: str) -> Deployment:
@@ -80,7 +79,7 @@ class WorkerProcess:
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_S)
 
 
 @contextmanager

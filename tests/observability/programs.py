@@ -20,10 +20,11 @@ from typing import Any
 
 import yaml
 
+from tests.patience import PATIENCE_S
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
 ALERTMANAGER = DEPLOY / "alertmanager" / "alertmanager.yml"
-PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)

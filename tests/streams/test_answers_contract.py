@@ -13,6 +13,7 @@ import pytest
 
 from streams.answers import AnswerStore, LogPlace, NewAnswer, SqliteAnswers
 from streams.errors import Refused
+from tests.patience import PATIENCE_S
 
 LEDGER = "6b1f0c52a0d94e0e8d5c3b1a7f9e2d44"
 Open = Callable[[], Awaitable[AnswerStore]]
@@ -121,7 +122,7 @@ async def test_a_reader_hears_of_each_new_answer_and_of_no_other(open_store: Ope
     coming = store.subscribe()
     await store.put_first([answer(1, b'["again"]')])
     stored = await store.put_first([answer(2), answer(3)])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert [await anext(coming), await anext(coming)] == stored
     coming.close()
 

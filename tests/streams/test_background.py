@@ -23,10 +23,10 @@ from streams.evidence.store import CheckpointStore, Directory
 from streams.index import Indexer
 from streams.settings import load
 from streams.testing import ManualBackground, ManualClock
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening
 from tests.streams.index.logs import ListedLog, busy_world, index_counts, recounted
 
-LONG_S = 30.0
 START = 1_795_262_400_000
 
 
@@ -64,17 +64,17 @@ def test_a_step_that_blocks_delays_no_other_and_not_the_end() -> None:
     hanging.free.clear()
     runners = [started(hanging, "hanging"), started(well, "well")]
     for _ in range(3):
-        assert well.moved.acquire(timeout=LONG_S)
+        assert well.moved.acquire(timeout=PATIENCE_S)
         runners[1].wake()
     for runner in runners:
         runner.stop()
     runners[0].join(0.05)
-    runners[1].join(LONG_S)
+    runners[1].join(PATIENCE_S)
     assert hanging.steps == 1
     assert (hanging.is_finished, well.is_finished) == (False, True)
     assert runners[0].is_running
     hanging.free.set()
-    runners[0].join(LONG_S)
+    runners[0].join(PATIENCE_S)
     assert hanging.is_finished
     assert not runners[0].is_running
 
@@ -83,10 +83,10 @@ def test_a_failed_step_is_logged_and_tried_again(caplog: pytest.LogCaptureFixtur
     task = Steps()
     task.fault = RuntimeError("it broke")
     runner = started(task, "breaking")
-    assert task.moved.acquire(timeout=LONG_S)
-    assert task.moved.acquire(timeout=LONG_S)
+    assert task.moved.acquire(timeout=PATIENCE_S)
+    assert task.moved.acquire(timeout=PATIENCE_S)
     runner.stop()
-    runner.join(LONG_S)
+    runner.join(PATIENCE_S)
     assert task.is_finished
     assert "background_step_failed" in caplog.text
     assert "breaking" in caplog.text

@@ -17,6 +17,7 @@ from streams.clock import SystemClock
 from streams.embedded.read_only import FileReader
 from streams.errors import Refused
 from streams.service import Answer, Service
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.test_usage_contract import InFile, OnKafka, open_two
 
@@ -66,7 +67,7 @@ async def send(
 async def settled(service: Service, body: bytes) -> bytes:
     """Return the decision on a request that was sent without a wait."""
     sent = json.loads(body)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             found = await service.find(sent["dataset"], sent["analyst"], sent["request_id"])
             if found is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streams.broadcast import Broadcast, Subscription
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import decision
 
 
@@ -65,7 +66,7 @@ class Elsewhere(threading.Thread):
         async def called() -> Any:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(PATIENCE_S)
 
     def numbers(self, reader: Subscription[int], count: int) -> list[int]:
         """Return what a reader of this loop reads next."""
@@ -73,12 +74,12 @@ class Elsewhere(threading.Thread):
         async def read() -> list[int]:
             return [await anext(reader) for _ in range(count)]
 
-        return asyncio.run_coroutine_threadsafe(read(), self.loop).result(5)
+        return asyncio.run_coroutine_threadsafe(read(), self.loop).result(PATIENCE_S)
 
     def leave(self) -> None:
         if self.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self.join(20)
+            self.join(PATIENCE_S)
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_an_event_loop_with_50_readers_is_called_once_a_send(
     assert [there.numbers(reader, 3) for reader in readers] == [[0, 1, 2]] * 50
     for reader in readers:
         with pytest.raises(StopAsyncIteration):
-            asyncio.run_coroutine_threadsafe(reader.__anext__(), there.loop).result(20)
+            asyncio.run_coroutine_threadsafe(reader.__anext__(), there.loop).result(PATIENCE_S)
 
 
 def test_a_closed_loop_is_forgotten_and_the_others_are_sent_everything(
@@ -169,7 +170,7 @@ def test_readers_come_and_leave_in_many_threads_and_none_is_lost(
         for thread in at_once:
             thread.start()
         for thread in at_once:
-            thread.join(60)
+            thread.join(PATIENCE_S)
     finally:
         sys.setswitchinterval(interval)
     broadcast.send([7])
@@ -231,6 +232,6 @@ async def test_a_reader_may_be_closed_by_the_collector_in_a_thread_that_subscrib
     closing = threading.Thread(target=reader.close, daemon=True)
     with broadcast._replacing:  # as where an allocation within collects who closes it
         closing.start()
-        closing.join(20)
+        closing.join(PATIENCE_S)
         assert not closing.is_alive()
     assert not broadcast.has_readers

@@ -25,6 +25,7 @@ from streams.lock_holder import (
     this_process,
     write_holder,
 )
+from tests.patience import PATIENCE_S
 
 # The URL is an argument, as a token might be: the note must not repeat it.
 HOLDER: Final = """
@@ -52,7 +53,7 @@ def held_by_script(directory: Path, url: str) -> Iterator[int]:
             yield other.pid
         finally:
             other.stdin.close()
-            other.wait(30)
+            other.wait(PATIENCE_S)
 
 
 def bytes_of(directory: Path) -> dict[str, bytes]:
@@ -122,7 +123,7 @@ def test_an_unreadable_note_names_another_process(tmp_path: Path, note: bytes) -
 
 def test_the_note_of_an_ended_process_is_not_believed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait(30)
+        ended.wait(PATIENCE_S)
     note = tmp_path / "lock"
     with note.open("wb") as file:
         write_holder(file.fileno(), LockHolder(ended.pid, None, "old", AT, socket.gethostname()))

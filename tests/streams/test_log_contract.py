@@ -13,6 +13,7 @@ from accountant.partition import hash_of
 from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
 from streams.kafka.service import KafkaService
+from tests.patience import PATIENCE_S
 from tests.streams.test_usage_contract import IndexedLedger, InFile, OnKafka, decided, open_two
 
 Opened = tuple[IndexedLedger, EmbeddedService | KafkaService]
@@ -77,7 +78,7 @@ async def test_decisions_become_visible_in_order(ledger: Opened) -> None:
     await ask(service, 8)
     after = await parts(kept, service)
     found: list[list[bytes]] = [[] for _ in after]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while sum(map(len, found)) < sum(map(len, after)) - sum(before):
             appended = await anext(coming)
             numbers = [json.loads(value)["partition_sequence"] for value in appended.values]

@@ -15,6 +15,7 @@ from streams.errors import Unavailable
 from streams.server.serve import GatewayServer, run_gateway
 from streams.service import MAX_PAGE_BYTES, Service
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.test_usage_contract import IndexedLedger, InFile, OnKafka, decided, open_two
 
 
@@ -27,7 +28,7 @@ async def behind_a_server(service: Service) -> AsyncIterator[HttpService]:
     serving = asyncio.create_task(
         run_gateway(service, settings, listening=urls.put_nowait, made=servers.append)
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         client = HttpService(await urls.get())
     try:
         yield client
@@ -68,7 +69,7 @@ async def ledger(
 
 async def page(service: Service, name: str, *, after: int, most: int) -> list[bytes]:
     """Return a page; ask again where the index is being built."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 return await service.decisions(name, after=after, limit=most)

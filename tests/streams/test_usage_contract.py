@@ -19,6 +19,7 @@ from streams.errors import Unavailable
 from streams.kafka.service import KafkaService
 from streams.service import Service
 from streams.settings import load
+from tests.patience import PATIENCE_S
 from tests.streams.index.logs import recounted
 
 
@@ -106,7 +107,7 @@ async def indexed_ledger(
 
 
 async def decided(service: Service, source: Source, body: bytes) -> str:
-    answer = await service.submit(source, body, wait=60)
+    answer = await service.submit(source, body, wait=PATIENCE_S)
     assert answer.decision is not None
     return str(json.loads(answer.decision)["outcome"])
 
@@ -134,7 +135,7 @@ async def ask_some(service: Service, *, first: int = 0) -> None:
 
 async def rows(service: EmbeddedService | KafkaService, name: str, by: By) -> list[UsageRow]:
     """Return usage; ask again where the index is being built."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 return await service.usage_by(name, by)

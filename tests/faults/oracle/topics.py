@@ -18,7 +18,7 @@ from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition
 from tests.faults.oracle.rows import Letter, check_letters, check_state
 from tests.faults.oracle.texts import millis
 
-STALLED_S = 20.0
+STALLED_S = 120.0
 
 Place = tuple[str, int, int]
 """Input, partition, offset."""

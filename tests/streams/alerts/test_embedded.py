@@ -25,6 +25,7 @@ from streams.settings import Settings, load
 from tests.faults.edges import edge_time
 from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
+from tests.patience import PATIENCE_S
 from tests.streams.alerts.receiver import Receiver, until
 from tests.streams.alerts.test_delivered_ids import alert
 from tests.streams.bodies import asking, opening
@@ -324,7 +325,7 @@ def test_admission_does_not_wait_for_a_thousand_alerts(file: Path) -> None:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert done.is_set()
         assert life.service._outbox is not None
         until(lambda: len(life.service._outbox._waiting) == 1000, "all wait")

@@ -21,6 +21,7 @@ from streams.gateway.events.route import (
 from streams.http.context import Context
 from streams.http.problems import HTTPProblem
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.gateway.local_server import eventually
 
@@ -51,7 +52,9 @@ def test_one_caller_cannot_open_every_event_stream(tmp_path: Path) -> None:
     with RolesServer(tmp_path) as server, contextlib.ExitStack() as streams:
         server.open_for_olga("census", access="members")
         limits = httpx.Limits(max_connections=2 * MAX_STREAMS_OF_ONE)
-        client = streams.enter_context(httpx.Client(timeout=60, trust_env=False, limits=limits))
+        client = streams.enter_context(
+            httpx.Client(timeout=PATIENCE_S, trust_env=False, limits=limits)
+        )
         first = streams.enter_context(contextlib.ExitStack())
 
         def begun(name: str, stack: contextlib.ExitStack) -> int:

@@ -11,6 +11,7 @@ from streams.pages.assets import ADDRESSES
 from streams.pages.paths import SIGN_IN
 from streams.server.app import create_app
 from tests.every_case import check_each
+from tests.patience import PATIENCE_S
 from tests.streams.auth.token_server import TokenServer
 
 _VALUES = {
@@ -71,7 +72,9 @@ def test_an_unauthenticated_caller_gets_401_before_the_body_is_read(
     token_server: TokenServer,
 ) -> None:
     parts = urlsplit(token_server.url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
+    with socket.create_connection(
+        (parts.hostname or "", parts.port or 0), timeout=PATIENCE_S
+    ) as raw:
         head = (
             b"POST /requests HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             b"Content-Length: 1000000000\r\n\r\n"
@@ -99,7 +102,8 @@ HOSTILE = {
 def test_hostile_headers_cause_no_server_error(token_server: TokenServer) -> None:
     def check_case(path: str, case: str) -> None:
         parts = urlsplit(token_server.url)
-        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
+        address = (parts.hostname or "", parts.port or 0)
+        with socket.create_connection(address, timeout=PATIENCE_S) as raw:
             head = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n\r\n" % (
                 path.encode(),
                 HOSTILE[case],

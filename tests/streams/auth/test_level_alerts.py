@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.gateway.local_server import amending
 
@@ -70,12 +71,12 @@ class Alerts(threading.Thread):
         self.connected = threading.Event()
         self.found: list[str] = []
         self.start()
-        assert self.connected.wait(20)
+        assert self.connected.wait(PATIENCE_S)
 
     def run(self) -> None:
         url, headers, kind = f"{self.server.url}/events", self.server.auth_headers(self.caller), ""
         with httpx.stream(
-            "GET", url, params=self.query, headers=headers, timeout=60, trust_env=False
+            "GET", url, params=self.query, headers=headers, timeout=PATIENCE_S, trust_env=False
         ) as answer:
             for line in answer.iter_lines():
                 self.connected.set()
@@ -93,7 +94,7 @@ def alerts_until_the_end(server: RolesServer, readers: dict[str, Alerts]) -> dic
     amend = {**amending(server.clock, "census", alert_at=["0.001"]), "by": "olga"}
     server.done("olga", "/datasets/census/amend", amend, "amended")
     for reader in readers.values():
-        reader.join(20)
+        reader.join(PATIENCE_S)
         assert not reader.is_alive()
     return {name: set(reader.found) for name, reader in readers.items()}
 

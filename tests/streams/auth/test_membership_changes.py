@@ -13,6 +13,7 @@ import msgspec
 
 from accountant.views.visibility import DatasetAccess
 from streams.auth.decision_pages import page_of
+from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import RolesServer, at
 from tests.streams.auth.test_reading_matrix import label
 from tests.streams.gateway.local_server import TestClock, amending, request
@@ -27,12 +28,14 @@ class Reader(threading.Thread):
         self.connected = threading.Event()
         self.found: list[tuple[str, str]] = []
         self.start()
-        assert self.connected.wait(20)
+        assert self.connected.wait(PATIENCE_S)
 
     def run(self) -> None:
         url, kind = f"{self.server.url}/events", ""
         headers = self.server.auth_headers(self.caller)
-        with httpx.stream("GET", url, headers=headers, timeout=60, trust_env=False) as answer:
+        with httpx.stream(
+            "GET", url, headers=headers, timeout=PATIENCE_S, trust_env=False
+        ) as answer:
             for line in answer.iter_lines():
                 self.connected.set()
                 field, _, value = line.partition(": ")
@@ -60,7 +63,7 @@ def test_the_event_stream_of_a_removed_member_stops_at_once(census: RolesServer)
         census.granted("shared", "ben")
     amend = {**amending(census.clock, "other", most_per_request="0.5"), "by": "olga"}
     census.done("olga", "/datasets/other/amend", amend, "amended")
-    reader.join(20)
+    reader.join(PATIENCE_S)
     assert reader.found == [
         ("census", "ana"),
         ("census", "alert"),
@@ -80,7 +83,7 @@ def test_only_administrators_receive_events_without_a_dataset(census: RolesServe
     amend = {**amending(census.clock, "open", most_per_request="0.5"), "by": "olga"}
     census.done("olga", "/datasets/open/amend", amend, "amended")
     for reader in readers.values():
-        reader.join(20)
+        reader.join(PATIENCE_S)
     assert readers["zoe"].found == readers["olga"].found == [("open", "amended")]
     assert readers["root"].found == [
         ("", "invalid"),

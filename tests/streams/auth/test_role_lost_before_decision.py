@@ -18,6 +18,7 @@ from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import Body, RolesServer, at, setting
 from tests.streams.gateway.local_server import TestClock, eventually, new_id, opening, request
 
@@ -34,7 +35,7 @@ class DelayedDecisions:
 
     def __call__(self, draft: Draft, record: Input, clock: int) -> EncodedDecision:
         self.reached.set()
-        assert self.going.wait(30)
+        assert self.going.wait(PATIENCE_S)
         return decide_record(draft, _later(record, self.late_ms), clock + self.late_ms)
 
 
@@ -70,7 +71,7 @@ def test_a_member_removed_before_the_decision_gets_403_without_totals(
         slow.reached.clear()
         removal = setting("olga", "census", "ana")
         removed = pool.submit(server.send, "olga", "/datasets/census/members", removal)
-        assert slow.reached.wait(20)
+        assert slow.reached.wait(PATIENCE_S)
         asked = pool.submit(server.send, "ana", "/requests", ask)
         # Both are past the server; the log takes them in their order.
         eventually(lambda: waiting(server) >= 1)

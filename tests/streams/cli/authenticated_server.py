@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import Command, Done, environment
 
 NAMES = ("root", "olga", "otto", "ana", "ben", "eng", "aud")
@@ -56,6 +57,6 @@ def authenticated_server(command: Command) -> Iterator[AuthenticatedServer]:
         yield made
     finally:
         process.terminate()
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=PATIENCE_S)
         made.log = error
         assert not any(token in error for token in tokens.values())

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -64,7 +66,7 @@ class Nursery:
 
     def close(self) -> None:
         os.close(self._orders)
-        self._process.wait(10)
+        self._process.wait(PATIENCE_S)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 from tests.streams.evidence.sinks.kinds import make_topic
 from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
@@ -55,7 +56,7 @@ def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, applic
 
     stranger = Producer({"bootstrap.servers": broker.bootstrap})
     stranger.produce(application, b"no note", partition=1)
-    stranger.flush(30)
+    stranger.flush(PATIENCE_S)
     spoilt = opened(*run_audit)
     assert spoilt.code == 1
     assert "not trusted partition 1, offset 0: it is not a signed checkpoint" in spoilt.out
@@ -128,7 +129,7 @@ def test_a_server_reports_an_unreachable_sink_without_its_secret(accountant, rec
         time.sleep(0.05)
     assert overdue() == 0
     process.terminate()
-    reported += "".join(process.communicate(timeout=30))
+    reported += "".join(process.communicate(timeout=PATIENCE_S))
     assert f"where={receiver.name}" in reported
     for secret in (SECRET, "header-secret"):
         assert secret not in reported

@@ -17,6 +17,7 @@ from streams.cli.reading.dataset_reader import find_dataset, reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock, closing, opening, request
 
 
@@ -97,9 +98,9 @@ def test_a_second_read_rebuilds_only_what_changed(server: LocalServer, file: Pat
 async def _fill(file: Path, requests: int) -> None:
     clock = TestClock()
     service = EmbeddedService.open(file, Settings(port=0), clock=clock)
-    await service.submit("admin", msgspec.json.encode(opening(clock)), wait=20)
+    await service.submit("admin", msgspec.json.encode(opening(clock)), wait=PATIENCE_S)
     bodies = [msgspec.json.encode(request(clock)) for _ in range(requests)]
-    await asyncio.gather(*[service.submit("requests", body, wait=20) for body in bodies])
+    await asyncio.gather(*[service.submit("requests", body, wait=PATIENCE_S) for body in bodies])
     await service.close()
 
 

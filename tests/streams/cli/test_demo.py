@@ -9,6 +9,7 @@ from streams.cli.demo import DATASETS, week
 from streams.cli.demo.teams import DIVISIONS, TEAM_OF, TEAMS
 from streams.cli.demo.week import DAYS
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 
 LEVELS = {"team/limit", "each/limit", "team/pace", "dataset/reserved"}
 
@@ -187,7 +188,7 @@ def test_a_running_ledger_is_named_with_what_stays_there_and_what_is_skipped(ope
         done = opened("demo", "--url", address, "--requests", "5", "--json")
     finally:
         serve.terminate()
-        serve.communicate(timeout=30)
+        serve.communicate(timeout=PATIENCE_S)
     assert (done.code, done.json["audit"]) == (0, "skipped"), done.err
     names = done.out.split("opens ", 1)[1].split(" at ")[0].split(", ")
     assert "ends without an audit" in done.out

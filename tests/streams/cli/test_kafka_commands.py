@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 from tests.streams.cli.shown import counts_shown
 
@@ -24,7 +25,7 @@ def test_the_demo_starts_its_own_kafka_and_audits_its_log(tmp_path):
         "--json",
     ]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert '"requests":120' in done.stdout.splitlines()[-1]
@@ -73,12 +74,14 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
         assert opened.code == 0, opened.err
         for url in (kafka, address):
             more = {**where, "ACCOUNTANT_URL": url}
-            granted = accountant("ask", "census", "pure:0.05", "--analyst", "ana", **more)
+            granted = accountant(
+                "ask", "census", "pure:0.05", "--analyst", "ana", "--wait", "30", **more
+            )
             assert granted.code == 0, granted.err
             shown = accountant("dataset", "show", "census", "--json", **more)
             assert shown.code == 0, shown.err
         assert shown.json["totals"]["mechanisms"] == 2
-        refused = accountant("ask", "census", "pure:5", "--analyst", "ana", **where)
+        refused = accountant("ask", "census", "pure:5", "--analyst", "ana", "--wait", "60", **where)
         assert refused.code == 1
         assert "fits  pure:0." in refused.out
         # The gateway has seen them all; a command of its own begins with the rows of `state`.
@@ -107,7 +110,7 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
         for process in (worker, gateway):
             process.terminate()
         for process in (worker, gateway):
-            process.communicate(timeout=30)
+            process.communicate(timeout=PATIENCE_S)
     assert (worker.returncode, gateway.returncode) == (0, 0)
 
 

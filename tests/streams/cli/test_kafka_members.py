@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import Command, environment
 
 POLICY = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
@@ -22,7 +23,7 @@ def running(command: Command, *arguments: str, **where: str) -> Iterator[str]:
         yield line.split()[-1] if line else ""
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def test_members_are_set_on_kafka_and_known_at_its_gateway(broker, application, accountant):
@@ -65,7 +66,9 @@ def test_members_are_set_on_kafka_and_known_at_its_gateway(broker, application, 
         shown = accountant("dataset", "show", "survey", **where)
         assert "202 (owner 1, analyst 201)" in shown.out
         assert "Together they guarantee ε = 2, δ = 0." in " ".join(shown.out.split())
-        denied = accountant("ask", "survey", "pure:0.1", "--analyst", "ben", **where)
+        denied = accountant(
+            "ask", "survey", "pure:0.1", "--analyst", "ben", "--wait", "60", **where
+        )
         assert (denied.code, "not_permitted" in denied.out) == (1, True)
         known = {"ACCOUNTANT_TOKENS": "t.json", "ACCOUNTANT_PORT": "0"}
         with running(accountant, "gateway", **where, **known) as url:
@@ -74,10 +77,10 @@ def test_members_are_set_on_kafka_and_known_at_its_gateway(broker, application, 
                 return accountant(*command, ACCOUNTANT_URL=url, ACCOUNTANT_TOKEN=tokens[name])
 
             assert at("ana", "me", "--json").json["datasets"][0]["team"] == "blue"
-            asked = at("ana", "ask", "survey", "pure:0.1")
+            asked = at("ana", "ask", "survey", "pure:0.1", "--wait", "30")
             assert asked.code == 0, asked.err + asked.out
-            assert at("eng", "ask", "survey", "pure:0.1").code == 1
-            done = at("olga", "member", "set", "survey", "eng", "--role", "engine")
+            assert at("eng", "ask", "survey", "pure:0.1", "--wait", "30").code == 1
+            done = at("olga", "member", "set", "survey", "eng", "--role", "engine", "--wait", "30")
             assert done.code == 0, done.err
             # What the gateway knows follows the log: it may lag behind the answer.
             through = ("ask", "survey", "pure:0.1", "--analyst", "ana", "--via", "eng")

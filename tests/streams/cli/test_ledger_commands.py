@@ -11,6 +11,7 @@ import pytest
 
 from tests.every_case import every_case
 from tests.ledger_file import connected
+from tests.patience import PATIENCE_S
 
 TIGHT = ("--epsilon", "1", "--delta", "1e-6")
 
@@ -358,7 +359,7 @@ def test_watch_shows_alerts_as_they_come_once_each(accountant, arguments):
     crossing(accountant, "other", "pure:0.6")
     assert watched(process, 3) == ["survey/1/0.5", "survey/1/0.8", "other/1/0.5"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
 
 
 def test_watch_ends_with_ctrl_c_and_says_so_by_its_code(opened):
@@ -366,7 +367,7 @@ def test_watch_ends_with_ctrl_c_and_says_so_by_its_code(opened):
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())["dataset"] == "census"
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, error) == (130, "")
 
 

@@ -18,12 +18,11 @@ import httpx
 import pytest
 
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.cli.conftest import Command, Done, environment
 from tests.streams.client.login.login_provider import LoginProvider
 from tests.streams.oauth.sign_in_provider import CLIENT
-
-_PATIENCE_S = 60
 
 
 class People:
@@ -72,7 +71,7 @@ class People:
             address, before = printed_address(process)
             with httpx.Client(follow_redirects=True, trust_env=False) as browser:
                 page = browser.get(address)
-            out, err = process.communicate(timeout=_PATIENCE_S)
+            out, err = process.communicate(timeout=PATIENCE_S)
         assert page.status_code == 200, page.text
         assert "You may close this page" in page.text
         self.check_secrets(out + before + err + page.text)
@@ -211,7 +210,7 @@ def test_a_browser_is_opened_if_there_is_one(people: People, tmp_path: Path) -> 
     with people.start(
         "login", people.server.url, BROWSER=f"{sys.executable} {follow} %s"
     ) as process:
-        out, err = process.communicate(timeout=_PATIENCE_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, f"signed in to {people.server.url} as ana\n"), err
 
 
@@ -237,7 +236,7 @@ def test_a_provider_without_devices_prints_the_address(people: People) -> None:
     with people.start("login", people.server.url, **without_browser()) as process:
         address, _ = printed_address(process)
         httpx.get(address, follow_redirects=True, trust_env=False)
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
     done = people.run("login", people.server.url, "--device")
     assert done.code == 3
     assert "device_authorization_endpoint" in done.err
@@ -316,7 +315,7 @@ def test_an_answer_with_another_state_does_not_end_the_sign_in(people: People) -
             assert answer_of(address, state=wrong).status_code == 403
         assert process.poll() is None
         assert answer_of(address).status_code == 200
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("issuer", ["https://evil.example", ""])
@@ -324,7 +323,7 @@ def test_an_answer_of_another_provider_is_refused(people: People, issuer: str) -
     with people.start("login", people.server.url, "--no-browser") as process:
         address, _ = printed_address(process)
         assert answer_of(address, iss=issuer).status_code == 200
-        _, err = process.communicate(timeout=_PATIENCE_S)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4
     assert "does not come from" in err
     assert people.provider.forms == []  # the code went nowhere

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.cli.authenticated_server import AuthenticatedServer, authenticated_server
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_serve import serving
@@ -290,11 +291,11 @@ def test_a_sync_over_http_sends_its_changes_side_by_side_up_to_a_bound(owned: Co
                     is_first = self.command == "POST" and posts[0] <= 8
                 if is_first:
                     with contextlib.suppress(threading.BrokenBarrierError):
-                        first.wait(20)
+                        first.wait(PATIENCE_S)
                 headers = {**self.headers, "Host": "localhost"}
                 url = address + self.path
                 answer = httpx.request(
-                    self.command, url, headers=headers, content=content, timeout=30
+                    self.command, url, headers=headers, content=content, timeout=PATIENCE_S
                 )
                 with lock:
                     waiting[0] -= 1

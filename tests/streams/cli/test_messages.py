@@ -9,6 +9,7 @@ import pytest
 from accountant.filters import FILTERS
 from accountant.times import issued_at, uuid7
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana")
 
@@ -91,7 +92,7 @@ def test_a_decision_that_cannot_be_printed_is_reported_with_its_id(opened, more)
 def test_a_closed_pipe_is_no_error(opened, arguments):
     process = opened.start(*arguments)
     process.stdout.close()
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
 
@@ -104,7 +105,7 @@ def test_watch_prints_a_table_for_each_look_where_there_is_no_terminal(opened):
         if seen == 2:
             break
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert (seen, process.returncode) == (2, 130)
 
 

@@ -23,6 +23,7 @@ from accountant.records import inputs
 from streams.cli.root import app
 from streams.client import Accountant
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, Command, environment
 
 HOSTILE = "\x1b[2J\u202e\u2028\x7f é"
@@ -283,4 +284,4 @@ def test_a_slow_reader_on_a_pipe_that_does_not_block_gets_all(opened: Command) -
     process.stdin.close()
     with os.fdopen(reader, "rb") as out:
         assert len(out.read().splitlines()) == 2_001
-    process.wait(30)
+    process.wait(PATIENCE_S)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import environment
 
@@ -25,7 +26,7 @@ def serving(command, **settings: str) -> Iterator[tuple[str, subprocess.Popen[st
         yield line.split()[-1], process
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def test_commands_with_the_files_address_find_the_server(accountant):
@@ -49,7 +50,7 @@ def test_commands_with_the_files_address_find_the_server(accountant):
         assert str(process.pid) in second.err
         assert address in second.err
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert accountant("ask", "census", "pure:0.05", "--analyst", "ana").code == 0
 
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import Command, environment
 
@@ -158,7 +159,7 @@ def test_a_server_accepts_its_tokens_and_prints_none(accountant: Command) -> Non
         assert httpx.get(f"{address}/me", headers=shown, trust_env=False).status_code == 401
     finally:
         process.terminate()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=PATIENCE_S)
     assert "authentication_is_on" in said
     assert "authentication_is_off" not in said
     assert "token_revoked" in said

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streams.index import UsageIndex
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, environment
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
@@ -71,7 +72,7 @@ def test_parquet_without_pyarrow_names_what_to_install(tmp_path):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 2
     assert "pip install '.[parquet]'" in done.stderr

@@ -13,6 +13,7 @@ from accountant.views.why import Forecast
 from streams.cli.printing.why import forecast_table
 from streams.index import UsageIndex
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 BYS = ("analyst", "team", "purpose", "week", "reason", "grants", "forecast")
@@ -173,7 +174,7 @@ def test_the_output_may_be_cut_off(ledger_with_requests):
     assert process.stdout is not None
     assert process.stdout.readline().startswith("dataset,")
     process.stdout.close()
-    process.wait(30)
+    process.wait(PATIENCE_S)
     assert "Traceback" not in (process.stderr.read() if process.stderr else "")
 
 

@@ -22,6 +22,7 @@ from streams.client.retry import Deadline
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -48,7 +49,7 @@ def held_by_another(file: Path) -> Iterator[None]:
         assert other.stdout.readline() == b"held\n"
         yield
         other.stdin.close()
-        other.wait(30)
+        other.wait(PATIENCE_S)
 
 
 @pytest.fixture(params=["in process", "http", "published address"])
@@ -196,7 +197,7 @@ def test_events_are_the_new_decisions(ledger: Accountant) -> None:
         ledger.ask("census", "pure:0.0001", analyst="ana")
         began.wait(0.05)
     ledger.close_dataset("census", by="owner")
-    reader.join(20)
+    reader.join(PATIENCE_S)
     assert outcomes[-1] is Outcome.CLOSED
 
 
@@ -217,7 +218,7 @@ def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -
             assert service._events.has_readers
             break
         came.set()
-        asking.join(20)
+        asking.join(PATIENCE_S)
         assert not service._events.has_readers
 
 

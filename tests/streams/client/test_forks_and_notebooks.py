@@ -15,6 +15,7 @@ from streams.client import Accountant, AsyncAccountant, NoSuchLedger, Refused
 from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -165,7 +166,7 @@ def test_a_deleted_working_directory_is_reported(tmp_path: Path) -> None:
         cwd=gone,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
     )

@@ -14,6 +14,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant, Unanswered
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -77,7 +78,7 @@ class Proxy:
         class Handler(http.server.BaseHTTPRequestHandler):
             def _forward(self) -> None:
                 sent = self.rfile.read(int(self.headers.get("content-length", 0)))
-                connection = http.client.HTTPConnection(server, timeout=10)
+                connection = http.client.HTTPConnection(server, timeout=PATIENCE_S)
                 given = {
                     name: value
                     for name, value in self.headers.items()

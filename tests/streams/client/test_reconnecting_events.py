@@ -22,6 +22,7 @@ from streams.client import Accountant, Gone, Refused
 from streams.client.http.reconnecting_events import reconnecting_events
 from streams.embedded.ledger_file import read_decisions
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.embedded.archived import archive_file, fill
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
@@ -81,7 +82,7 @@ class Reader(threading.Thread):
             self.found.put(error)
 
     def next(self) -> Any:
-        return self.found.get(timeout=60)
+        return self.found.get(timeout=PATIENCE_S)
 
 
 def wait_for_first_events(server: LocalServer, *readers: Reader) -> None:

@@ -32,6 +32,7 @@ from streams.client import (
 )
 from streams.client.results.process_identity import has_ended, process_words, this_process
 from streams.client.results.store import Turn
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -184,7 +185,7 @@ def test_a_concurrent_release_waits_for_the_result_or_raises(
 
     def slow() -> int:
         running.set()
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE_S)
         return draws()
 
     def first() -> None:
@@ -192,12 +193,12 @@ def test_a_concurrent_release_waits_for_the_result_or_raises(
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert running.wait(30)
+    assert running.wait(PATIENCE_S)
     with pytest.raises(StillRunning, match=mine):
         ledger.release("census", HALF, draws, request_id=mine, wait=1)
     threading.Timer(0.3, go_on.set).start()
     got.append(ledger.release("census", HALF, draws, request_id=mine, wait=30))
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert got == [1001, 1001]
     assert draws.count == 1
 

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from streams.client import Accountant, Unanswered
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 runs: list[int] = []
@@ -40,14 +41,18 @@ class Middleware:
                 content = self.rfile.read(int(self.headers.get("content-length", 0)))
                 headers = {**self.headers, "Host": "localhost"}
                 found = httpx.request(
-                    self.command, url + self.path, headers=headers, content=content, timeout=30
+                    self.command,
+                    url + self.path,
+                    headers=headers,
+                    content=content,
+                    timeout=PATIENCE_S,
                 )
                 if self.command == "POST":
                     prefers.append(headers.get("prefer", ""))
                     if middleware.is_on:
                         headers["prefer"] = "wait=5, replay=original"
                         found = httpx.post(
-                            url + self.path, headers=headers, content=content, timeout=30
+                            url + self.path, headers=headers, content=content, timeout=PATIENCE_S
                         )
                 self.send_response(found.status_code)
                 for name, value in found.headers.items():

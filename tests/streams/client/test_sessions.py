@@ -40,6 +40,7 @@ from streams.client.session_record import SessionRecord
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.nightly import rounds
+from tests.patience import PATIENCE_S
 from tests.streams.client import session_crashes
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
@@ -670,7 +671,7 @@ def test_a_session_does_one_step_at_a_time(embedded: Accountant) -> None:
 
     def draw(level: str) -> str:
         drawing.set()
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE_S)
         return level
 
     def show() -> None:
@@ -683,12 +684,12 @@ def test_a_session_does_one_step_at_a_time(embedded: Accountant) -> None:
         session.run(lambda: draw)
         thread = threading.Thread(target=show)
         thread.start()
-        assert drawing.wait(30)
+        assert drawing.wait(PATIENCE_S)
         for use in (lambda: session.show("400"), lambda: session.run(lambda: draw)):
             with pytest.raises(OutOfOrder, match="one step at a time"):
                 use()
     go_on.set()  # the block was left while an answer was drawn: nobody gets it
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert isinstance(shown[0], ResultMissing)
     assert (spent(ledger), steps(ledger)) == (WHOLE, FULL)
 
@@ -706,7 +707,7 @@ def test_two_programs_of_one_name_run_once(ledger: Accountant, draws: Draws) -> 
         found: list[str] = []
         waiting.start()
         session.show("2500")
-    waiting.join(30)
+    waiting.join(PATIENCE_S)
     assert found == ["answer 1 at 2500"]
     assert (draws.runs, spent(ledger), len(steps(ledger))) == (1, SECOND, 3)
 
@@ -836,7 +837,7 @@ async def test_a_cancelled_session_settles_in_full(file: Path, clock: TestClock,
 
     def in_a_thread() -> Callable[[str], Any]:
         loop.call_soon_threadsafe(at_step.set)
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE_S)
         return draw
 
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:

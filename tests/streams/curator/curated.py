@@ -22,6 +22,7 @@ from streams.settings import Settings
 from streams.sources import DataSources
 from streams.sources.source_settings import CsvSource
 from tests.faults.ledger import new_id, opening
+from tests.patience import PATIENCE_S
 
 ROWS: Final = 400
 SCHEMA: Final = {
@@ -173,7 +174,7 @@ class CuratedLedger:
             yield curator
         finally:
             curator.stop()
-            await asyncio.wait({task}, timeout=20)
+            await asyncio.wait({task}, timeout=PATIENCE_S)
             task.cancel()
             await task
 
@@ -181,7 +182,7 @@ class CuratedLedger:
         """Wait for the answer of a grant."""
         coming = self.store.subscribe()
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while (found := await self.store.get(grant)) is None:
                     await anext(coming)
         finally:

@@ -10,6 +10,7 @@ import pytest
 from streams.answers.store import NewAnswer, StoredAnswer
 from streams.clock import SystemClock
 from streams.curator.publisher import AnswerPublisher
+from tests.patience import PATIENCE_S
 
 
 class Store:
@@ -65,7 +66,7 @@ async def test_a_tick_s_answers_are_stored_in_bounded_transactions(
     ]
     await asyncio.sleep(0)
     running = asyncio.create_task(publisher.run())
-    stored = await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    stored = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
     running.cancel()
     assert [len(each.value) for each in stored] == sizes
     assert [number for number, _ in store.transactions] == transactions

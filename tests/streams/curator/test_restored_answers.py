@@ -16,6 +16,7 @@ from accountant.answers import FAILED
 from streams.answers import SqliteAnswers
 from streams.curator.curator import Curator, CuratorOptions
 from streams.errors import Refused
+from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import CuratedLedger, opened, question
 
 
@@ -170,7 +171,7 @@ async def test_a_store_that_is_replaced_while_it_runs_stores_nothing_more(
         copy.rename(ledger.store_path)
         grant = await ledger.ask(question())
         with pytest.raises(BaseExceptionGroup) as ended:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 await curator.run()
         assert ended.group_contains(Refused, match="replaced while it was in use")
         assert await ledger.store.get(grant) is None

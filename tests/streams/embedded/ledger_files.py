@@ -15,6 +15,7 @@ from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening
 
 BORN: Final = SystemClock().now()
@@ -38,7 +39,7 @@ else:
 def elsewhere(code: str, file: Path, *before: str) -> str:
     """Return what another process says of a file."""
     command = [*before, sys.executable, "-c", code, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

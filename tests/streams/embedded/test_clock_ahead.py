@@ -25,6 +25,7 @@ from streams.embedded.service import EmbeddedService
 from streams.evidence.operator_records import reset_clock
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking
 from tests.streams.gateway.local_server import TestClock
 
@@ -210,7 +211,7 @@ def test_a_file_that_is_open_is_not_reset(used: Path, clock: TestClock) -> None:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "streams.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def test_by_command(file: Path) -> None:

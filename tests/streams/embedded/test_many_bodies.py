@@ -15,6 +15,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.service import Answer
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import TestClock, eventually, opening, request
 
 
@@ -93,7 +94,7 @@ async def test_when_the_time_is_up_they_are_undecided_and_stay_queued(
     with service._writer._lock:  # the writer has to wait
         found = await service.submit_many(sent, wait=0.05)
         assert found == [Answer(decision=None, partition=0)] * 20
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         again = [outcome(each) for each in await service.submit_many(sent, wait=20)]
     assert again == ["repeated"] * 20
     await service.close()

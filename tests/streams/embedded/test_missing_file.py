@@ -17,6 +17,7 @@ import pytest
 from streams.embedded.ledger_file import reader
 from streams.errors import Refused, Unavailable
 from tests.faults.sqlite_life import Disk
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening
 from tests.streams.embedded.ledger_files import (
     OPEN,
@@ -85,7 +86,7 @@ def test_nothing_is_granted_after_the_file_is_removed(
     for number in (3, 4):
         with pytest.raises(Unavailable, match="removed or replaced while in use"):
             ask(service, number)
-    assert ended.wait(20)
+    assert ended.wait(PATIENCE_S)
     readiness = service.readiness()
     assert not readiness.ready
     assert str(file) in readiness.reasons[0]
@@ -191,7 +192,7 @@ def test_after_a_fault_another_file_is_not_owned(file: Path) -> None:
         service.on_end(lambda _: ended.set())
         backup.replace(file)
         blocker.close()
-        assert ended.wait(20)
+        assert ended.wait(PATIENCE_S)
         with pytest.raises(Unavailable, match="removed or replaced"):
             ask(service, 3)
 

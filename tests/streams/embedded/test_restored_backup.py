@@ -13,6 +13,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.ledger_file import connected
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening
 from tests.streams.embedded.ledger_files import BORN, ask, opened, serving
 
@@ -31,7 +32,9 @@ PUT_BACK: Final = "an older copy has replaced it while the ledger was running"
 
 def copy_over(source: Path, target: Path) -> None:
     """Write one database over another, as `.backup` and `.restore` of SQLite's shell do."""
-    subprocess.run([sys.executable, "-c", COPY, str(source), str(target)], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", COPY, str(source), str(target)], check=True, timeout=PATIENCE_S
+    )
 
 
 def back_up(file: Path) -> Path:
@@ -119,7 +122,9 @@ def test_a_wal_checkpoint_of_another_program_changes_nothing(file: Path) -> None
     opened(file).close_sync()
     service = filled(file, 1_000, 600)
     for number in range(1, 4):
-        subprocess.run([sys.executable, "-c", CHECKPOINT, str(file)], check=True, timeout=60)
+        subprocess.run(
+            [sys.executable, "-c", CHECKPOINT, str(file)], check=True, timeout=PATIENCE_S
+        )
         ask(service, number)
     file.touch()
     ask(service, 4)

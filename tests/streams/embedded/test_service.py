@@ -22,6 +22,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.ledger_file import connected
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import TestClock, eventually, opening, request
 
 
@@ -241,10 +242,12 @@ def test_an_error_of_the_disk_ends_the_process(file: Path) -> None:
         process.stdin.write("\n")
         process.stdin.flush()
         assert process.stdout.readline() == "limited\n"
-        response = httpx.post(f"{url}/datasets", json=opening(clock), timeout=60, trust_env=False)
+        response = httpx.post(
+            f"{url}/datasets", json=opening(clock), timeout=PATIENCE_S, trust_env=False
+        )
         assert response.status_code == 503
         said = process.stdout.read()
-        assert process.wait(60) == 4
+        assert process.wait(PATIENCE_S) == 4
         stop.cancel()
     assert "Refused" in said
     assert "check the disk" in said

@@ -10,6 +10,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.service import Answer
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.embedded.test_many_bodies import bodies, opened, outcome
 from tests.streams.gateway.local_server import TestClock, eventually
 
@@ -138,7 +139,7 @@ async def test_a_caller_that_leaves_within_the_turn_ends_nobody_elses_wait(
         leaving = asyncio.create_task(service.submit("requests", first, wait=0.2))
         asyncio.get_running_loop().call_soon(leaving.cancel)
         staying = asyncio.create_task(service.submit("requests", second, wait=0.2))
-        done, _ = await asyncio.wait([staying], timeout=10)
+        done, _ = await asyncio.wait([staying], timeout=PATIENCE_S)
     assert done == {staying}
     assert staying.result().decision is None
     assert leaving.cancelled()

@@ -14,6 +14,7 @@ from diffprivlib.utils import PrivacyLeakWarning
 
 from streams.client import Accountant
 from streams.engines.diffprivlib import LedgerBudget, NotAsked
+from tests.patience import PATIENCE_S
 
 ROWS: Final = np.linspace(0.1, 0.9, 32)
 TABLE: Final = np.column_stack([ROWS, ROWS])
@@ -127,7 +128,7 @@ def test_two_threads_each_charge_their_own_block_after_the_other_ends(ledger, se
     def other() -> None:
         with within(ledger, second):
             entered.set()
-            assert left.wait(30)
+            assert left.wait(PATIENCE_S)
             tools.mean(ROWS, **UNIT)
             with pytest.raises(PrivacyLeakWarning):
                 tools.mean(ROWS, epsilon=0.01)
@@ -137,11 +138,11 @@ def test_two_threads_each_charge_their_own_block_after_the_other_ends(ledger, se
     with ThreadPoolExecutor(1) as pool:
         with within(ledger):
             running = pool.submit(other)
-            assert entered.wait(30)
+            assert entered.wait(PATIENCE_S)
             tools.mean(ROWS, **UNIT)
             assert (granted(ledger), granted(ledger, second)) == (1, 0)
         left.set()
-        running.result(30)
+        running.result(PATIENCE_S)
     assert (granted(ledger), granted(ledger, second)) == (1, 1)
     assert not isinstance(BudgetAccountant.pop_default(), LedgerBudget)
     assert list(warnings.filters) == filters
@@ -156,15 +157,15 @@ def test_a_pool_thread_uses_the_only_block_and_refuses_to_choose_of_two(ledger, 
     def other() -> None:
         with within(ledger, second):
             entered.set()
-            assert left.wait(30)
+            assert left.wait(PATIENCE_S)
 
     with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as others, within(ledger):
-        pool.submit(without_a_block).result(30)
+        pool.submit(without_a_block).result(PATIENCE_S)
         assert granted(ledger) == 1
         running = others.submit(other)
-        assert entered.wait(30)
+        assert entered.wait(PATIENCE_S)
         with pytest.raises(NotAsked, match="several threads have a budget in use"):
-            pool.submit(without_a_block).result(30)
+            pool.submit(without_a_block).result(PATIENCE_S)
         left.set()
-        running.result(30)
+        running.result(PATIENCE_S)
     assert (granted(ledger), granted(ledger, second)) == (1, 0)

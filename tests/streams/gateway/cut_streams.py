@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE_S
+
 _HEAD = "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"
 
 
@@ -38,7 +40,7 @@ class Connection:
 
     def __init__(self, url: str, *, last: str = "", query: str = "") -> None:
         place = urlsplit(url)
-        self._socket = socket.create_connection((place.hostname, place.port), timeout=30)
+        self._socket = socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
         more = f"Last-Event-ID: {last}\r\n" if last else ""
         self._socket.sendall(
             _HEAD.format(path=f"/events{query}", host=place.netloc, more=more).encode()

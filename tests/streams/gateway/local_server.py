@@ -23,6 +23,7 @@ from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
 from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 
 NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z
 
@@ -119,7 +120,7 @@ def pausing(
     return _owners(clock, kind, dataset, **fields)
 
 
-def eventually(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
+def eventually(true: Callable[[], bool], *, seconds: float = PATIENCE_S) -> None:
     """Return once a condition holds; give up after long enough for any machine."""
     until = time.monotonic() + seconds
     while not true():
@@ -146,8 +147,10 @@ class LocalServer:
         self.url = ""
         self._thread = threading.Thread(target=self._run, args=(path,))
         self._thread.start()
-        assert self._listening.wait(20)
-        self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=self.verify)
+        assert self._listening.wait(PATIENCE_S)
+        self.http = httpx.Client(
+            base_url=self.url, timeout=PATIENCE_S, trust_env=False, verify=self.verify
+        )
 
     def _run(self, path: Path) -> None:
         async def main() -> None:

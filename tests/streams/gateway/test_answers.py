@@ -14,6 +14,7 @@ import pytest
 from accountant.answers import decode_answer
 from streams.gateway.contract.schemas import components
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.asking import PEOPLE, asking, data_settings, opening_with_schema
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
@@ -135,7 +136,7 @@ def test_a_waiting_reader_gets_the_answer_as_it_is_stored(
         for each in readers:
             each.start()
         for each in readers:
-            each.join(40)
+            each.join(PATIENCE_S)
         assert [each.status_code for each in found] == [200] * 3
         assert len({each.content for each in found}) == 1
 
@@ -255,7 +256,7 @@ def test_events_have_the_answers_there_are_and_then_new_ones(answering: LocalSer
     reader = threading.Thread(target=lambda: found.extend(events(answering, 2)))
     reader.start()
     second = id_of(granted(answering))
-    reader.join(40)
+    reader.join(PATIENCE_S)
     assert [data for _, data in found] == [stored, see(answering, second).content]
     (again,) = events(answering, 1, last_event_id=found[0][0])
     assert again == found[1]
@@ -274,7 +275,9 @@ def test_a_server_stops_although_a_client_follows_its_answers(
     tmp_path: Path, file: Path, clock: TestClock
 ) -> None:
     server = answering_server(tmp_path, file, clock)
-    with httpx.stream("GET", f"{server.url}/datasets/survey/answers/events", timeout=30) as stream:
+    with httpx.stream(
+        "GET", f"{server.url}/datasets/survey/answers/events", timeout=PATIENCE_S
+    ) as stream:
         lines = stream.iter_lines()
         assert next(lines) == ": answers after 0"
         server.close()

@@ -19,6 +19,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.gateway import batch
 from streams.ndjson import LineSplitter
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.contract.test_document import document, schema_of
 from tests.streams.gateway.local_server import (
     LocalServer,
@@ -68,7 +69,7 @@ def raw_batch(server: LocalServer, *, length: int | None = None) -> Iterator[soc
     """Connect and send the head of a batch, chunked if no length is passed."""
     framing = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as raw:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as raw:
         head = f"POST /requests/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n"
         raw.sendall(f"{head}{framing}\r\n\r\n".encode())
         yield raw
@@ -297,7 +298,7 @@ def test_a_client_may_send_everything_before_it_reads(server: LocalServer) -> No
     with raw_batch(server, length=len(body)) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         raw.sendall(body)
-        eventually(lambda: server.last_sequence() == 1 + batch.MAX_LINES, seconds=60)
+        eventually(lambda: server.last_sequence() == 1 + batch.MAX_LINES)
         received = b""
         while not received.endswith(b"0\r\n\r\n"):
             received += raw.recv(65_536)

@@ -25,6 +25,7 @@ from streams.server.app import create_app
 from streams.server.serve import GatewayServer, run_gateway
 from streams.service import Appended
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.bodies import decision
 from tests.streams.gateway.local_server import TestClock, eventually, get_scope
 
@@ -72,7 +73,7 @@ async def served(service: AnyService, settings: Settings) -> AsyncIterator[int]:
     serving = asyncio.create_task(
         run_gateway(service, settings, listening=listening, made=servers.append)
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         port = await ports.get()
     try:
         yield port
@@ -83,7 +84,7 @@ async def served(service: AnyService, settings: Settings) -> AsyncIterator[int]:
 
 def connect(port: int, path: bytes = b"/events") -> socket.socket:
     """Return a connection that has asked for the events."""
-    made = socket.create_connection(("127.0.0.1", port), timeout=20)
+    made = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
     made.sendall(_GET % path)
     return made
 
@@ -157,19 +158,19 @@ async def test_a_stream_cancelled_by_the_server_leaves_no_reader(
 
     app = create_app(service, settings)
     serving = asyncio.create_task(app(get_scope("/events"), receive, send))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await began.wait()
     assert service._appended.has_readers
     await asyncio.sleep(0)  # where nothing is blocked, the stream waits for its first event
     serving.cancel()
-    await asyncio.wait([serving], timeout=20)
+    await asyncio.wait([serving], timeout=PATIENCE_S)
     assert serving.cancelled()
     assert not service._appended.has_readers
 
 
 async def answered(port: int) -> bool:
     """Tell whether the server is past what came before."""
-    async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
         return (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
 
 
@@ -197,7 +198,7 @@ async def test_streams_above_the_limit_are_refused_until_one_ends(
     async with served(service, settings) as port:
         await asyncio.to_thread(fill)
         async with (
-            httpx.AsyncClient(trust_env=False, timeout=20) as client,
+            httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client,
             client.stream("GET", f"http://127.0.0.1:{port}/events") as refused,
         ):
             assert refused.status_code == 503

@@ -7,6 +7,7 @@ import httpx
 from accountant.records import decode_decision
 from accountant.views.datasets import Alert, decode_alert
 from streams.client import Accountant
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer
 
 Event = tuple[str, bytes]
@@ -23,11 +24,11 @@ class Stream(threading.Thread):
         self.connected = threading.Event()
         self.received: list[Event] = []
         self.start()
-        assert self.connected.wait(20)
+        assert self.connected.wait(PATIENCE_S)
 
     def run(self) -> None:
         kind = ""
-        with httpx.stream("GET", self.url, timeout=60, trust_env=False) as response:
+        with httpx.stream("GET", self.url, timeout=PATIENCE_S, trust_env=False) as response:
             for line in response.iter_lines():
                 self.connected.set()
                 if line.startswith("event: "):
@@ -42,7 +43,7 @@ def test_the_event_stream_contains_decisions_and_alerts_with_ids(server: LocalSe
     stream = Stream(server, 4)
     for epsilon in ("0.3", "0.6"):
         server.ask(claim={"type": "pure", "epsilon": epsilon})
-    stream.join(20)
+    stream.join(PATIENCE_S)
     assert sorted(kind for kind, _ in stream.received) == ["alert", "alert", "decision", "decision"]
     crossed = [decode_alert(data) for kind, data in stream.received if kind == "alert"]
     crossing = [decode_decision(data) for kind, data in stream.received if kind == "decision"][1]
@@ -62,14 +63,14 @@ def test_a_stream_with_crossed_true_begins_with_past_alerts(server: LocalServer)
     server.ask(claim={"type": "pure", "epsilon": "0.6"})
     stream = Stream(server, 3, "?crossed=true")
     server.ask(claim={"type": "pure", "epsilon": "0.3"})
-    stream.join(20)
+    stream.join(PATIENCE_S)
     kinds = [kind for kind, _ in stream.received]
     ids = [decode_alert(data).alert_id for kind, data in stream.received if kind == "alert"]
     assert kinds[0] == "alert"
     assert set(ids) == {"census/1/0.5", "census/1/0.8"}
     plain = Stream(server, 1)
     server.ask(claim={"type": "pure", "epsilon": "0.001"})
-    plain.join(20)
+    plain.join(PATIENCE_S)
     assert [kind for kind, _ in plain.received] == ["decision"], (
         "from now on, unless it is asked for"
     )
@@ -101,7 +102,9 @@ def test_decisions_are_streamed_as_they_become_visible(server: LocalServer) -> N
     received: list[bytes] = []
 
     def read() -> None:
-        with httpx.stream("GET", f"{server.url}/events", timeout=60, trust_env=False) as response:
+        with httpx.stream(
+            "GET", f"{server.url}/events", timeout=PATIENCE_S, trust_env=False
+        ) as response:
             for line in response.iter_lines():
                 connected.set()
                 if line.startswith("data: "):
@@ -111,9 +114,9 @@ def test_decisions_are_streamed_as_they_become_visible(server: LocalServer) -> N
 
     reader = threading.Thread(target=read)
     reader.start()
-    assert connected.wait(20)
+    assert connected.wait(PATIENCE_S)
     sent = [server.ask().content for _ in range(3)]
-    reader.join(20)
+    reader.join(PATIENCE_S)
     assert received == sent
     assert decode_decision(received[0]).outcome == "granted"
 
@@ -123,14 +126,16 @@ def test_stopping_the_server_ends_the_streams(server: LocalServer) -> None:
     connected = threading.Event()
 
     def read() -> None:
-        with httpx.stream("GET", f"{server.url}/events", timeout=60, trust_env=False) as response:
+        with httpx.stream(
+            "GET", f"{server.url}/events", timeout=PATIENCE_S, trust_env=False
+        ) as response:
             for _ in response.iter_lines():
                 connected.set()
         ended.set()
 
     reader = threading.Thread(target=read)
     reader.start()
-    assert connected.wait(20)
+    assert connected.wait(PATIENCE_S)
     server.close()
-    reader.join(20)
+    reader.join(PATIENCE_S)
     assert ended.is_set()

@@ -15,6 +15,7 @@ from accountant.views.datasets import Alert
 from streams.alerts.delivered_ids import DeliveredAlerts
 from streams.client.http.service import HttpService
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 NAMES: Final = ["a", *[f"a{each}" for each in "._-@:"], *[f"a{each}a" for each in "._-@:"]]
@@ -102,7 +103,7 @@ def test_each_alert_has_its_own_id(file: Path, clock: TestClock, tmp_path: Path)
         for name in NAMES:
             server.open(name, alert_at=["0.5", "1"])
             server.ask(dataset=name, claim={"type": "pure", "epsilon": "1"})
-        with server.http.stream("GET", "/events?crossed=true", timeout=20) as response:
+        with server.http.stream("GET", "/events?crossed=true", timeout=PATIENCE_S) as response:
             for line in response.iter_lines():
                 if line.startswith("data: "):
                     ids.append(json.loads(line[6:])["alert_id"])

@@ -16,6 +16,7 @@ from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import (
     LocalServer,
     TestClock,
@@ -270,7 +271,7 @@ def test_a_slow_decision_gets_202_and_is_found_later(file: Path, clock: TestCloc
 
     def slow(draft: Draft, record: Input, now: int) -> EncodedDecision:
         if record.source == "requests":
-            go.wait(30)
+            go.wait(PATIENCE_S)
         return decide(draft, record, now)
 
     with LocalServer(file, clock, decide=slow) as server:

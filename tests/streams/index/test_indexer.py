@@ -17,9 +17,8 @@ from streams.errors import Unavailable
 from streams.index import Indexer
 from streams.index.rows import Rows
 from tests.accountant.world import World
+from tests.patience import PATIENCE_S
 from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, index_counts, recounted
-
-LONG_S = 30.0
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def check(follower: Indexer, log: list[bytes]) -> None:
     def all_of(rows: Rows) -> dict[str, object]:
         return {by: index_counts(rows, "adult", by) for by in BYS}
 
-    found = follower.read({0: end_of(log)}, all_of, wait=LONG_S)
+    found = follower.read({0: end_of(log)}, all_of, wait=PATIENCE_S)
     assert found == {by: recounted(log, "adult", by) for by in BYS}
 
 

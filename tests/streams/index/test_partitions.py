@@ -16,10 +16,10 @@ from streams.index import Indexer, UsageIndex
 from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import WINDOW, World
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import eventually
 from tests.streams.index.logs import ListedLog, end_of, index_counts, recounted, rows_of
 
-LONG_S = 30.0
 PARTITIONS = 2
 NAMES = [
     next(name for name in map("d{}".format, range(99)) if partition_of(name.encode(), 2) == number)
@@ -58,7 +58,7 @@ def check(follower: Indexer, number: int, log: list[bytes]) -> None:
     def one(rows: Rows) -> object:
         return index_counts(rows, NAMES[number], "analyst")
 
-    found = follower.read({number: end_of(log)}, one, wait=LONG_S)
+    found = follower.read({number: end_of(log)}, one, wait=PATIENCE_S)
     assert found == recounted(log, NAMES[number], "analyst")
 
 
@@ -75,7 +75,7 @@ def test_each_partition_is_counted_and_metrics_are_of_all(path: Path, in_file: b
         for number, log in enumerate(logs):
             check(follower, number, log.values)
         ends = {number: end_of(log.values) for number, log in enumerate(logs)}
-        rows, others = follower.read(ends, lambda index: index.first_analysts(4), wait=LONG_S)
+        rows, others = follower.read(ends, lambda index: index.first_analysts(4), wait=PATIENCE_S)
         assert {row.dataset for row in rows} <= set(NAMES)
         assert sum(row.granted + row.refused for row in rows) + others == 80
         assert follower.trouble is None
@@ -86,7 +86,7 @@ def test_a_reader_without_a_position_waits_for_the_current_end(path: Path) -> No
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
         found = follower.read(
-            {1: -1}, lambda rows: index_counts(rows, NAMES[1], "day"), wait=LONG_S
+            {1: -1}, lambda rows: index_counts(rows, NAMES[1], "day"), wait=PATIENCE_S
         )
     assert found == recounted(logs[1].values, NAMES[1], "day")
 
@@ -118,10 +118,10 @@ def test_another_ledger_starts_the_whole_index_again(path: Path) -> None:
     with following([ListedLog(one.log)], path, partitions=1) as follower:
         ends = {0: end_of(one.log)}
         found = follower.read(
-            ends, lambda rows: index_counts(rows, NAMES[1], "analyst"), wait=LONG_S
+            ends, lambda rows: index_counts(rows, NAMES[1], "analyst"), wait=PATIENCE_S
         )
         assert found == recounted(one.log, NAMES[1], "analyst")
-        rows, others = follower.read(ends, lambda index: index.first_analysts(99), wait=LONG_S)
+        rows, others = follower.read(ends, lambda index: index.first_analysts(99), wait=PATIENCE_S)
         assert (len(rows), others) == (1, 0)
 
 

@@ -16,6 +16,7 @@ from streams.index import UsageIndex
 from streams.index.usage_index import NOTHING, IndexMoved, IndexPosition, UnusableIndex
 from tests.accountant.reservations.scene import Scene
 from tests.accountant.world import World
+from tests.patience import PATIENCE_S
 from tests.streams.index.logs import (
     PURPOSES,
     ListedLog,
@@ -147,7 +148,7 @@ def test_two_processes_at_once_count_each_decision_once(path: Path) -> None:
     for each in both:
         each.start()
     for each in both:
-        each.join(60)
+        each.join(PATIENCE_S)
     assert [each.exitcode for each in both] == [0, 0]
     index = UsageIndex.open(path)
     for by in BYS:

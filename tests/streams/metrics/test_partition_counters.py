@@ -19,6 +19,7 @@ from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
 from streams.metrics.snapshot import MetricsSnapshot
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import TestClock, opening, request
 from tests.streams.metrics.test_live_ledgers import commit, partition
 from tests.streams.steps import steps
@@ -149,7 +150,7 @@ def test_a_commit_is_counted_while_a_reader_merges_its_copies(clock: TestClock) 
             waited.append(True)
             deciding = threading.Thread(target=decide)
             deciding.start()
-            deciding.join(20)
+            deciding.join(PATIENCE_S)
             waited[0] = deciding.is_alive()
 
     shown: list[MetricsSnapshot] = []

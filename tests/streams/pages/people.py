@@ -8,6 +8,7 @@ from typing import Self
 
 import httpx
 
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer
 
 FORM = re.compile(r'name="form_token" value="([^"]*)"')
@@ -23,7 +24,11 @@ class Person:
     def __init__(self, server: LocalServer) -> None:
         headers = {"accept": "text/html,*/*;q=0.8", "sec-fetch-site": "same-origin"}
         self.http = httpx.Client(
-            base_url=server.url, timeout=60, trust_env=False, verify=server.verify, headers=headers
+            base_url=server.url,
+            timeout=PATIENCE_S,
+            trust_env=False,
+            verify=server.verify,
+            headers=headers,
         )
 
     def look(self, path: str, **headers: str) -> httpx.Response:

@@ -21,8 +21,7 @@ from streams.embedded.ledger_file import create, reader
 from streams.embedded.queue import InputQueue, QueuedBody
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.testing import MemoryJournal, MemoryLog
-
-_PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
 
 AT = time.time_ns() // 1_000_000
 """When the logs of these tests begin, milliseconds since 1970: now, as a broker dates genesis."""
@@ -162,7 +161,7 @@ class Player:
     async def read(self, limit: int) -> list[Input]:
         """Return the next inputs, however the journal hands them out; none may come at first."""
         records: list[Input] = []
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while len(records) < limit:
             records += await self.journal.read(limit - len(records), 1.0)
             assert time.monotonic() < deadline, f"{len(records)} of {limit} inputs came"

@@ -16,6 +16,7 @@ from accountant.times import uuid7
 from streams.auth import token_file
 from streams.clock import SystemClock
 from tests.faults.server_process import ServerProcess
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import eventually
 
 NAMES = ("root", "ana")
@@ -45,7 +46,7 @@ class LoggedServer(ServerProcess):
 
     def __enter__(self) -> LoggedServer:
         self.start()
-        self.http = httpx.Client(base_url=self.address, timeout=60, trust_env=False)
+        self.http = httpx.Client(base_url=self.address, timeout=PATIENCE_S, trust_env=False)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,7 +77,7 @@ class LoggedServer(ServerProcess):
     def exchanged(self, request: bytes) -> bytes:
         """Return all that a connection answers to some bytes."""
         host, _, port = self.address.removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as connection:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
             found = b""

@@ -22,6 +22,7 @@ from litestar import Litestar, Request, get, post
 from litestar.response import Stream
 
 from streams.server.connection_limits import REQUEST_S, BoundedServer, ConnectionRoom, room
+from tests.patience import PATIENCE_S
 from tests.streams.auth.certificates import certificate
 from tests.streams.gateway.local_server import eventually
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
 HEAD = b"%s HTTP/1.1\r\nHost: here\r\n"
 REQUEST = HEAD % b"GET /at-once" + b"\r\n"
 TEST_REQUEST_S = 1.0  # a connection is looked at each second, so it may be nearly twice that
-PATIENCE_S = 20.0
+LONG_S = 600.0  # a time limit that no test reaches
 
 
 @get("/at-once")
@@ -187,9 +188,9 @@ async def test_a_response_may_take_longer_than_the_request_time_limit() -> None:
 
 
 async def test_a_body_sent_in_pieces_within_the_time_limit_is_answered() -> None:
-    async with served(request_s=30.0) as port, connected(port) as connection:
+    async with served(request_s=LONG_S) as port, connected(port) as connection:
         connection[1].write(HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf")
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(0.2)
         assert await answered(connection, b"again") == b"9 bytes"
 
 
@@ -201,14 +202,14 @@ async def test_a_client_whose_body_the_server_reads_slowly_keeps_its_connection(
 
 async def test_connections_above_the_limit_are_ended_and_the_others_stay() -> None:
     proxies = [ipaddress.ip_network("127.0.0.1")]  # which has no share, so that all count alike
-    bounds = {"max_connections": 3, "proxies": proxies, "request_s": 30.0}
+    bounds = {"max_connections": 3, "proxies": proxies, "request_s": LONG_S}
     async with served(**bounds) as port, contextlib.AsyncExitStack() as opened:
         open_connections = [await opened.enter_async_context(connected(port)) for _ in range(3)]
         for connection in open_connections:
             assert await answered(connection) == b"done"
         for _ in range(5):
             async with connected(port) as (reader, _writer):
-                assert await ended(reader) < 10.0
+                await ended(reader)
         for connection in open_connections:
             assert await answered(connection) == b"done"
         open_connections[0][1].close()
@@ -218,7 +219,7 @@ async def test_connections_above_the_limit_are_ended_and_the_others_stay() -> No
 
 async def test_half_sent_requests_of_one_peer_do_not_block_others() -> None:
     async with (
-        served(max_connections=40, request_s=60.0) as port,
+        served(max_connections=40, request_s=LONG_S) as port,
         contextlib.AsyncExitStack() as opened,
     ):
         # One that is being answered, from the same address as what follows.
@@ -241,7 +242,7 @@ async def test_half_sent_requests_of_one_peer_do_not_block_others() -> None:
 
 async def test_idle_connections_end_in_favour_of_new_requests() -> None:
     async with (
-        served(max_connections=40, request_s=60.0) as port,
+        served(max_connections=40, request_s=LONG_S) as port,
         contextlib.AsyncExitStack() as opened,
     ):
         for number in range(30):  # three quarters, of six addresses with all of their share
@@ -254,7 +255,7 @@ async def test_idle_connections_end_in_favour_of_new_requests() -> None:
 
 async def test_an_address_with_many_idle_connections_is_answered_on_a_new_one() -> None:
     async with (
-        served(max_connections=40, request_s=60.0) as port,
+        served(max_connections=40, request_s=LONG_S) as port,
         contextlib.AsyncExitStack() as opened,
     ):
         for _ in range(45):
@@ -342,14 +343,14 @@ def _a_ledger_with_few_files(directory: Path) -> Iterator[str]:
             ["sh", "-c", command], stdout=log, stderr=subprocess.STDOUT, env=environment
         )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while "listening at " not in (said := (directory / "log").read_text()):
             assert time.monotonic() < until, said
             time.sleep(0.1)
         yield said.partition("listening at ")[2].split()[0]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_S)
 
 
 def _is_healthy(client: httpx.Client) -> bool:

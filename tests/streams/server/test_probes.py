@@ -23,6 +23,7 @@ from streams.server.connection_limits import REQUEST_S
 from streams.server.probes import MAX_PROBES, Probes
 from streams.service import Readiness
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 
 HALF = b"GET /datasets HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 
@@ -32,7 +33,7 @@ def waiting() -> Readiness:
 
 
 async def get_probe(probes: Probes, path: str, **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         return await http.get(f"http://127.0.0.1:{probes.port}{path}", headers=headers)
 
 
@@ -89,14 +90,14 @@ def serving(directory: Path) -> Iterator[tuple[str, str]]:
             ["sh", "-c", command], stdout=log, stderr=subprocess.STDOUT, env=environment
         )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while "listening at " not in (said := (directory / "log").read_text()):
             assert time.monotonic() < until, said
             time.sleep(0.1)
         yield said.partition("listening at ")[2].split()[0], f"http://127.0.0.1:{probed}"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_S)
 
 
 def send_halves(stack: contextlib.ExitStack, url: str, count: int) -> None:

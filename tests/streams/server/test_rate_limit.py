@@ -19,6 +19,7 @@ from streams.server import rate_limit
 from streams.server.rate_limit import AT_ONCE, RateLimiter, address_of
 from streams.settings import Settings, load
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 FORWARDED = "X-Forwarded-For"
@@ -147,7 +148,7 @@ def test_a_rate_limited_request_gets_429_before_its_body(server: LocalServer) ->
     headers = {"X-Forwarded-For": ONE, "content-type": "application/json"}
     server.http.get("/datasets", headers=headers)
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as sent:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as sent:
         sent.sendall(
             b"POST /requests HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: "
             + ONE.encode()
@@ -203,7 +204,9 @@ def proxied(tmp_path: Path) -> Iterator[tuple[str, LocalServer]]:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {**self.headers, "Host": "localhost", FORWARDED: ONE}
             url = server.url + self.path
-            answer = httpx.request(self.command, url, headers=headers, content=body, timeout=30)
+            answer = httpx.request(
+                self.command, url, headers=headers, content=body, timeout=PATIENCE_S
+            )
             self.send_response(answer.status_code)
             for name in ("content-type", "retry-after", "content-length"):
                 if name in answer.headers:

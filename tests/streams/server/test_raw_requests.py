@@ -12,6 +12,7 @@ import pytest
 from streams.server.connection_limits import MOST_HEAD
 from streams.server.strict_http import StrictConnection
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 FIRST_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -30,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
 def exchanged(server: LocalServer, *pieces: bytes) -> bytes:
     """Return all that a connection answers until the server ends it."""
     host, _, port = server.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         response = b""
         try:
             for piece in pieces:

@@ -13,6 +13,7 @@ from streams.embedded.file_lock import FileLock
 from streams.errors import Refused
 from streams.server.serve import address_of, bind, serve, serve_kafka
 from streams.settings import Settings
+from tests.patience import PATIENCE_S
 
 
 def test_a_server_listens_on_127_0_0_1_by_default() -> None:
@@ -72,7 +73,7 @@ def test_a_signal_stops_the_server_and_releases_the_lock(
         assert owner is not None
         assert (owner.pid, owner.address) == (process.pid, url)
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
     assert "authentication_is_off" in said
     assert "bound_to=127.0.0.1" in said

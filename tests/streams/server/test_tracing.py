@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import set_span_in_context
 
 from streams.client import AsyncAccountant
+from tests.patience import PATIENCE_S
 from tests.streams.collector import Collector
 from tests.streams.gateway.local_server import eventually
 from tests.streams.server.logged_server import LoggedServer, asking
@@ -139,7 +140,7 @@ def test_a_collector_that_is_away_delays_no_request_and_no_stop(tmp_path: Path) 
         assert server.post("ana", "/requests", asking()).json()["outcome"] == "granted"
         assert server._process is not None
         server._process.terminate()
-        assert server._process.wait(30) == 0
+        assert server._process.wait(PATIENCE_S) == 0
 
 
 _IMPORTS = """

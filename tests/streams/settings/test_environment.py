@@ -15,6 +15,7 @@ from streams.errors import Refused
 from streams.settings import PREFIX, Settings, load, load_client, load_command, load_server
 from streams.settings.environment import check_spellings, is_service_link, unknown_names
 from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 
 FIELDS = Settings.model_fields
 NAMES = [field.upper() for field in FIELDS]
@@ -229,7 +230,7 @@ def test_every_server_refuses_to_start_with_a_misspelt_setting(
         env={**os.environ, "ACCOUNTANT_TOKNES": SECRET, "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 4, done.stderr

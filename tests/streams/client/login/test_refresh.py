@@ -20,6 +20,7 @@ from streams.client.login.refresh import refresh_login
 from streams.client.login.stored_login import delete_login, find_login, login_file
 from streams.errors import Refused
 from streams.private_files import lock_against_writers
+from tests.patience import PATIENCE_S
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.cli.conftest import environment
 from tests.streams.client.login.login_provider import LoginProvider
@@ -91,7 +92,7 @@ def test_two_processes_refresh_once(server: TokenServer, provider: LoginProvider
             for _ in range(3)
         ]
         time.sleep(2)  # they have started by then, and wait for the lock
-    assert [process.communicate(timeout=60)[0] for process in processes] == ["ana\n"] * 3
+    assert [process.communicate(timeout=PATIENCE_S)[0] for process in processes] == ["ana\n"] * 3
     assert len(provider.forms) == 1
 
 

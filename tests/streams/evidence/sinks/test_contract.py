@@ -17,6 +17,7 @@ from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy
+from tests.patience import PATIENCE_S
 from tests.streams.evidence.sinks.kinds import Kind, OnTopic, deaf, make_topic
 from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
 
@@ -165,17 +166,17 @@ def test_a_topic_is_read_to_its_end_despite_foreign_records(
     )
     for value in (None, b"", b"no note" * 2_000, b"\xff\xfe"):
         stranger.produce(application, value, key=b"k")
-    stranger.flush(30)
+    stranger.flush(PATIENCE_S)
     # Whoever may write here must not keep an auditor waiting by a transaction without an end.
     endless = Producer({"bootstrap.servers": proxy.bootstrap, "transactional.id": application})
-    endless.init_transactions(30)
+    endless.init_transactions(PATIENCE_S)
     endless.begin_transaction()
     endless.produce(application, signed(LATER), partition=0)
-    endless.flush(30)
+    endless.flush(PATIENCE_S)
     for checkpoint in many[5:]:
         put(sink, checkpoint)
     found = [*sink.notes()]
-    endless.abort_transaction(30)
+    endless.abort_transaction(PATIENCE_S)
     assert len({name for name, _ in found}) == len(found) == 9 + 4 + 1
     assert {note for _, note in found} >= {*map(signed, [*many, LATER])}
     assert found[0][0].startswith("partition 0, offset 0")
