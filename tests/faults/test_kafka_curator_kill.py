@@ -29,6 +29,8 @@ from tests.streams.curator.curated import question, session
 pytestmark = pytest.mark.faults
 
 TURNS: Final = rounds(6, 40)
+MOST_WAITING: Final = 10
+"""So many grants may lack an answer: a slow machine gets no more work than it can do."""
 _Log = list[tuple[str, dict[str, Any]]]
 
 
@@ -67,6 +69,9 @@ class Asker:
                 self._sessions.add(self.grants[-1])
             await self.look()
             await asyncio.sleep(self._chance.uniform(0, 0.3))
+            while len(self.grants) - len(self.seen) > MOST_WAITING and not self._stopped:
+                await asyncio.sleep(0.1)
+                await self.look()
 
     async def look(self) -> None:
         for grant in self.grants:
@@ -131,7 +136,7 @@ class Curators:
             each.wait()
 
 
-@pytest.mark.timeout(3_600 if NIGHTLY else 1_200)
+@pytest.mark.timeout(3_600 if NIGHTLY else 2_400)
 async def test_each_grant_has_one_answer_over_curators_that_are_killed_or_paused(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
@@ -151,9 +156,11 @@ async def test_each_grant_has_one_answer_over_curators_that_are_killed_or_paused
             await until(lambda: asking.done() or is_enough(asker.kinds()), "enough answers")
             asker.stop()
             await asking
-            deadline = time.monotonic() + PATIENCE_S
+            fewest, moved = len(asker.grants) + 1, time.monotonic()
             while left := await unfinished(on_kafka, topic):
-                assert time.monotonic() < deadline, left
+                if len(left) < fewest:
+                    fewest, moved = len(left), time.monotonic()
+                assert time.monotonic() - moved < PATIENCE_S, left
                 await curators.keep_one()
                 await asyncio.sleep(0.2)
             granted = granted_in(decisions(on_kafka))
