@@ -16,11 +16,18 @@ SOURCES += $(wildcard benchmarks deploy examples)
 PYTEST_ARGS ?=
 # Tests without a broker that kill no process.
 QUICK := not kafka and not faults
-# Tests on a broker mostly wait, so there are two workers for each core. Each has a broker and takes
-# up to 1 GB, so the default is at most eight: WORKERS=12 make test runs more.
-WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 2 * cores : 8)))
-# pytest-xdist hands out tests one at a time, in the order of tests/conftest.py.
-SIDE_BY_SIDE := -n $(WORKERS) --dist load --maxschedchunk 1
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+# Most tests compute: one worker a core. A file runs in one worker, so that what its tests share is
+# made once. The order is that of tests/durations/order.py.
+COMPUTE := -n $(CORES) --dist loadfile --no-loadscope-reorder
+COMPUTING := $(COMPUTE) --ignore=tests/kafka --ignore=tests/faults --ignore=tests/mutants
+# Tests that kill, pause or start processes mostly wait: two workers a core, but at most eight, as
+# each takes up to 1 GB. `make test WORKERS=12` runs more. Tests are handed out one at a time.
+WORKERS ?= $(shell echo $$(($(CORES) < 4 ? 2 * $(CORES) : 8)))
+WAIT := -n $(WORKERS) --dist load --maxschedchunk 1
+WAITING := $(WAIT) tests/kafka tests/faults tests/mutants
+# What each test takes is recorded here.
+DURATIONS := build/durations
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # A user's own settings must not change a locked installation.
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
@@ -28,7 +35,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference figures pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference durations figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -39,10 +46,13 @@ setup: $(READY)  ## create .venv with the locked packages and this project
 demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
 	@$(BIN)/accountant demo $(DEMO_ARGS)
 
-test: $(READY)  ## run every test, also those on a real Kafka broker (35 minutes on 2 cores)
+test: $(READY)  ## run every test, also those on a real Kafka broker (15 minutes on 2 cores)
 # With PYTEST_ARGS, tests run one after another: it may be a single test.
 ifeq ($(strip $(PYTEST_ARGS)),)
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	@rm -rf $(DURATIONS); failed=0; \
+	DURATIONS=$(DURATIONS)/computing $(BIN)/python -m pytest $(COMPUTING) || failed=1; \
+	DURATIONS=$(DURATIONS)/waiting $(BIN)/python -m pytest $(WAITING) || failed=1; \
+	$(BIN)/python -m tests.durations $(DURATIONS); exit $$failed
 else
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
@@ -52,7 +62,7 @@ test-fast: $(READY)  ## run the tests that need no broker and kill no process (<
 
 mutants: export NIGHTLY := 1
 mutants: $(READY)  ## plant each known bug in a copy, and check that a test finds it (3 minutes)
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/mutants $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(WAIT) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
 nightly: test test-cluster test-observability test-provider test-smartnoise test-browser sbom audit-dependencies  ## run all tests, with more repetitions (1 hour)
@@ -124,6 +134,9 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(READY)  ## build the documentation as a site in build/site, with search; a broken link fails
 	@$(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html"
+
+durations: $(READY)  ## write the page about what tests take, and their order, from the last `make test`
+	$(BIN)/python -m tests.durations $(DURATIONS) --commit
 
 figures: $(READY)  ## draw docs/figures again from the functions that decide
 	$(BIN)/python -m research.figures --out docs/figures $(FIGURES_ARGS)

@@ -17,6 +17,7 @@ import pytest
 import pytest_timeout
 from hypothesis import HealthCheck, settings
 
+from tests.durations import recorder
 from tests.nightly import NIGHTLY
 
 pytest_plugins = ("tests.brokers.fixtures",)
@@ -61,8 +62,8 @@ class TimeLimit(BaseException):
     """
 
 
-def pytest_configure() -> None:
-    """Give the tests directories of state and data, and listen to interrupts.
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests directories of state and data, listen to interrupts, record durations.
 
     The commands which tests interrupt then listen, too. What a script starts in the background
     is born deaf to them, and so are its children.
@@ -75,6 +76,8 @@ def pytest_configure() -> None:
     atexit.register(directory.cleanup)
     os.environ["XDG_STATE_HOME"] = f"{directory.name}/state"
     os.environ["XDG_DATA_HOME"] = f"{directory.name}/data"
+    if durations := os.environ.get(recorder.DIRECTORY):
+        config.pluginmanager.register(recorder.Recorder(Path(durations).resolve()))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.durations.other_processes import charge
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
@@ -57,16 +58,21 @@ class Nursery:
             text=True,
         )
         os.close(theirs)
+        self._charged = 0.0
 
     def run(self, order: dict[str, Any]) -> int:
         """Run a command and return its exit code."""
         os.write(self._orders, json.dumps(order).encode() + b"\n")
         assert self._process.stdout is not None
-        return int(self._process.stdout.readline())
+        code, seconds = self._process.stdout.readline().split()
+        self._charged += float(seconds)
+        charge(float(seconds))
+        return int(code)
 
     def close(self) -> None:
         os.close(self._orders)
         self._process.wait(PATIENCE_S)
+        charge(-self._charged)  # from now on the operating system counts them, too
         assert self._process.stdout is not None
         self._process.stdout.close()
 

@@ -2,7 +2,8 @@
 
 Starting Python and importing takes most of a command's time; a fork has done both and
 nothing else. Reads one JSON object a line from the file descriptor that is its argument:
-`arguments`, `cwd`, `env`, and the files `stdin`, `out` and `err`; writes exit codes to stdout.
+`arguments`, `cwd`, `env`, and the files `stdin`, `out` and `err`; writes a line with the exit code
+and the processor seconds of each command to stdout.
 Where `out` is `|`, it is a pipe that nobody reads.
 """
 
@@ -78,8 +79,9 @@ def serve(orders: int) -> None:
             child = os.fork()
             if not child:
                 run(json.loads(line))
-            _, status = os.waitpid(child, 0)
-            os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            _, status, used = os.wait4(child, 0)
+            seconds = used.ru_utime + used.ru_stime
+            os.write(1, f"{os.waitstatus_to_exitcode(status)} {seconds}\n".encode())
 
 
 if __name__ == "__main__":

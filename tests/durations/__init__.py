@@ -1,0 +1,1 @@
+"""How long each test takes: recorded by `make test`, printed after it, and used for its order."""
