@@ -25,7 +25,7 @@ from accountant.times import uuid7
 from streams.cli.root import app
 from streams.client import Accountant
 from tests.accountant.filters.policies import plan_of, sample
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 from tests.streams.metrics.test_filters import check_exported
 
 POLICY = {"filter": "halved", "epsilon": "1", "delta": "1e-6"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import request
+from tests.streams.gateway.records import request
 
 DATASETS: dict[str, dict[str, Any]] = {
     "census": {"filter": "basic", "epsilon": "1", "delta": "0.000001", "population": "city"},

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import Opens
 from tests.browser.page_checks import overflow, sign_in
-from tests.streams.gateway.local_server import pausing, request
+from tests.streams.gateway.records import pausing, request
 from tests.streams.pages.dataset.pages_server import PagesServer
 
 PHONE = 390

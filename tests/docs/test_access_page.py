@@ -13,14 +13,8 @@ import pytest
 from tests.every_case import check_each
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.auth.roles_server import RolesServer, setting
-from tests.streams.gateway.local_server import (
-    amending,
-    closing,
-    eventually,
-    new_id,
-    opening,
-    request,
-)
+from tests.streams.gateway.records import amending, closing, new_id, opening, request
+from tests.streams.waiting import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "http" / "access.md"
 COLUMNS = ("olga", "ana", "eng", "aud", "root", "zoe")

@@ -11,7 +11,8 @@ import yaml
 from streams.settings import Settings
 from tests.observability.programs import ALERTMANAGER, PROMETHEUS, Programs
 from tests.streams.bodies import limiting
-from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
+from tests.streams.clock import NOON, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 RULES = sorted((PROMETHEUS / "rules").glob("*.yml"))
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))

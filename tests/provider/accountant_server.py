@@ -15,7 +15,7 @@ import msgspec
 from streams.clock import SystemClock
 from tests.faults.server_process import ServerProcess
 from tests.provider.real_provider import AUDIENCE, RealProvider
-from tests.streams.gateway.local_server import opening, request
+from tests.streams.gateway.records import opening, request
 
 CLOCK = SystemClock()
 _PATIENCE_S = 60.0

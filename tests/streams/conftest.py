@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 
 @pytest.fixture

@@ -13,14 +13,9 @@ from streams.auth import token_file
 from streams.settings import Settings
 from tests.ledger_file import connected
 from tests.streams.auth.token_server import wall
-from tests.streams.gateway.local_server import (
-    NOON,
-    LocalServer,
-    TestClock,
-    new_id,
-    opening,
-    request,
-)
+from tests.streams.clock import NOON, TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, opening, request
 
 ROLES = {
     "stranger": None,  # without a token

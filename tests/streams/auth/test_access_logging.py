@@ -11,7 +11,7 @@ import pytest
 
 from tests.ledger_file import connected
 from tests.streams.auth.roles_server import RolesServer, setting
-from tests.streams.gateway.local_server import opening, pausing, request
+from tests.streams.gateway.records import opening, pausing, request
 
 
 def test_the_log_has_grants_of_roles_and_reads_of_others_but_no_secret(

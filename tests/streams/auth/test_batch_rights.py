@@ -11,7 +11,7 @@ import pytest
 
 from streams.gateway import batch
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import request
+from tests.streams.gateway.records import request
 
 Row = dict[str, Any]
 CLAIM = {"type": "pure", "epsilon": "0.001"}

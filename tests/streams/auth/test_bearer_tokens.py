@@ -15,7 +15,7 @@ from streams.auth import token_file
 from tests.every_case import check_each
 from tests.streams.auth.provider import LocalProvider, b64, forged, pem_of
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer, wall
-from tests.streams.gateway.local_server import request
+from tests.streams.gateway.records import request
 
 MakeCredential = Callable[[TokenServer, LocalProvider], str | bytes | None]
 

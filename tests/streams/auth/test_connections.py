@@ -20,7 +20,8 @@ from streams.server.connection_limits import BoundedServer
 from streams.settings import Settings
 from tests.streams.auth.certificates import Files, certificate
 from tests.streams.auth.token_server import TokenServer
-from tests.streams.gateway.local_server import eventually, get_scope
+from tests.streams.server.scope import get_scope
+from tests.streams.waiting import eventually
 
 
 def context_trusting(files: Files) -> ssl.SSLContext:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import new_id, opening, request
+from tests.streams.gateway.records import new_id, opening, request
 
 SCHEMA: dict[str, Any] = {
     "source": {"kind": "parquet", "name": "census"},

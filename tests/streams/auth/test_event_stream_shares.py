@@ -23,7 +23,7 @@ from streams.http.problems import HTTPProblem
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import eventually
+from tests.streams.waiting import eventually
 
 
 async def test_the_last_free_streams_are_reserved_for_callers_without_one(tmp_path: Path) -> None:

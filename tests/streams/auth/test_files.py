@@ -17,7 +17,8 @@ from streams.embedded.file_lock import FileLock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import TestClock, eventually
+from tests.streams.clock import TestClock
+from tests.streams.waiting import eventually
 
 
 @pytest.fixture(autouse=True)

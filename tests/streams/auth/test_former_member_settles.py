@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.streams.auth.roles_server import Body, RolesServer
-from tests.streams.gateway.local_server import new_id, request
+from tests.streams.gateway.records import new_id, request
 
 SESSION: Body = {
     "type": "ex_post",

@@ -12,7 +12,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import amending
+from tests.streams.gateway.records import amending
 
 LIMIT = {"version": 1, "type": "limit", "dataset": "census", "by": "olga"}
 NAMES = ("olga", "aud", "root", "ana", "ben", "otto", "eng")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.streams.auth.roles_server import ROLES, RolesServer
-from tests.streams.gateway.local_server import request
+from tests.streams.gateway.records import request
 
 LIMIT = {"version": 1, "type": "limit", "dataset": "closed-own", "scope": "analyst", "name": "ana"}
 LARGE = {"type": "pure", "epsilon": "10"}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, Body, RolesServer, setting
-from tests.streams.gateway.local_server import amending, closing, new_id, opening, pausing, request
+from tests.streams.gateway.records import amending, closing, new_id, opening, pausing, request
 
 MEMBERS = [name for name, (access, _) in KINDS.items() if access == "members"]
 ANYONE = [name for name, (access, _) in KINDS.items() if access == "anyone"]

@@ -13,7 +13,7 @@ from streams.errors import Refused
 from tests.streams.auth.provider import LocalProvider
 from tests.streams.auth.test_every_route import addresses
 from tests.streams.auth.token_server import TokenServer
-from tests.streams.gateway.local_server import eventually
+from tests.streams.waiting import eventually
 
 TOKEN = "0123456789abcdef" * 4
 OTHER = "fedcba9876543210" * 4

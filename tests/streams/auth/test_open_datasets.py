@@ -9,7 +9,10 @@ import pytest
 
 from streams.auth.open_datasets import find_open_datasets, log_open_datasets
 from tests.streams.auth.roles_server import RolesServer, setting
-from tests.streams.gateway.local_server import LocalServer, TestClock, amending, closing, eventually
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import amending, closing
+from tests.streams.waiting import eventually
 
 _EVENT = "datasets_open_to_anybody"
 

@@ -20,7 +20,9 @@ from streams.oauth.provider_http import ProviderUnavailable
 from tests.patience import PATIENCE_S
 from tests.streams.auth.provider import AUDIENCE, RSA_KEY, LocalProvider, bomb, jwk_of
 from tests.streams.auth.token_server import TokenServer
-from tests.streams.gateway.local_server import TestClock, eventually, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import request
+from tests.streams.waiting import eventually
 
 BOTH = ("RS256", "ES256")
 

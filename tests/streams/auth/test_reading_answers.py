@@ -12,8 +12,9 @@ from tests.every_case import check_each
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.auth.roles_server import KINDS, ROLES
 from tests.streams.auth.test_reading_matrix import SEE_ALL, status
+from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import asking
-from tests.streams.gateway.local_server import TestClock, new_id
+from tests.streams.gateway.records import new_id
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,9 @@ import pytest
 from tests.every_case import check_each
 from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import SEE_ALL, status, visible_to
-from tests.streams.gateway.local_server import LocalServer, TestClock, closing, new_id, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import closing, new_id, request
 
 everywhere = pytest.mark.parametrize("dataset", KINDS)
 OPEN: Final = {dataset for dataset, (access, _) in KINDS.items() if access == "anyone"}

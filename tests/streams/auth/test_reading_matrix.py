@@ -12,7 +12,7 @@ import pytest
 
 from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
-from tests.streams.gateway.local_server import amending
+from tests.streams.gateway.records import amending
 
 NAMES = list(ROLES.values())
 KNOWN = [name for name in NAMES if name is not None]

@@ -20,7 +20,9 @@ from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import Body, RolesServer, at, setting
-from tests.streams.gateway.local_server import TestClock, eventually, new_id, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import new_id, opening, request
+from tests.streams.waiting import eventually
 
 RULES_3 = Path(__file__).parents[2] / "before" / "ledger_of_rules_3.sqlite"
 

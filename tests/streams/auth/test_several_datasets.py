@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import new_id, request
+from tests.streams.gateway.records import new_id, request
 
 
 @pytest.fixture

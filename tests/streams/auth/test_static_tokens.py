@@ -15,7 +15,8 @@ import pytest
 from streams.auth import static_tokens, token_file
 from tests.streams.auth.provider import LocalProvider
 from tests.streams.auth.token_server import TokenServer, wall
-from tests.streams.gateway.local_server import eventually, request
+from tests.streams.gateway.records import request
+from tests.streams.waiting import eventually
 
 
 def test_a_token_works_once_created_and_fails_once_revoked(own: TokenServer) -> None:

@@ -11,7 +11,9 @@ import httpx
 from streams.auth import token_file
 from streams.settings import Settings
 from tests.streams.auth.provider import AUDIENCE, LocalProvider
-from tests.streams.gateway.local_server import LocalServer, TestClock, opening
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import opening
 
 ADMINISTRATOR = "local:olga"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from accountant.claims.text import parse_claim
-from tests.streams.gateway.local_server import amending, pausing, request
+from tests.streams.gateway.records import amending, pausing, request
 from tests.streams.pages.dataset.pages_server import PagesServer
 
 DAY_S = 86_400

@@ -10,8 +10,8 @@ import pytest
 
 from accountant.times import iso
 from streams.clock import SystemClock
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
-from tests.streams.gateway.local_server import TestClock
 
 SINCE_THE_SEAL = {"partition_sequence", "outcomes", "reasons", "last_decided_at"}
 WHY = ("--reason", "the disk is full")

@@ -22,8 +22,8 @@ from streams.client import Accountant
 from streams.client.results.store import ResultStore
 from streams.clock import SystemClock
 from streams.embedded.ledger_file import read_decisions
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
-from tests.streams.gateway.local_server import TestClock
 
 Log = list[bytes]
 

@@ -18,7 +18,9 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock, closing, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import closing, opening, request
 
 
 def test_a_file_shows_what_its_server_shows(server: LocalServer, file: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from streams.clock import SystemClock
 from tests.streams.cli.shown import counts_shown
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 
 def test_without_the_opening_no_count_of_zero_is_shown(accountant):

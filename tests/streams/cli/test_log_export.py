@@ -15,8 +15,8 @@ from streams.embedded.file_ownership import stopped_ledger
 from streams.evidence.operator_records import reset_clock
 from streams.settings import Settings
 from tests.every_case import every_case
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest, ledger_of
-from tests.streams.gateway.local_server import TestClock
 
 PART = "these decisions are a part of the log"
 

@@ -13,7 +13,8 @@ from streams.settings import Settings
 from tests.streams.cli.conftest import Command
 from tests.streams.client.test_mismatched_responses import behind_a_proxy, instead
 from tests.streams.client.test_response_matcher import CHANGES, MixedUp, http_stub
-from tests.streams.gateway.local_server import TestClock, opening
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening
 
 COMMANDS = {
     "analyst": "ask census pure:0.01 --analyst ana",

@@ -15,7 +15,8 @@ import pytest
 from streams.index import UsageIndex
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, environment
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 
 def ask_some(command):

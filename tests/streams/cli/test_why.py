@@ -14,7 +14,8 @@ from streams.cli.printing.why import forecast_table
 from streams.index import UsageIndex
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 BYS = ("analyst", "team", "purpose", "week", "reason", "grants", "forecast")
 

@@ -8,7 +8,10 @@ import pytest
 from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock, eventually, opening
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import opening
+from tests.streams.waiting import eventually
 
 ID = "01977f3a-5c00-7000-8000-000000000001"
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana", "--id", ID, "--wait", "0")

@@ -23,7 +23,9 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

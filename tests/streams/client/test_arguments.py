@@ -16,7 +16,8 @@ import pytest
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant, UnknownDataset
 from tests.every_case import check_each
-from tests.streams.gateway.local_server import TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import new_id
 
 OWNER = "owner@lab"
 

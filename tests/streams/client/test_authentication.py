@@ -31,7 +31,8 @@ from streams.settings import Settings
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.auth.token_server import TokenServer, wall
-from tests.streams.gateway.local_server import NOON, TestClock, request
+from tests.streams.clock import NOON, TestClock
+from tests.streams.gateway.records import request
 
 CLAIM = "pure:0.1"
 TINY = {"type": "pure", "epsilon": "0.0001"}

@@ -16,7 +16,9 @@ from accountant.records.outcomes import Outcome
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from streams.client.connect import NoSuchLedger
 from streams.errors import Refused, Unavailable
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

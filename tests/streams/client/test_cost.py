@@ -8,7 +8,8 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 ONE = {"filter": "basic", "epsilon": "1", "unit": "visit", "most_per_request": "0.5"}
 

@@ -14,7 +14,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.client import Accountant
 from tests.accountant.filters.policies import POLICIES
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 
 def stored_view(ledger: Accountant) -> DatasetView:

@@ -16,7 +16,8 @@ from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

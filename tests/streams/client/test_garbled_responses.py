@@ -15,7 +15,8 @@ import pytest
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 ONE = {"filter": "basic", "epsilon": "1"}
 JSON = "application/json"

@@ -19,7 +19,8 @@ from streams.client import (
     UnknownDataset,
 )
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
+from tests.streams.clock import NOON, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 POLICY: Final = {"filter": "basic", "epsilon": "10"}
 LIMITS: Final = (("team", "blue", "0.5"), ("each", "blue", "0.2"), ("analyst", "ben", "0.1"))

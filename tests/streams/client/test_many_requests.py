@@ -23,7 +23,9 @@ from tests.every_case import check_each, check_rows
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.client.test_garbled_responses import GARBLED, JSON, Proxy
 from tests.streams.client.test_response_matcher import Awaited, _body
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 Request = dict[str, Any]

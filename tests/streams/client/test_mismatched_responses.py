@@ -17,7 +17,9 @@ from streams.errors import Unreadable
 from tests.every_case import check_each
 from tests.streams.client.test_garbled_responses import ONE, Proxy
 from tests.streams.client.test_response_matcher import Awaited
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 READS: Final[dict[str, Callable[[Any], Any]]] = {
     "dataset": lambda led: led.dataset("census"),

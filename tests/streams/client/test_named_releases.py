@@ -27,7 +27,8 @@ from streams.client.http.service import HttpService
 from streams.client.results.codec import encode_result
 from streams.clock import SystemClock
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 ONE = {"filter": "basic", "epsilon": "1"}
 CLAIM = "pure:0.01"

@@ -22,7 +22,7 @@ from streams.client import Accountant
 from streams.client.notebooks import client_html, reply_html, rows_of, to_arrow, to_pandas
 from streams.client.reply import Reply
 from tests.accountant.world import opened as opened_world
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 LEFT = f"0.{'9' * 40}"
 """A budget less one step of the grid: every float of it is 1."""

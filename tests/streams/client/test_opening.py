@@ -13,7 +13,7 @@ from accountant.filters import FILTERS
 from accountant.policy import Policy
 from streams.client import Accountant, AsyncAccountant, PolicyDiffers
 from tests.accountant.filters.policies import POLICIES
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 TWO: Final = {"epsilon": "1", "delta": "1e-6"}
 OTHERS: Final[dict[str, Any]] = {

@@ -29,8 +29,9 @@ from streams.client.requests import new_id
 from streams.clock import Clock, SystemClock
 from streams.settings import Settings
 from tests.every_case import check_each
+from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import PEOPLE, SCHEMA, data_settings
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 POLICY = {"filter": "zcdp", "rho": "1000000", "delta": "1e-6"}
 EXACT = "100"

@@ -23,8 +23,9 @@ from streams.client.http.reconnecting_events import reconnecting_events
 from streams.embedded.ledger_file import read_decisions
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 SMALL = {"type": "pure", "epsilon": "0.001"}
 

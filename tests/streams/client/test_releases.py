@@ -33,7 +33,9 @@ from streams.client import (
 from streams.client.results.process_identity import has_ended, process_words, this_process
 from streams.client.results.store import Turn
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 HALF = "pure:0.5"

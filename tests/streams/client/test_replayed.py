@@ -13,7 +13,9 @@ import pytest
 
 from streams.client import Accountant, Unanswered
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 runs: list[int] = []
 

@@ -17,7 +17,9 @@ from accountant.records.http_bodies import logged_decision, served_decision
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant, Reply
 from tests.accountant.world import World
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

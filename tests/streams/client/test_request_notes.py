@@ -25,7 +25,8 @@ from streams.client import (
     Unauthenticated,
 )
 from streams.service import Answer
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 ONE = {"filter": "basic", "epsilon": "1"}
 CLAIM = "pure:0.001"

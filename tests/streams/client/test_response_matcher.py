@@ -23,7 +23,8 @@ from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService
 from streams.service import Answer
 from streams.settings import Settings
-from tests.streams.gateway.local_server import TestClock, new_id, opening
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import new_id, opening
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 Answered = Callable[[Decision], Decision]

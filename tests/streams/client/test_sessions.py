@@ -42,7 +42,8 @@ from streams.settings import Settings
 from tests.nightly import rounds
 from tests.patience import PATIENCE_S
 from tests.streams.client import session_crashes
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 ROOT = Path(__file__).parents[3]
 CLAIM = "brownian:variance=400,sensitivity=1,first=10000"

@@ -19,7 +19,9 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Policy
 from accountant.records.coerce import coerce_policy
 from streams.client import Accountant, AsyncAccountant
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 NO_TEXTS: Final[list[Any]] = [
     b"ana",

@@ -11,7 +11,9 @@ import pytest
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, NotGranted, UnknownDataset
 from tests.every_case import check_each
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "dataset": lambda ledger, name: ledger.dataset(name),

@@ -12,7 +12,7 @@ from streams.clock import CheckedClock
 from streams.embedded.archive import ArchiveResult, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.settings import Settings
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 HOURS = 6
 LIMIT = 65 * 60_000  # window and skew: so long before the last decision an id may be repeated

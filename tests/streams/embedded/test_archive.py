@@ -22,8 +22,8 @@ from streams.embedded.sealed_log import read_seal, read_sealed
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.faults.sqlite_life import forked
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, latest, ledger_of
-from tests.streams.gateway.local_server import TestClock
 
 
 @pytest.fixture

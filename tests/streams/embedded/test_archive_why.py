@@ -11,8 +11,8 @@ from accountant.records import decode_decision
 from accountant.records.outcomes import Outcome
 from accountant.views.why import Why
 from streams.embedded.ledger_file import read_decisions
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, ledger_of
-from tests.streams.gateway.local_server import TestClock
 
 
 @pytest.fixture

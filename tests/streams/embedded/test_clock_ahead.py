@@ -27,7 +27,7 @@ from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 DAY_S = DAY_MS / 1000

@@ -11,7 +11,7 @@ import pytest
 
 from streams.embedded.live_limits import LiveLimits
 from tests.accountant.partition.division import ask_for_outcome, divide, divided
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 
 @pytest.fixture

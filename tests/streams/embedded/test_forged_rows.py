@@ -18,8 +18,8 @@ from streams.errors import Refused
 from streams.settings import Settings
 from tests.faults.forged_rows import forged, put, replaced, rows_of, with_right_checksum
 from tests.ledger_file import connected
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, latest
-from tests.streams.gateway.local_server import TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 PAST_WINDOW_AND_SKEW_S = 2 * 3600

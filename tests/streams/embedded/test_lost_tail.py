@@ -12,7 +12,8 @@ from accountant.errors import LogDamaged
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.gateway.local_server import TestClock, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

@@ -16,7 +16,9 @@ from streams.errors import Unavailable
 from streams.service import Answer
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import TestClock, eventually, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening, request
+from tests.streams.waiting import eventually
 
 
 def opened(file: Path, clock: TestClock, settings: Settings | None = None) -> EmbeddedService:

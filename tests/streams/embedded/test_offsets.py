@@ -15,7 +15,7 @@ from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.ledger_file import connected
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 OFF = Settings(checkpoints="off")
 

@@ -14,7 +14,7 @@ import pytest
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.streams.bodies import asking, enrolment, opening, request_id
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 ANALYSTS = ("ana", "ben") * 4
 PACE = {"pace": {"part": "0.1", "period": "P1D"}}

@@ -26,8 +26,8 @@ from streams.settings import Settings
 from tests.every_case import every_case
 from tests.ledger_file import connected
 from tests.streams.auth.roles_server import KINDS, RolesServer
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, ledger_of
-from tests.streams.gateway.local_server import TestClock
 
 DATASETS = [*KINDS, "elsewhere", "nowhere"]
 ASKED = PreviewRequest(Pure(epsilon="0.1"), "person", "add_remove", "ana")

@@ -28,7 +28,9 @@ from streams.evidence.operator_records import reset_clock
 from streams.service import Service
 from streams.settings import Settings
 from tests.streams.bodies import asking, enrolment, opening, request_id
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 BEFORE: Final = Path(__file__).parents[2] / "before"
 ANALYSTS: Final = ("ana", "ben", "cy")

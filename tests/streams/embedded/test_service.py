@@ -23,7 +23,9 @@ from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.ledger_file import connected
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import TestClock, eventually, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening, request
+from tests.streams.waiting import eventually
 
 
 def opened(file: Path, clock: TestClock, **more: object) -> EmbeddedService:

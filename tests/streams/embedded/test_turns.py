@@ -11,8 +11,9 @@ from streams.errors import Unavailable
 from streams.service import Answer
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
+from tests.streams.clock import TestClock
 from tests.streams.embedded.test_many_bodies import bodies, opened, outcome
-from tests.streams.gateway.local_server import TestClock, eventually
+from tests.streams.waiting import eventually
 
 
 async def submit_all(

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 
 def used(server: LocalServer, by: str = "analyst") -> dict[str, tuple[int, int, str]]:

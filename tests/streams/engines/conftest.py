@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 ENGINES = {"smartnoise": "SmartNoise", "opacus": "Opacus"}
 

@@ -26,7 +26,8 @@ from streams.client import (
     NotGranted,
 )
 from tests.every_case import every_case
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -27,7 +27,7 @@ from streams.engines.dp_accounting import event_claim
 from streams.engines.opacus import StepRefused, Training
 from streams.engines.opacus_guard import random_generator
 from tests.every_case import every_case
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 pytestmark = [
     pytest.mark.opacus,

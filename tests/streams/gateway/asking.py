@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streams.clock import Clock
-from tests.streams.gateway.local_server import new_id, opening
+from tests.streams.gateway.records import new_id, opening
 
 PEOPLE: Final = 200
 SCHEMA: Final[dict[str, Any]] = {

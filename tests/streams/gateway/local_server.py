@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import ssl
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +13,6 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from accountant.times import uuid7
 from streams.clock import Clock
 from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
@@ -24,108 +20,7 @@ from streams.metrics import make_registry
 from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
-
-NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z
-
-
-class TestClock:
-    """A clock that stands still until it is moved."""
-
-    __test__ = False
-
-    def __init__(self, now: int = NOON) -> None:
-        self._now = now
-        self._monotonic = 1000.0
-
-    def now(self) -> int:
-        return self._now
-
-    def monotonic(self) -> float:
-        return self._monotonic
-
-    def pass_(self, *, seconds: float) -> None:
-        """Let time go by."""
-        self._now += int(seconds * 1000)
-        self._monotonic += seconds
-
-    def jump(self, *, seconds: float) -> None:
-        """Set the wall clock alone."""
-        self._now += int(seconds * 1000)
-
-
-def get_scope(path: str) -> Any:
-    """Return the scope in which a server calls a server for GET of a path."""
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(b"host", b"127.0.0.1")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-    }
-
-
-def new_id(clock: Clock, *, ahead_ms: int = 0) -> str:
-    return uuid7(clock.now() + ahead_ms, os.urandom(10))
-
-
-def request(
-    clock: Clock, *, claim: dict[str, Any] | None = None, request_id: str | None = None, **more: Any
-) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "type": "request",
-        "request_id": request_id or new_id(clock),
-        "analyst": "ana",
-        "dataset": "census",
-        "claim": claim or {"type": "pure", "epsilon": "0.1"},
-        "unit": "person",
-        "neighbours": "add_remove",
-        **more,
-    }
-
-
-def _owners(clock: Clock, kind: str, dataset: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "type": kind,
-        "request_id": new_id(clock),
-        "dataset": dataset,
-        "by": "owner",
-        **fields,
-    }
-
-
-def opening(clock: Clock, dataset: str = "census", **policy: Any) -> dict[str, Any]:
-    return _owners(clock, "open", dataset, policy={"filter": "basic", "epsilon": "1", **policy})
-
-
-def amending(clock: Clock, dataset: str = "census", **fields: Any) -> dict[str, Any]:
-    return _owners(clock, "amend", dataset, **fields)
-
-
-def closing(clock: Clock, dataset: str = "census") -> dict[str, Any]:
-    return _owners(clock, "close", dataset)
-
-
-def pausing(
-    clock: Clock, dataset: str = "census", kind: str = "pause", **fields: Any
-) -> dict[str, Any]:
-    return _owners(clock, kind, dataset, **fields)
-
-
-def eventually(true: Callable[[], bool], *, seconds: float = PATIENCE_S) -> None:
-    """Return once a condition holds; give up after long enough for any machine."""
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, "it never became true"
-        time.sleep(0.02)
+from tests.streams.gateway.records import opening, request
 
 
 class LocalServer:

@@ -15,8 +15,10 @@ from accountant.answers import decode_answer
 from streams.gateway.contract.schemas import components
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
+from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import PEOPLE, asking, data_settings, opening_with_schema
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, request
 
 ANSWER = jsonschema_rs.validator_for(
     {"$ref": "#/components/schemas/NoisyAnswer", "components": {"schemas": components()}},

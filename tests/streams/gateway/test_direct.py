@@ -10,7 +10,8 @@ import httpx
 import msgspec
 import pytest
 
-from tests.streams.gateway.local_server import LocalServer, request
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
 
 CHANGES: list[dict[str, Any]] = [
     {},

@@ -27,7 +27,9 @@ from streams.service import Appended
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.bodies import decision
-from tests.streams.gateway.local_server import TestClock, eventually, get_scope
+from tests.streams.clock import TestClock
+from tests.streams.server.scope import get_scope
+from tests.streams.waiting import eventually
 
 _GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is closed is reset

@@ -18,7 +18,7 @@ from streams.service import Appended
 from streams.settings import Settings
 from tests.accountant.world import World
 from tests.streams.bodies import decision
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 
 def test_past_alerts_are_sent_in_small_pieces() -> None:

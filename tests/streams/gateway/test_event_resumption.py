@@ -18,6 +18,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.gateway.events.position import Position
 from streams.gateway.events.stream import MAX_BEHIND
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill
 from tests.streams.gateway.cut_streams import (
     Connection,
@@ -26,7 +27,8 @@ from tests.streams.gateway.cut_streams import (
     read_until,
     read_with_cuts,
 )
-from tests.streams.gateway.local_server import LocalServer, TestClock, amending
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import amending
 
 SMALL = {"type": "pure", "epsilon": "0.001"}
 Expected = list[tuple[str, Any]]

@@ -17,7 +17,7 @@ from streams.gateway.events.replay_buffer import MAX_BUFFERED, SLICE, ReplayBuff
 from streams.gateway.events.stream import PIECE_BYTES, EventStream, check_position
 from streams.service import Appended
 from streams.settings import Settings
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 
 class ReadRecorder(EmbeddedService):

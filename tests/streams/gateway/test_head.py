@@ -9,7 +9,8 @@ from accountant.partition import hash_of
 from streams.embedded.ledger_file import read_decisions
 from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import open_signed
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 
 def test_head_returns_the_end_of_the_log(server: LocalServer, file: Path) -> None:

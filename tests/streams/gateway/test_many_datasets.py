@@ -16,7 +16,10 @@ from accountant.views.datasets import DatasetView
 from streams.embedded.service import EmbeddedService
 from streams.server.app import create_app
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock, closing, get_scope, opening
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import closing, opening
+from tests.streams.server.scope import get_scope
 
 NAMES = [f"dataset-{number:03}" for number in range(503)]
 

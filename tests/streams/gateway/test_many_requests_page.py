@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.streams.gateway.local_server import LocalServer, TestClock, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import opening, request
 
 PAGE: Final = (Path(__file__).parents[3] / "docs/how-to/many-requests.md").read_text()
 LINES: Final = 2_500

@@ -16,7 +16,9 @@ from streams.alerts.delivered_ids import DeliveredAlerts
 from streams.client.http.service import HttpService
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
 
 NAMES: Final = ["a", *[f"a{each}" for each in "._-@:"], *[f"a{each}a" for each in "._-@:"]]
 NAMES += ["a:@a", "a@:a", "a:a:a", "0@a.a:a_a-a", "ana@example.org"]

@@ -22,7 +22,8 @@ from streams.evidence.operator_records import reset_clock
 from streams.pages.paths import dataset_page
 from streams.settings import Settings
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 DAY_S = DAY_MS / 1000
 

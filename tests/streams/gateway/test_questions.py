@@ -12,7 +12,9 @@ from accountant.questions.schema import parse_schema
 from accountant.records.previews import check_preview
 from streams.client import Accountant, PolicyDiffers
 from streams.embedded.read_only import FileReader
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, opening
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, opening
 
 SCHEMA: dict[str, Any] = {
     "source": {"kind": "parquet", "name": "census"},

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from accountant.views.datasets import decode_dataset_view
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, request
 
 
 def test_datasets_are_listed_by_name_and_shown_singly(server: LocalServer) -> None:

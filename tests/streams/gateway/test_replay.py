@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.streams.gateway.local_server import LocalServer, TestClock, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
 
 ORIGINAL = "replay=original"
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant, AsyncAccountant, Gone
+from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, ledger_of
-from tests.streams.gateway.local_server import LocalServer, TestClock, request
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
 
 
 def test_pages_of_decisions_end_with_an_empty_page(server: LocalServer) -> None:

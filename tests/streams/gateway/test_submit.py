@@ -17,7 +17,6 @@ from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import (
     LocalServer,
     TestClock,
     amending,
@@ -27,6 +26,10 @@ from tests.streams.gateway.local_server import (
     opening,
     request,
 )
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import amending, closing, new_id, opening, request
+from tests.streams.waiting import eventually
 
 
 def outcome(response: httpx.Response) -> tuple[int, str, str | None]:

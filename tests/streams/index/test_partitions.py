@@ -17,8 +17,8 @@ from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import WINDOW, World
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import eventually
 from tests.streams.index.logs import ListedLog, end_of, index_counts, recounted, rows_of
+from tests.streams.waiting import eventually
 
 PARTITIONS = 2
 NAMES = [

@@ -16,7 +16,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.follow import ViewFolder, counted_decision, runs
 from accountant.views.members import MemberViews
 from streams.kafka.follower.limits import FollowerLimits
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 
 OWN: Final = b'{"partition":0}'
 

@@ -13,7 +13,7 @@ from streams.kafka.follower.limits import FollowerLimits
 from tests.accountant.partition.division import days, divide, divided, limit
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World, code
-from tests.streams.gateway.local_server import TestClock
+from tests.streams.clock import TestClock
 from tests.streams.kafka.followed_log import FollowedLog
 
 

@@ -14,7 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from streams.metrics.registry import exposition, make_registry
 from streams.metrics.text_families import TextFamily, label, line
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, request
 
 OPENMETRICS = {"accept": "application/openmetrics-text; version=1.0.0"}
 

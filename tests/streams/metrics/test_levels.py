@@ -11,7 +11,8 @@ import pytest
 
 from streams.settings import Settings
 from tests.streams.bodies import enrolment, limiting
-from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
+from tests.streams.clock import NOON, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 DAY_S = 86_400
 PACE = {"pace": {"part": "0.2", "period": "P1D"}}

@@ -19,7 +19,8 @@ from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed
 from streams.worker.status import Status
-from tests.streams.gateway.local_server import TestClock, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening, request
 
 
 def partition(clock: TestClock) -> Partition:

@@ -15,8 +15,9 @@ from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.bodies import limiting
+from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import data_settings
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 PAGES = sorted((Path(__file__).parents[3] / "docs" / "reference" / "metrics").glob("*.md"))
 ROW = re.compile(

@@ -20,7 +20,8 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
 from streams.metrics.snapshot import MetricsSnapshot
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import TestClock, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening, request
 from tests.streams.metrics.test_live_ledgers import commit, partition
 from tests.streams.steps import steps
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, pausing
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, pausing
 
 HOUR_S = 3600
 SESSION = {"type": "ex_post", "epsilon": "0.4", "sensitivity": "1", "first": "100", "least": "2.5"}

@@ -14,7 +14,8 @@ from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.registry import exposition
 from streams.processing.observers import Committed
-from tests.streams.gateway.local_server import TestClock, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening, request
 from tests.streams.metrics.test_live_ledgers import partition
 
 COMMITS = 300

@@ -8,7 +8,8 @@ from accountant.views.usage import MAX_ANALYSTS, OTHERS, Vacancies, views_of
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.usage import LiveUsage
 from tests.accountant.world import World
-from tests.streams.gateway.local_server import TestClock, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import opening, request
 from tests.streams.metrics.test_live_ledgers import commit, partition
 from tests.streams.metrics.test_partition_counters import name_in, one_of
 from tests.streams.steps import steps

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer
-from tests.streams.gateway.local_server import new_id, opening
+from tests.streams.gateway.records import new_id, opening
 from tests.streams.oauth.sign_in_provider import CLIENT, SignInProvider
 from tests.streams.pages.people import Person
 

@@ -11,9 +11,9 @@ import pytest
 from streams.pages import provider_client
 from streams.pages.session_refresh import EARLY_S, RETRY_S
 from streams.pages.sessions import LIFETIME_S
-from tests.streams.gateway.local_server import eventually
 from tests.streams.oauth.sign_in_provider import SignInProvider
 from tests.streams.pages.provider_server import ProviderPerson, ProviderServer, leads_to
+from tests.streams.waiting import eventually
 
 DUE_S = 600 - EARLY_S
 """Seconds after which the provider's tokens of ten minutes are refreshed."""

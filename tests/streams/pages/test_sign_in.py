@@ -16,8 +16,10 @@ from tests.streams.auth.certificates import certificate
 from tests.streams.auth.provider import AUDIENCE, LocalProvider
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.auth.token_server import TokenServer, wall
-from tests.streams.gateway.local_server import LocalServer, TestClock, eventually
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 from tests.streams.pages.people import Person
+from tests.streams.waiting import eventually
 
 
 def cookies_of(answer: httpx.Response, name: str) -> list[str]:

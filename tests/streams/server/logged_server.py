@@ -17,7 +17,7 @@ from streams.auth import token_file
 from streams.clock import SystemClock
 from tests.faults.server_process import ServerProcess
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import eventually
+from tests.streams.waiting import eventually
 
 NAMES = ("root", "ana")
 

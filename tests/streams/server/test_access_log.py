@@ -13,8 +13,8 @@ import pytest
 
 from tests.every_case import every_case
 from tests.ledger_file import connected
-from tests.streams.gateway.local_server import eventually
 from tests.streams.server.logged_server import LoggedServer, asking, new_id
+from tests.streams.waiting import eventually
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"

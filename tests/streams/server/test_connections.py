@@ -24,7 +24,7 @@ from litestar.response import Stream
 from streams.server.connection_limits import REQUEST_S, BoundedServer, ConnectionRoom, room
 from tests.patience import PATIENCE_S
 from tests.streams.auth.certificates import certificate
-from tests.streams.gateway.local_server import eventually
+from tests.streams.waiting import eventually
 
 pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
 

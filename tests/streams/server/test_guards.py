@@ -19,7 +19,9 @@ from streams.http.no_store import _NoStore
 from streams.server.app import create_app
 from streams.settings import Settings
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer
-from tests.streams.gateway.local_server import LocalServer, TestClock, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
 
 FORWARDED = "X-Forwarded-For"
 TWICE = [("X-Twice", "1"), ("X-Twice", "2")]

@@ -7,7 +7,10 @@ import apsw
 import pytest
 
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock, eventually, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
+from tests.streams.waiting import eventually
 
 
 def test_a_running_ledger_is_ready(server: LocalServer) -> None:

@@ -20,7 +20,9 @@ from streams.server.rate_limit import AT_ONCE, RateLimiter, address_of
 from streams.settings import Settings, load
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
 
 FORWARDED = "X-Forwarded-For"
 ONE, OTHER = "203.0.113.7", "203.0.113.8"

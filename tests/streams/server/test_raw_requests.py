@@ -13,7 +13,8 @@ from streams.server.connection_limits import MOST_HEAD
 from streams.server.strict_http import StrictConnection
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 FIRST_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 NEXT_REQUEST = FIRST_REQUEST[:-2] + b"Connection: close\r\n\r\n"

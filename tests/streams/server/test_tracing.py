@@ -15,8 +15,8 @@ from opentelemetry.trace import set_span_in_context
 from streams.client import AsyncAccountant
 from tests.patience import PATIENCE_S
 from tests.streams.collector import Collector
-from tests.streams.gateway.local_server import eventually
 from tests.streams.server.logged_server import LoggedServer, asking
+from tests.streams.waiting import eventually
 
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

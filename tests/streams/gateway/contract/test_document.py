@@ -30,7 +30,9 @@ from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
-from tests.streams.gateway.local_server import LocalServer, TestClock, amending, new_id, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import amending, new_id, request
 
 SCHEMAS = components()
 AMOUNTS = sorted(name for name, schema in SCHEMAS.items() if "x-minimum" in schema)

@@ -14,7 +14,8 @@ import pytest
 from accountant.records import Body
 from accountant.records.previews import PreviewRequest
 from streams.clock import SystemClock
-from tests.streams.gateway.local_server import LocalServer, new_id
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 _PROGRAM = Path(__file__).with_name("generated_program.py")
 

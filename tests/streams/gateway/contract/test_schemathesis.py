@@ -18,8 +18,9 @@ from streams.settings import Settings
 from tests.nightly import NIGHTLY, rounds
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.auth.token_server import TokenServer
+from tests.streams.clock import NOON, TestClock
 from tests.streams.gateway.asking import asking, data_settings, opening_with_schema
-from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 _HERE = Path(__file__).parent
 CASES = rounds(1_000, 10_000)

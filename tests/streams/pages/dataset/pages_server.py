@@ -10,7 +10,8 @@ from urllib.parse import quote
 import httpx
 
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import TestClock, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.records import request
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
 from tests.streams.pages.dataset.pages_server import HOSTILE, PagesServer, form_of
 from tests.streams.pages.dataset.test_page import words
 

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.gateway.local_server import amending, request
+from tests.streams.gateway.records import amending, request
 from tests.streams.pages.dataset.pages_server import HOSTILE, PagesServer
 
 ANALYSTS = {"ana", "ben", "otto", "zoe"}

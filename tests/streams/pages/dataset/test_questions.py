@@ -15,8 +15,9 @@ from streams.client import Accountant
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.auth.answering_roles import AnsweringRoles
+from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import SCHEMA, data_settings, opening_with_schema
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.gateway.local_server import LocalServer
 from tests.streams.pages.people import Person
 
 PAGE = "/pages/datasets/survey"

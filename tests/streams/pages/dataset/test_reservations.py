@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from accountant.display.reservations import SHORT_GRANT
-from tests.streams.gateway.local_server import LocalServer, TestClock, opening, request
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import opening, request
 from tests.streams.pages.dataset.pages_server import PagesServer, form_of
 from tests.streams.pages.dataset.test_page import words
 
