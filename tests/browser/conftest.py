@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.example_server import furnish
 from tests.opt_in import mark_ours
-from tests.rendering.pictures import Missing, program
-from tests.streams.auth.roles_server import RolesServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+    from tests.streams.auth.roles_server import RolesServer
 
 _HERE = Path(__file__).parent
 _LIMIT_S = 120
@@ -39,6 +38,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The system's Chromium."""
+    from tests.rendering.pictures import Missing, program
+
     for needed in ("playwright", "axe_playwright_python"):
         if find_spec(needed) is None:
             pytest.fail(f"{needed} is not installed here: run `make test-browser`")
@@ -58,6 +59,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RolesServer]:
     """A server with authentication, and a few datasets in use."""
+    from tests.browser.example_server import furnish
+    from tests.streams.auth.roles_server import RolesServer
+
     with RolesServer(tmp_path) as made:
         furnish(made)
         yield made

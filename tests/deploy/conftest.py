@@ -7,20 +7,21 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from deploy.compose import first_start
-from streams.testing import LocalBroker
-from streams.testing.broker_settings import free_ports
-from streams.testing.kafka_install import java, kafka_jars, kafka_version
-from tests.deploy.compose_stack import ROOT, ComposeStack, broker_properties
 from tests.unlimited import unlimited
+
+if TYPE_CHECKING:
+    from tests.deploy.compose_stack import ComposeStack
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The volumes of the keys, as a first start leaves them."""
+    from deploy.compose import first_start
+
     made = tmp_path_factory.mktemp("keys")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(first_start, "HOME", made)
@@ -33,6 +34,10 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
     """The broker with its users; its ports, its address and its directory are other ones."""
+    from streams.testing import LocalBroker
+    from streams.testing.broker_settings import free_ports
+    from tests.deploy.compose_stack import ComposeStack, broker_properties
+
     ports = free_ports()
     it = ComposeStack(keys, ports.clients, ports.proxied)
     settings = {}
@@ -49,6 +54,9 @@ def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
 def _users(it: ComposeStack, tool: Path) -> None:
     """Run deploy/compose/users.sh; its tool is the class that the image's script starts."""
+    from streams.testing.kafka_install import java, kafka_jars, kafka_version
+    from tests.deploy.compose_stack import ROOT
+
     jars = os.pathsep.join(map(str, kafka_jars(kafka_version())))
     tool.write_text(f'#!/bin/sh\nexec "{java()}" -cp "{jars}" kafka.admin.ConfigCommand "$@"\n')
     tool.chmod(0o755)

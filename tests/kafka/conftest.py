@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from streams.testing import LocalBroker
 from tests.brokers.fixtures import session_broker
-from tests.kafka.secured_ledger import USERS, SecuredLedger
+
+if TYPE_CHECKING:
+    from streams.testing import LocalBroker
+    from tests.kafka.secured_ledger import SecuredLedger
 
 
 @pytest.fixture(scope="session")
 def secured_broker(request: pytest.FixtureRequest) -> Iterator[LocalBroker]:
+    from tests.kafka.secured_ledger import USERS
+
     with session_broker(request.config, users=USERS) as running:
         yield running
 
@@ -20,6 +25,8 @@ def secured_broker(request: pytest.FixtureRequest) -> Iterator[LocalBroker]:
 @pytest.fixture
 def secured(secured_broker: LocalBroker, application: str) -> SecuredLedger:
     """A ledger of the test's own on that broker."""
+    from tests.kafka.secured_ledger import SecuredLedger
+
     ledger = SecuredLedger(secured_broker, application)
     ledger.set_up()
     return ledger

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.kafka import conftest as kafka
-from tests.observability.programs import Programs
 from tests.opt_in import mark_ours
+
+if TYPE_CHECKING:
+    from tests.observability.programs import Programs
 
 _HERE = Path(__file__).parent
 secured_broker = kafka.secured_broker
@@ -32,6 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def programs() -> Programs:
     """The programs, as scripts/observability.sh has unpacked them."""
+    from tests.observability.programs import Programs
+
     where = os.environ.get("OBSERVABILITY_BIN")
     if not where:
         pytest.fail("OBSERVABILITY_BIN names no directory: run `make test-observability`")

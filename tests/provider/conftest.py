@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.opt_in import mark_ours
-from tests.provider.real_provider import Key, RealProvider
+
+if TYPE_CHECKING:
+    from tests.provider.real_provider import Key, RealProvider
 
 _HERE = Path(__file__).parent
 _LIMIT_S = 300
@@ -39,12 +42,16 @@ def modules() -> Path:
 @pytest.fixture(scope="session")
 def first() -> Key:
     """A key of RSA, which takes long to make: one for all tests."""
+    from tests.provider.real_provider import Key
+
     return Key.rsa("first")
 
 
 @pytest.fixture
 def provider(modules: Path, tmp_path: Path, first: Key) -> Iterator[RealProvider]:
     """A provider of the test's own, with one key."""
+    from tests.provider.real_provider import RealProvider
+
     with RealProvider(modules, tmp_path / "provider") as running:
         running.start(first)
         yield running

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from streams.client import Accountant
-from tests.streams.clock import TestClock
+if TYPE_CHECKING:
+    from streams.client import Accountant
+    from tests.streams.clock import TestClock
+
 
 ENGINES = {"smartnoise": "SmartNoise", "opacus": "Opacus"}
 
@@ -32,6 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
     """A ledger with `census` open: filter basic, epsilon 1, for units that are replaced."""
+    from streams.client import Accountant
+
     with Accountant(f"sqlite:///{file}", clock=clock) as client:
         policy = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "neighbours": "replace"}
         client.open("census", policy, by="owner", as_given=True)

@@ -17,15 +17,6 @@ from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
 from tests.patience import PATIENCE_S
-    LocalServer,
-    TestClock,
-    amending,
-    closing,
-    eventually,
-    new_id,
-    opening,
-    request,
-)
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import amending, closing, new_id, opening, request

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.streams.client.login.login_provider import LoginProvider
+if TYPE_CHECKING:
+    from tests.streams.client.login.login_provider import LoginProvider
 
 
 @pytest.fixture
 def provider() -> Iterator[LoginProvider]:
+    from tests.streams.client.login.login_provider import LoginProvider
+
     with LoginProvider() as made:
         yield made
 
