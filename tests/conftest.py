@@ -10,6 +10,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -18,11 +19,13 @@ import pytest_timeout
 from hypothesis import HealthCheck, settings
 
 from tests.durations import recorder
+from tests.durations.order import longest_files_first
+from tests.durations.record import recorded
 from tests.nightly import NIGHTLY
 
 pytest_plugins = ("tests.brokers.fixtures",)
 
-_BROKERS = ("broker", "own_broker")
+_BROKERS = frozenset({"broker", "own_broker"})
 _HERE = Path(__file__).parent
 _KAFKA_TESTS = _HERE / "kafka"
 # Whole commands as processes, long random lives, games and independent computations.
@@ -156,26 +159,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Those on three brokers run where they are asked for by name.
     """
-    if "cluster" not in config.option.markexpr:
-        three = [item for item in items if item.get_closest_marker("cluster")]
-        config.hook.pytest_deselected(items=three)
-        items[:] = [item for item in items if item not in three]
+    runs_cluster = "cluster" in config.option.markexpr
+    kept, three = list[pytest.Item](), list[pytest.Item]()
+    # There are more than 10,000 items: read the marks of each once, and compare each path once.
     for item in items:
-        starts_its_own = _KAFKA_TESTS in item.path.parents
-        if starts_its_own or set(_BROKERS) & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.kafka)
-        if item.get_closest_marker("faults") and not item.get_closest_marker("timeout"):
+        marks = {mark.name for mark in item.iter_markers()}
+        if "cluster" in marks and not runs_cluster:
+            three.append(item)
+            continue
+        added = set(_marks_of(item.path))
+        if not _BROKERS.isdisjoint(getattr(item, "fixturenames", ())):
+            added.add("kafka")
+        for name in added:
+            item.add_marker(name)
+        if "faults" in marks and "timeout" not in marks:
             item.add_marker(pytest.mark.timeout(_FAULTS_S))
-        if any(slow in (item.path, *item.path.parents) for slow in _SLOW):
-            item.add_marker(pytest.mark.slow)
-    # The slowest tests start first. With several workers, none then ends long after the
-    # others, and tests that wait for a broker leave the CPU to those that compute.
-    items.sort(key=_turn)
+        kept.append(item)
+    if three:
+        config.hook.pytest_deselected(items=three)
+    longest_files_first(kept, recorded())
+    items[:] = kept
 
 
-def _turn(item: pytest.Item) -> int:
-    marks = ("faults", "kafka", "slow")
-    return next((i for i, mark in enumerate(marks) if item.get_closest_marker(mark)), len(marks))
+@cache
+def _marks_of(path: Path) -> frozenset[str]:
+    """Return the marks that follow from the directory of a test."""
+    marks = {"kafka"} if path.is_relative_to(_KAFKA_TESTS) else set()
+    if any(path.is_relative_to(slow) for slow in _SLOW):
+        marks.add("slow")
+    return frozenset(marks)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.opt_in import mark_ours
+from tests.opt_in import is_left_out, mark_ours
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -29,6 +29,10 @@ _LIMIT_S = 120
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "browser: drives a real browser; only when asked for")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return is_left_out(config, collection_path, "browser")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

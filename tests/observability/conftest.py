@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kafka import conftest as kafka
-from tests.opt_in import mark_ours
+from tests.opt_in import is_left_out, mark_ours
 
 if TYPE_CHECKING:
     from tests.observability.programs import Programs
@@ -26,6 +26,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "observability: runs a real Prometheus and Alertmanager; only when asked for"
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return is_left_out(config, collection_path, "observability")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

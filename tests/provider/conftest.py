@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.opt_in import mark_ours
+from tests.opt_in import is_left_out, mark_ours
 
 if TYPE_CHECKING:
     from tests.provider.real_provider import Key, RealProvider
@@ -24,6 +24,10 @@ _LIMIT_S = 300
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "provider: runs a real OpenID provider; only when asked for")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return is_left_out(config, collection_path, "provider")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@ mark selects them. Then they fail where the engine is missing; they never skip.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,10 +27,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [mark for mark in ENGINES if mark not in config.option.markexpr]
-    ours = [item for item in items if any(item.get_closest_marker(mark) for mark in left_out)]
-    items[:] = [item for item in items if item not in ours]
-    config.hook.pytest_deselected(items=ours)
+    left_out = {mark for mark in ENGINES if mark not in config.option.markexpr}
+    inside = f"{Path(__file__).parent}{os.sep}"
+    ours, others = [], []
+    for item in items:
+        is_ours = str(item.path).startswith(inside) and any(
+            mark.name in left_out for mark in item.iter_markers()
+        )
+        (ours if is_ours else others).append(item)
+    if ours:
+        items[:] = others
+        config.hook.pytest_deselected(items=ours)
 
 
 @pytest.fixture
