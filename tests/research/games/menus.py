@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -121,47 +122,59 @@ def ex_post_rare(low: str, rare: float) -> Offer:
     return Offer(c.ExPost(low), pair, (c.ExPost(low), c.ExPost(paid)))
 
 
+RUNGS = 4000
+
+
 @dataclass(frozen=True)
 class Ending:
     """Mechanisms of one kind, ever larger, of which the largest that fits may come last.
 
+    Making all 4,000 takes a tenth of a second, so it is done at the first use.
+
     Attributes:
-        claims: a ladder of claims.
-        curves: the hockey-stick curve x -> H_x of the worst mechanism of each claim.
-        log_moments: order -> ln E e^{order L} of the same.
+        maximum: the parameter of the largest.
+        kind: parameter -> claim.
+        curve: parameter -> the hockey-stick curve x -> H_x of the worst mechanism of the claim.
+        log_moment: parameter -> order -> ln E e^{order L} of the same.
     """
 
-    claims: tuple[c.Claim, ...]
-    curves: tuple[Curve, ...]
-    log_moments: tuple[Callable[[float], float], ...]
+    maximum: str
+    kind: Callable[[str], c.Claim]
+    curve: Callable[[float], Curve]
+    log_moment: Callable[[float], Callable[[float], float]]
 
+    @cached_property
+    def claims(self) -> tuple[c.Claim, ...]:
+        """The ladder of claims."""
+        return tuple(self.kind(parameter) for parameter in self._rungs)
 
-RUNGS = 4000
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        """The curve of each claim."""
+        return tuple(self.curve(float(parameter)) for parameter in self._rungs)
 
+    @cached_property
+    def log_moments(self) -> tuple[Callable[[float], float], ...]:
+        """The logarithm of the moments of each claim."""
+        return tuple(self.log_moment(float(parameter)) for parameter in self._rungs)
 
-def _rungs(maximum: str) -> list[str]:
-    return [f"{Decimal(maximum) * i / RUNGS:f}" for i in range(1, RUNGS + 1)]
+    @cached_property
+    def _rungs(self) -> list[str]:
+        return [f"{Decimal(self.maximum) * i / RUNGS:f}" for i in range(1, RUNGS + 1)]
 
 
 def last_gaussian(maximum: str) -> Ending:
-    rungs = _rungs(maximum)
-
     def curve(mu: float) -> Curve:
         return lambda x: curves.gaussian(mu, x)
 
     def log_moment(mu: float) -> Callable[[float], float]:
         return lambda order: order * (order + 1) * mu**2 / 2
 
-    return Ending(
-        tuple(c.Gdp(mu) for mu in rungs),
-        tuple(curve(float(mu)) for mu in rungs),
-        tuple(log_moment(float(mu)) for mu in rungs),
-    )
+    return Ending(maximum, c.Gdp, curve, log_moment)
 
 
 def last_response(maximum: str, kind: Callable[[str], c.Claim] = c.Pure) -> Ending:
     """Randomized response of epsilon, claimed as `kind(epsilon)`."""
-    rungs = _rungs(maximum)
 
     def curve(epsilon: float) -> Curve:
         def values(x: FloatArray) -> FloatArray:
@@ -172,8 +185,4 @@ def last_response(maximum: str, kind: Callable[[str], c.Claim] = c.Pure) -> Endi
     def log_moment(epsilon: float) -> Callable[[float], float]:
         return randomized_response(epsilon).log_moment
 
-    return Ending(
-        tuple(kind(epsilon) for epsilon in rungs),
-        tuple(curve(float(epsilon)) for epsilon in rungs),
-        tuple(log_moment(float(epsilon)) for epsilon in rungs),
-    )
+    return Ending(maximum, kind, curve, log_moment)
