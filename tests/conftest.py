@@ -1,6 +1,7 @@
 """What all tests share: their time limits, marks and order.
 
-Nothing of the product is imported here, before a test needs it.
+Nothing of the product is imported here, before a test needs it. A conftest below imports it in the
+fixture that needs it: every test file depends on what its conftests import.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ def bare(code: str, where: Path) -> subprocess.CompletedProcess[str]:
 
 
 def command(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = f"from streams.cli import main; sys.argv = ['accountant', *{list(arguments)}]; main()"
+    code = (
+        f"from streams.cli.root import main; sys.argv = ['accountant', *{list(arguments)}]; main()"
+    )
     return bare(code, where)
 
 
@@ -129,7 +131,7 @@ def test_tracing_without_its_extra_is_refused_before_a_ledger_is_made(
     code = f"""
 import os
 os.environ["ACCOUNTANT_OPENTELEMETRY"] = "true"
-from streams.cli import main
+from streams.cli.root import main
 sys.argv = ["accountant", *{list(words)}]
 main()
 """

@@ -11,8 +11,8 @@ from typing import Any
 import mpmath
 import pytest
 
-from tests.accountant.reference import BOUNDS, ROWS, TOPICS, VECTORS, Bound, Inverse
-from tests.accountant.reference.common import Number
+from tests.accountant.reference.bounds import BOUNDS, TOPICS
+from tests.accountant.reference.common import ROWS, VECTORS, Bound, Inverse, Number
 from tests.every_case import check_each
 
 TOLERANCE = Fraction(1, 10**9)

@@ -66,7 +66,7 @@ def test_the_table_shows_each_row(opened):
 
 def test_parquet_without_pyarrow_names_what_to_install(tmp_path):
     """In an interpreter that finds no pyarrow, as one where the extra is not installed."""
-    hidden = "import sys; sys.modules['pyarrow'] = None; from streams.cli import main; main()"
+    hidden = "import sys; sys.modules['pyarrow'] = None; from streams.cli.root import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", hidden, "usage", "plain", "--parquet", "x"],
         cwd=tmp_path,
