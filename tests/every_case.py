@@ -64,7 +64,7 @@ def _place(error: BaseException) -> str:
 def _short(value: object) -> str:
     try:
         text = repr(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except Exception:  # an integer of more than 4,300 digits, or an invalid object
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
 
