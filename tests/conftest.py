@@ -24,6 +24,8 @@ from tests.durations.order import longest_files_first
 from tests.durations.record import recorded
 from tests.nightly import NIGHTLY
 
+OPENS = ()
+
 pytest_plugins = ("tests.brokers.fixtures",)
 
 _BROKERS = frozenset({"broker", "own_broker"})

@@ -50,6 +50,8 @@ from accountant.views.overview import Overview
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 
+OPENS = ("tests/public_api.json",)
+
 FILE: Final = Path(__file__).resolve().parent / "public_api.json"
 
 WIRE: Final[dict[str, Any]] = {

@@ -13,6 +13,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+OPENS = ("tests/before/*",)
+
 HERE: Final = Path(__file__).parent
 LEDGERS: Final = ("ledger", *(f"ledger_of_rules_{number}" for number in range(2, 6)))
 ARCHIVE: Final = HERE / "archive_of_rules_2.jsonl.gz"

@@ -24,6 +24,8 @@ from tests.before.fixtures import ARCHIVE, LEDGERS, REFUSED, directory_contents,
 from tests.before.fixtures import HERE as FIXTURES
 from tests.streams.processing.stage import Stage, play
 
+OPENS = ("tests/before/*",)
+
 
 def _open(file: Path) -> None:
     EmbeddedService.open(file, Settings()).close_sync()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.streams.auth.roles_server import RolesServer
 
+OPENS = ()
+
 _HERE = Path(__file__).parent
 _LIMIT_S = 120
 

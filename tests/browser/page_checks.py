@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+OPENS = ("docs/pictures/*",)
+
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = Path(os.environ.get("PICTURES", ROOT / "docs" / "pictures"))
 _MOST_BYTES = 200_000

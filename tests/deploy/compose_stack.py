@@ -11,6 +11,8 @@ import yaml
 
 from streams.settings import PREFIX, Settings
 
+OPENS = ("docker-compose.yml", "Dockerfile", "deploy/**")
+
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = FILE["services"]

@@ -16,6 +16,9 @@ from tests.unlimited import unlimited
 if TYPE_CHECKING:
     from tests.deploy.compose_stack import ComposeStack
 
+OPENS = ("deploy/compose/*",)
+STARTS = ()
+
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -28,6 +28,8 @@ from tests.deploy.compose_stack import (
 )
 from tests.every_case import every_case
 
+OPENS = ("docker-compose.yml", "Dockerfile", "deploy/**", "requirements/*", "tests/rendering/*")
+
 SETUP = {"keys", "users", "acls", "topics"}
 ONCE = SETUP | {"load"}
 

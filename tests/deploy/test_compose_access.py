@@ -26,6 +26,8 @@ from tests.deploy.compose_stack import (
 )
 from tests.every_case import every_case
 
+STARTS = ()
+
 SERVERS = {"gateway", "worker", "serve", "curator"}
 KEYS = "/etc/accountant/"
 

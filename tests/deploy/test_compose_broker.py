@@ -22,6 +22,9 @@ from deploy.compose import first_start
 from streams.testing.broker_settings import free_ports
 from tests.deploy.compose_stack import ROOT, SERVICES, ComposeStack, broker_properties
 
+OPENS = ("docker-compose.yml", "deploy/**")
+STARTS = ("streams.cli", "deploy.compose.load")
+
 FILE_TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 ACCOUNTANT = Path(sys.executable).with_name("accountant")
 

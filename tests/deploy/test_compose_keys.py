@@ -17,6 +17,9 @@ from streams.auth.metrics_token import read_metrics_token
 from tests.deploy.compose_stack import ROOT, SERVICES
 from tests.every_case import every_case
 
+OPENS = ("docker-compose.yml", "deploy/**")
+STARTS = ("deploy.compose.first_start",)
+
 pytestmark = pytest.mark.slow
 
 

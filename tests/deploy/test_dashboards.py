@@ -17,6 +17,8 @@ from deploy.grafana.dashboards.board import UIDS
 from tests.every_case import every_case
 from tests.rendering.asking import panels
 
+OPENS = ("docs/reference/metrics/*", "deploy/**")
+
 ROOT = Path(__file__).parents[2]
 COLUMNS = 24
 KINDS = {"bargauge", "stat", "table", "text", "timeseries"}

@@ -13,6 +13,9 @@ from streams.settings import PREFIX, Settings
 from streams.worker.app import STOP_S
 from tests.every_case import every_case
 
+OPENS = ("deploy/**", "Dockerfile", "docker-compose.yml", "docs/how-to/kubernetes.md")
+STARTS = ()
+
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/kubernetes"
 OBJECTS = {

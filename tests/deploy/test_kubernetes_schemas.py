@@ -12,6 +12,8 @@ import yaml
 
 from tests.every_case import every_case
 
+OPENS = ("deploy/kubernetes/*",)
+
 WHERE = Path(__file__).parents[2] / "deploy/kubernetes"
 # The operator's own kind, which Kubernetes does not describe.
 FOREIGN = {"monitoring.coreos.com/v1"}

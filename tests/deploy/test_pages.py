@@ -10,6 +10,8 @@ from tests.every_case import every_case
 from tests.rendering.asking import NAMES, board, panels
 from tests.rendering.pictures import PICTURES, WIDTH
 
+OPENS = ("docs/how-to/dashboards.md",)
+
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "dashboards.md").read_text(encoding="utf-8")
 HEADINGS = {"overview": "All datasets", "dataset": "One dataset", "service": "The service"}
 

@@ -13,6 +13,9 @@ import yaml
 
 from tests.every_case import every_case
 
+OPENS = ("deploy/**", "docs/runbooks.md", "docs/reference/metrics/*")
+STARTS = ()
+
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RUNBOOK = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")

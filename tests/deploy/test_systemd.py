@@ -13,6 +13,9 @@ from streams.cli.root import app
 from streams.settings import PREFIX, Settings
 from tests.every_case import every_case
 
+OPENS = ("deploy/systemd/*",)
+STARTS = ()
+
 UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 PROGRAM = "/opt/accountant/bin/accountant"

@@ -16,6 +16,8 @@ from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.records import amending, closing, new_id, opening, request
 from tests.streams.waiting import eventually
 
+OPENS = ("docs/reference/http/access.md",)
+
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "http" / "access.md"
 COLUMNS = ("olga", "ana", "eng", "aud", "root", "zoe")
 CLOSED, OPEN = "closed-own", "open-own"

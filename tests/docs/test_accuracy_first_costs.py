@@ -23,6 +23,8 @@ from research.experiment import DIGITS
 from research.figures.accuracy_first import live_runs
 from research.games.ledgers import FilterLedger
 
+OPENS = ("docs/explanation/accuracy-first-costs.md",)
+
 PAGE = (Path(__file__).parents[2] / "docs/explanation/accuracy-first-costs.md").read_text("utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]

@@ -25,6 +25,8 @@ from streams.pages.sessions import MAX_SESSIONS
 from streams.server.connection_limits import room
 from streams.settings import Settings
 
+OPENS = ("docs/**", "deploy/**")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/capacity.md").read_text(encoding="utf-8")
 MEASURED = (ROOT / "docs/explanation/benchmark-results.md").read_text(encoding="utf-8")

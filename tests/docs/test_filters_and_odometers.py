@@ -11,6 +11,8 @@ from accountant.claims.price import price
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 
+OPENS = ("docs/explanation/filters-and-odometers.md",)
+
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "filters-and-odometers.md").read_text(
     "utf-8"
 )

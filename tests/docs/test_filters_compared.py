@@ -25,6 +25,8 @@ from research.figures import PICTURES, filters, odometers
 from research.figures.admitted import LABELS, admitted, best_order_for, optima
 from tests.every_case import check_each, check_rows
 
+OPENS = ("docs/**",)
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("how-to/choose-a-filter.md", "explanation/filters-compared.md")
 PAGE = "\n".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)

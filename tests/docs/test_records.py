@@ -29,6 +29,8 @@ from accountant.views.usage import UsageRow
 from accountant.views.why.forecast import Forecast
 from accountant.views.why.report import LargestGrant, Why
 
+OPENS = ("docs/reference/records/*",)
+
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "records"
 NAMES = sorted(path.stem for path in PAGES.glob("*.md"))
 LONGEST = 1_500

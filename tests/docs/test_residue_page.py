@@ -16,6 +16,8 @@ from research.figures.admitted import admitted, optima
 from research.figures.residue import cost
 from tests.every_case import every_case
 
+OPENS = ("docs/residue.md",)
+
 PAGE = (Path(__file__).parents[2] / "docs" / "residue.md").read_text(encoding="utf-8")
 M_SQUARED = gdp_capacity(epsilon=Decimal(1), delta=Decimal("1e-6")) ** 2
 ROWS = {

@@ -12,6 +12,8 @@ from scipy.optimize import minimize_scalar
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from research.figures import odometers as o
 
+OPENS = ("docs/theory.md",)
+
 
 def chance_to_cross(epsilon: float, bounds: list[float]) -> float:
     """Return the probability that the loss of n RR_epsilon ever exceeds bounds[n - 1]."""

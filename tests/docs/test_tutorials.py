@@ -10,6 +10,8 @@ import pytest
 from tests.docs.tutorial import ROOT, blocks, matches, work_through
 from tests.every_case import every_case
 
+OPENS = ("README.md", "docs/tutorials/*", "examples/**")
+
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = [ROOT / "README.md", *TUTORIALS]
 ACTIVATES = ". .venv/bin/activate"

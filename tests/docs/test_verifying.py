@@ -13,6 +13,8 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+STARTS = ("streams.cli",)
+
 
 def verify(log: bytes, note: str, key: str, ledger: str) -> None:
     """Check a log of one partition against a checkpoint, by the page alone."""

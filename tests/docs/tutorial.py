@@ -24,6 +24,9 @@ from typing import Any, NamedTuple
 
 from tests.patience import PATIENCE_S
 
+OPENS = ("README.md", "docs/tutorials/*", "examples/**", "Makefile")
+STARTS = ("streams.cli", "streams.server.serve", "streams.worker.app", "streams.curator.start")
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
     r"^```(?P<language>sh|python|text)(?: title=\"(?P<title>[\w.]+)\")?\n(?P<body>.*?)^```$",

@@ -14,6 +14,9 @@ import pytest
 
 from streams.client import Accountant, ResultStore
 
+OPENS = ("examples/*",)
+STARTS = ()
+
 ROOT = Path(__file__).parents[2]
 Run = Callable[[str], str]
 

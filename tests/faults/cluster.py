@@ -28,6 +28,8 @@ from streams.testing.broker_process import (
 from streams.testing.broker_settings import HOST, Ports, free_ports, server_properties
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
 
+STARTS = ()
+
 _NODES: Final = (1, 2, 3)
 _START_S: Final = 90.0
 _OF_THREE: Final = {

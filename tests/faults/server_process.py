@@ -18,6 +18,7 @@ import httpx
 from tests.faults.oracle import Answer
 from tests.patience import PATIENCE_S
 
+STARTS = ("streams.cli", "streams.server.serve")
 _HEADERS: Final = {"content-type": "application/json", "prefer": "wait=2"}
 
 

@@ -17,6 +17,8 @@ import apsw
 from tests.faults import oracle
 from tests.faults.oracle import Partition
 
+STARTS = ()
+
 DISK = "unix"
 """SQLite's own way to the files."""
 

@@ -30,6 +30,8 @@ from tests.faults.worker_process import COMMAND, WorkerProcess, running, setting
 from tests.nightly import rounds
 from tests.streams.cli.conftest import environment
 
+STARTS = ("streams.cli",)
+
 pytestmark = pytest.mark.faults
 
 KILLS = rounds(5, 30)

@@ -26,6 +26,8 @@ from tests.nightly import NIGHTLY, rounds
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import question, session
 
+STARTS = ()
+
 pytestmark = pytest.mark.faults
 
 TURNS: Final = rounds(6, 40)

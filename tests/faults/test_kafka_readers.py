@@ -15,6 +15,8 @@ from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, until
 
+OPENS = ()
+
 pytestmark = pytest.mark.faults
 
 _CLIENT = str(Path(aiokafka.__file__).parent)

@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+OPENS = ("tests/faults/oracle/*",)
+
 HERE = Path(__file__).parent / "oracle"
 OWN = "tests.faults.oracle"
 ALLOWED = {"apsw", "mpmath", "confluent_kafka", "cryptography"}

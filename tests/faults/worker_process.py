@@ -16,6 +16,8 @@ from streams.testing.broker_process import pause_process
 from tests.faults.ledger import Ledger
 from tests.patience import PATIENCE_S
 
+STARTS = ("streams.cli", "streams.worker.app")
+
 COMMAND = (sys.executable, "-m", "streams.cli", "worker")
 
 

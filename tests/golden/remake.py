@@ -6,6 +6,8 @@ import json
 
 from tests.golden.replayed_logs import DECIDED, LOGS, hashes, played
 
+OPENS = ()
+
 
 def main() -> None:
     found = {name: hashes(played(name)) for name in LOGS}

@@ -32,6 +32,8 @@ from accountant.replay.audit import Auditor
 from accountant.replay.sealed_log import next_seal
 from tests.accountant.world import World
 
+OPENS = ("tests/golden/*",)
+
 HERE: Final = Path(__file__).parent
 DECIDED: Final = HERE / "decided.json"
 MAX_IDS: Final = {"ids": 200}

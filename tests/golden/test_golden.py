@@ -18,6 +18,8 @@ from accountant.times import from_iso
 from tests.accountant.world import World
 from tests.golden.replayed_logs import DECIDED, LOGS, hashes, played
 
+OPENS = ("tests/golden/*",)
+
 # What takes a body too long for a file of text, a partition of its own, or thousands of records
 # is tested elsewhere.
 ELSEWHERE = {

@@ -19,6 +19,8 @@ from tests.faults.ledger import Ledger, working
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import member, opened, write_data
 
+STARTS = ("streams.cli",)
+
 DATASETS: Final = ("census", "census-2", "census-3")
 
 

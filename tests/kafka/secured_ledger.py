@@ -20,6 +20,8 @@ from streams.testing import LocalBroker
 from streams.testing.broker_security import SUPER_USER
 from tests.patience import PATIENCE_S
 
+STARTS = ("streams.cli",)
+
 ACCOUNTANT = str(Path(sys.executable).with_name("accountant"))
 USERS = (*ROLES, "analyst")  # each user has the name of its role; analysts have none
 PARTITIONS = 2

@@ -34,6 +34,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.alerts.receiver import Receiver
 from tests.streams.bodies import enrolment, limiting
 
+STARTS = ("streams.cli",)
+
 RESTARTS = rounds(3, 10)
 BASIC = {"filter": "basic", "epsilon": "1"}
 SECRET = "Bearer s3cret-of-the-header"

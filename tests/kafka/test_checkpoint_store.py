@@ -27,6 +27,8 @@ from tests.faults.operator import Operator
 from tests.faults.worker_process import settings_of
 from tests.streams.cli.conftest import environment
 
+STARTS = ("streams.cli",)
+
 PARTITIONS = 2
 DATASETS = [
     next(name for i in range(99) if partition_of((name := f"ds-{i}").encode(), PARTITIONS) == part)

@@ -33,6 +33,8 @@ from tests.faults.operator import Operator
 from tests.kafka.test_repeats import ShiftedClock
 from tests.streams.cli.conftest import environment
 
+STARTS = ("streams.cli",)
+
 AHEAD_MS = 10 * 365 * 86_400_000
 SKEW_MS = 1_000
 ANY_TIME = "message.timestamp.after.max.ms", str(2**63 - 1)

@@ -20,6 +20,8 @@ from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_o
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import question, session
 
+STARTS = ()
+
 pytestmark = pytest.mark.kafka
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.docs.tutorial import ROOT, work_through
 
+OPENS = ("docs/tutorials/on-kafka.md",)
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)  # a broker of its own and a dozen commands

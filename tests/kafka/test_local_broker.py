@@ -19,6 +19,8 @@ from streams.testing import BrokerError, KafkaUnavailable, LocalBroker
 from streams.testing.kafka_install import java, kafka_jars
 from tests.patience import PATIENCE_S
 
+STARTS = ()
+
 READER = ["-m", "streams.testing.broker"]
 
 

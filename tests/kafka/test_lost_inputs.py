@@ -23,6 +23,8 @@ from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until,
 from tests.faults.operator import Operator
 from tests.kafka.test_repeats import ShiftedClock
 
+STARTS = ("streams.cli",)
+
 WHY = "the disk of the only copy"
 
 

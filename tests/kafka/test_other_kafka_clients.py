@@ -20,6 +20,9 @@ from tests.faults.ledger import Ledger, new_id, request, working
 from tests.kafka.secured_ledger import PARTITIONS as SECURED_PARTITIONS
 from tests.kafka.secured_ledger import SecuredLedger
 
+OPENS = ("docs/how-to/*",)
+STARTS = ()
+
 HOW_TO: Final = Path(__file__).parents[2] / "docs/how-to"
 PAGE: Final = (HOW_TO / "other-kafka-clients.md").read_text()
 READING: Final = (HOW_TO / "read-decisions.md").read_text()

@@ -25,6 +25,9 @@ from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
 from tests.streams.cli.conftest import environment
 
+OPENS = ("docs/reference/commands.md",)
+STARTS = ("streams.cli",)
+
 COMMANDS = Path(__file__).parents[2] / "docs/reference/commands.md"
 PARTITIONS = 3
 # Partition 0 never has a dataset: where its log is lost, `topics create` starts it again.

@@ -42,6 +42,8 @@ from tests.streams.evidence.tampering import (
     of_another_ledger,
 )
 
+STARTS = ("streams.cli",)
+
 DRAWS = rounds(2, 60)
 _AT_ONCE: Final = 2  # draws of each kind that one ledger takes, a partition each
 _PARTITIONS: Final = _AT_ONCE * len(KINDS)

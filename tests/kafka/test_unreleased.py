@@ -20,6 +20,9 @@ from tests.faults.operator import Operator
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 
+OPENS = ("tests/before/*",)
+STARTS = ("streams.cli",)
+
 ALL = ("decisions", "state", "requests", "admin")
 
 

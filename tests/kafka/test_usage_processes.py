@@ -30,6 +30,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 from tests.streams.index.logs import recounted
 
+STARTS = ("streams.cli",)
+
 __all__ = ["ledger"]
 
 

@@ -27,6 +27,8 @@ from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.patience import PATIENCE_S
 
+STARTS = ("streams.cli", "streams.worker.app", "streams.app")
+
 
 def deployment(broker: LocalBroker, application: str) -> Deployment:
     return Deployment(

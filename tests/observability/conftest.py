@@ -18,6 +18,8 @@ from tests.opt_in import is_left_out, mark_ours
 if TYPE_CHECKING:
     from tests.observability.programs import Programs
 
+OPENS = ()
+
 _HERE = Path(__file__).parent
 secured_broker = kafka.secured_broker
 

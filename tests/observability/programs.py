@@ -22,6 +22,9 @@ import yaml
 
 from tests.patience import PATIENCE_S
 
+OPENS = ("deploy/**",)
+STARTS = ()
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
 ALERTMANAGER = DEPLOY / "alertmanager" / "alertmanager.yml"

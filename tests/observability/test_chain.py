@@ -16,6 +16,8 @@ import pytest
 from streams.client import Accountant
 from tests.observability.programs import PATIENCE_S, Programs, Watch, get, running, until
 
+STARTS = ("streams.cli",)
+
 INTERVAL_S = 5
 DATASET = "statistics.census"
 ACCOUNTANT = Path(sys.executable).with_name("accountant")

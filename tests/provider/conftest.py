@@ -18,6 +18,8 @@ from tests.opt_in import is_left_out, mark_ours
 if TYPE_CHECKING:
     from tests.provider.real_provider import Key, RealProvider
 
+OPENS = ()
+
 _HERE = Path(__file__).parent
 _LIMIT_S = 300
 

@@ -24,6 +24,9 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from streams.testing.broker_process import pause_process
 
+OPENS = ("tests/provider/*",)
+STARTS = ()
+
 PROGRAM: Final = Path(__file__).with_name("provider.mjs")
 AUDIENCE: Final = "https://accountant.example"
 """What the server's tokens name; the provider's other services have audiences of their own."""

@@ -17,6 +17,8 @@ from tests.provider.accountant_server import AccountantServer
 from tests.provider.real_provider import COMMAND, RS256, RealProvider, claims, fill_in_pages
 from tests.streams.cli.conftest import environment
 
+STARTS = ("streams.cli",)
+
 _PATIENCE_S = 60
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+OPENS = ("deploy/grafana/json/*",)
+
 ROOT = Path(__file__).parents[2]
 BOARDS = ROOT / "deploy" / "grafana" / "json"
 NAMES = ("overview", "dataset", "service")

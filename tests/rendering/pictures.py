@@ -33,6 +33,9 @@ from tests.rendering.asking import (
     variables,
 )
 
+OPENS = ("tests/rendering/*", "docs/pictures/*")
+STARTS = ()
+
 HERE = Path(__file__).parent
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 1500

@@ -8,6 +8,8 @@ from typing import Final
 
 from tests.runbooks.page import Block
 
+STARTS = ()
+
 _READY: Final = r"(?m)^https?://127\.0\.0\.1:\d+ is ready$"
 _HEAD: Final = r"(?m)^partition \d+: \d+:sha256:[0-9a-f]{64}$"
 _AUDIT: Final = r"(?m)^ok partition 0: .* decided again"

@@ -9,6 +9,8 @@ from typing import Final
 
 import yaml
 
+OPENS = ("docs/runbooks.md", "deploy/prometheus/rules/*")
+
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 BOX: Final = "Before-0"

@@ -25,6 +25,8 @@ from tests.observability.programs import free_port, running, until
 from tests.runbooks.page import Block, box
 from tests.streams.auth.certificates import certificate
 
+STARTS = ("streams.cli", "streams.server.serve", "streams.worker.app", "streams.curator.start")
+
 ACCOUNTANT: Final = Path(sys.executable).with_name("accountant")
 NAMES: Final = ("root", "olga", "ana")
 METRICS_TOKEN: Final = "m" * 40

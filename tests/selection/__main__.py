@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     selection = select(graph_of(ROOT, changed), changed)
     _explain(selection)
     if given.list:
-        print(*(f"  {path}  (repeated as by night)" for path in sorted(selection.directly)), sep="\n")
+        print(
+            *(f"  {path}  (repeated as by night)" for path in sorted(selection.directly)), sep="\n"
+        )
         print(*(f"  {path}" for path in sorted(selection.others)), sep="\n")
         return 0
     return _run(selection, given.pytest) if changed else 0

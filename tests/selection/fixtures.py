@@ -56,9 +56,7 @@ def _functions(nodes: Iterable[ast.AST]) -> Iterator[_Function]:
 
 def _parameters(node: _Function) -> set[str]:
     arguments = node.args
-    return {
-        each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    }
+    return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
 def _asked_for(nodes: Iterable[ast.AST]) -> set[str]:

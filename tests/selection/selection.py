@@ -12,6 +12,8 @@ from tests.selection.declared import matches
 from tests.selection.reach import Graph
 from tests.selection.sources import Sources
 
+STARTS = ()
+
 # What every test depends on, or the way in which tests run.
 FOR_ALL: Final = (
     ".ci/**",

@@ -246,5 +246,7 @@ def _files(root: Path) -> Iterator[str]:
             if each not in _PASSED_OVER and (not each.startswith(".") or (top and each == ".ci"))
         ]
         yield from (
-            (here / each).relative_to(root).as_posix() for each in names if not each.endswith(".pyc")
+            (here / each).relative_to(root).as_posix()
+            for each in names
+            if not each.endswith(".pyc")
         )

@@ -27,6 +27,8 @@ from streams.lock_holder import (
 )
 from tests.patience import PATIENCE_S
 
+STARTS = ()
+
 # The URL is an argument, as a token might be: the note must not repeat it.
 HOLDER: Final = """
 import sys

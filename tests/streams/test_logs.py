@@ -8,6 +8,8 @@ from pathlib import Path
 
 from accountant.foreign_text import escape_lines
 
+STARTS = ()
+
 _LOG = """
 import logging
 import structlog

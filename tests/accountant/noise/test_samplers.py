@@ -26,6 +26,8 @@ from tests.accountant.noise.laws import bits_of, check_law
 from tests.every_case import check_each
 from tests.nightly import rounds
 
+OPENS = ("accountant/noise/*.py",)
+
 pytestmark = pytest.mark.timeout(1200)
 DRAWS = rounds(30_000, 1_000_000)
 TINY, HUGE = Fraction(1, 10**30), Fraction(10**30)

@@ -31,6 +31,8 @@ from accountant.questions.schema import RESERVED
 from tests.accountant.questions.schemas import replaced
 from tests.every_case import check_rows
 
+OPENS = ("docs/reference/questions.md", "docs/reference/accuracy-first.md")
+
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "questions.md").read_text("utf-8")
 PAGE_ON_LEVELS = Path(__file__).parents[3] / "docs" / "reference" / "accuracy-first.md"
 JSON = re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL)

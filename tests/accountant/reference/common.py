@@ -17,6 +17,8 @@ from accountant.amounts import INFINITE, UNIT
 from accountant.claims import check_claim
 from accountant.claims.price import price
 
+OPENS = ("tests/vectors/**",)
+
 Inputs = dict[str, Any]
 Number = Fraction | Decimal | float | int
 

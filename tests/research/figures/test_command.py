@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+OPENS = ("research/**",)
+STARTS = ("research.figures",)
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -14,6 +14,8 @@ from research.figures import PICTURES, Picture
 from research.figures.drawing import digest, draw, save
 from tests.nightly import NIGHTLY
 
+OPENS = ("docs/figures/*",)
+
 DRAWN = Path(__file__).parents[3] / "docs" / "figures"
 LONG = {"accuracy_first", "admitted", "experiment", "filters", "lecture", "residue"}  # seconds each
 NIGHTLY_ONLY = {"experiment"}  # half a minute of simulated runs

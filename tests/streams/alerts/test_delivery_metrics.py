@@ -6,6 +6,8 @@ from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.metrics import make_registry
 from streams.metrics.registry import exposition
 
+OPENS = ("docs/reference/metrics/*",)
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -13,6 +13,8 @@ from tests.ledger_file import connected
 from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.records import opening, pausing, request
 
+STARTS = ("streams.cli",)
+
 
 def test_the_log_has_grants_of_roles_and_reads_of_others_but_no_secret(
     census: RolesServer, caplog: pytest.LogCaptureFixture

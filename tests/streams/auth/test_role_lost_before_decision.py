@@ -24,6 +24,8 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.records import new_id, opening, request
 from tests.streams.waiting import eventually
 
+OPENS = ("tests/before/*",)
+
 RULES_3 = Path(__file__).parents[2] / "before" / "ledger_of_rules_3.sqlite"
 
 

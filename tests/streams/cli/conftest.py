@@ -16,6 +16,9 @@ import pytest
 from tests.durations.other_processes import charge
 from tests.patience import PATIENCE_S
 
+OPENS = ("tests/streams/cli/nursery.py",)
+STARTS = ("tests.streams.cli.nursery", "streams.cli")
+
 ROOT = Path(__file__).parents[3]
 
 

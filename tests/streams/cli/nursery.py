@@ -18,6 +18,8 @@ from typing import Any, NoReturn
 
 from streams.cli.root import main
 
+STARTS = ("streams.cli",)
+
 # What commands import when they run.
 _WARM = (
     "accountant.replay.audit",

@@ -11,6 +11,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 from tests.streams.cli.shown import counts_shown
 
+STARTS = ()
+
 
 @pytest.mark.kafka
 def test_the_demo_starts_its_own_kafka_and_audits_its_log(tmp_path):

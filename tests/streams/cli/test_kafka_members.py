@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import Command, environment
 
+STARTS = ("streams.cli",)
+
 POLICY = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
 
 

@@ -24,6 +24,8 @@ from tests.streams.cli.conftest import Command, Done, environment
 from tests.streams.client.login.login_provider import LoginProvider
 from tests.streams.oauth.sign_in_provider import CLIENT
 
+STARTS = ("streams.cli",)
+
 
 class People:
     """People who sign in to one server with the command.

@@ -26,6 +26,9 @@ from tests.every_case import every_case
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, Command, environment
 
+OPENS = ("streams/cli/**",)
+STARTS = ("streams.cli",)
+
 HOSTILE = "\x1b[2J\u202e\u2028\x7f é"
 """What no record holds, planted in a ledger by a writer that does not check."""
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", " =1+1", 'a,"b";=1')

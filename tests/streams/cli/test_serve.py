@@ -15,6 +15,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import environment
 
+STARTS = ()
+
 
 @contextlib.contextmanager
 def serving(command, **settings: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:

@@ -13,6 +13,8 @@ from tests.every_case import every_case
 # One test runs commands for many cases.
 pytestmark = pytest.mark.timeout(600)
 
+OPENS = ("tests/before/*",)
+
 REASON = ("--reason", "a test")
 ON_A_FILE = [
     ("serve", "--port", "0"),

@@ -18,6 +18,9 @@ from tests.streams.cli.conftest import ROOT, environment
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
+OPENS = ()
+STARTS = ("streams.cli",)
+
 
 def ask_some(command):
     command("dataset", "open", "plain", "--epsilon", "1", "--filter", "basic")

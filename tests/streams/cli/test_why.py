@@ -17,6 +17,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
+STARTS = ()
+
 BYS = ("analyst", "team", "purpose", "week", "reason", "grants", "forecast")
 
 

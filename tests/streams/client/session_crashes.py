@@ -21,6 +21,8 @@ from typing import Any
 
 from streams.client import Accountant, ResultMissing
 
+STARTS = ()
+
 CLAIM = "brownian:variance=400,sensitivity=1,first=10000"
 LEVELS = ("10000", "2500", "1600")
 POLICY = {"filter": "zcdp", "rho": "1"}

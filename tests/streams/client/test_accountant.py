@@ -27,6 +27,8 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id, request
 
+STARTS = ()
+
 ONE = {"filter": "basic", "epsilon": "1"}
 
 

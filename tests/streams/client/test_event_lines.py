@@ -22,6 +22,8 @@ from streams.client.http.reconnecting_events import events_in
 from streams.errors import Refused
 from streams.evidence.ledger_binding import check_name
 
+OPENS = ("accountant/**", "streams/**", "research/**")
+
 ROOT: Final = Path(__file__).parents[3]
 NO_ENDS: Final = "\u2028\u2029\x85\v\f\x1c\x1d\x1e"
 """What `str.splitlines` takes for ends of lines besides."""

@@ -19,6 +19,9 @@ from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
+OPENS = ()
+STARTS = ()
+
 ONE = {"filter": "basic", "epsilon": "1"}
 
 _FORKS = """

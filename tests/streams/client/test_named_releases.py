@@ -30,6 +30,9 @@ from streams.settings import Settings
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
+OPENS = ()
+STARTS = ()
+
 ONE = {"filter": "basic", "epsilon": "1"}
 CLAIM = "pure:0.01"
 NAME = "age-by-district"

@@ -24,6 +24,9 @@ from streams.client.reply import Reply
 from tests.accountant.world import opened as opened_world
 from tests.streams.clock import TestClock
 
+OPENS = ()
+STARTS = ()
+
 LEFT = f"0.{'9' * 40}"
 """A budget less one step of the grid: every float of it is 1."""
 

@@ -37,6 +37,8 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id
 
+STARTS = ()
+
 ONE = {"filter": "basic", "epsilon": "1"}
 HALF = "pure:0.5"
 

@@ -45,6 +45,9 @@ from tests.streams.client import session_crashes
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
+OPENS = ()
+STARTS = ("tests.streams.client.session_crashes",)
+
 ROOT = Path(__file__).parents[3]
 CLAIM = "brownian:variance=400,sensitivity=1,first=10000"
 WHOLE, FIRST, SECOND = "0.00125", "0.00005", "0.0002"  # rho at 400, 10000 and 2500

@@ -12,6 +12,8 @@ from streams.curator.curator import CuratorOptions
 from streams.curator.granted import GrantedQuestion
 from tests.streams.curator.curated import Counting, CuratedLedger, opened, question
 
+STARTS = ()
+
 _LIFE = """
 import asyncio, os, signal, sys
 from pathlib import Path

@@ -18,6 +18,8 @@ from tests.faults.sqlite_life import die, forked
 from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening
 
+STARTS = ()
+
 BORN: Final = SystemClock().now()
 
 OPEN: Final = """

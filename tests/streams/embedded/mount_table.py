@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+STARTS = ()
+
 _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011"})
 
 

@@ -29,6 +29,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking
 from tests.streams.clock import TestClock
 
+STARTS = ("streams.cli",)
+
 ONE = {"filter": "basic", "epsilon": "1"}
 DAY_S = DAY_MS / 1000
 

@@ -13,6 +13,8 @@ from streams.client import Accountant, Refused
 from streams.embedded import ledger_file
 from streams.immutable_sqlite import file_stamp
 
+STARTS = ()
+
 ONE = {"filter": "basic", "epsilon": "1"}
 
 # Imports everything first: the other user may not even read the program.

@@ -21,6 +21,8 @@ from tests.ledger_file import connected
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, latest
 
+STARTS = ("streams.cli",)
+
 ONE = {"filter": "basic", "epsilon": "1"}
 PAST_WINDOW_AND_SKEW_S = 2 * 3600
 UNSPENT = replaced(b'"mechanisms":3,"epsilon":"0.9"', b'"mechanisms":0,"epsilon":"0"')

@@ -30,6 +30,8 @@ from tests.streams.embedded.ledger_files import (
 )
 from tests.streams.processing.contract import AT, Player, SqliteHarness
 
+STARTS = ()
+
 SUFFIXES: Final = ("", "-wal", "-shm", ".lock")
 
 READ: Final = """

@@ -32,6 +32,8 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id
 
+OPENS = ("tests/before/*",)
+
 BEFORE: Final = Path(__file__).parents[2] / "before"
 ANALYSTS: Final = ("ana", "ben", "cy")
 LIMITS: Final[list[dict[str, Any]]] = [

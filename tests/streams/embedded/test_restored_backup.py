@@ -17,6 +17,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking, opening
 from tests.streams.embedded.ledger_files import BORN, ask, opened, serving
 
+STARTS = ()
+
 # In a process of its own: a second SQLite in this one would break the ledger's locks.
 COPY: Final = """
 import sqlite3, sys

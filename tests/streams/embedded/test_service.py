@@ -27,6 +27,8 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.records import opening, request
 from tests.streams.waiting import eventually
 
+STARTS = ()
+
 
 def opened(file: Path, clock: TestClock, **more: object) -> EmbeddedService:
     service = EmbeddedService.open(file, Settings(), clock=clock, **more)  # type: ignore[arg-type]

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+OPENS = ("examples/*", "docs/how-to/engines.md")
+STARTS = ()
+
 ROOT = Path(__file__).parents[3]
 
 

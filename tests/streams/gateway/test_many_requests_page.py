@@ -15,6 +15,9 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import opening, request
 
+OPENS = ("docs/how-to/many-requests.md",)
+STARTS = ()
+
 PAGE: Final = (Path(__file__).parents[3] / "docs/how-to/many-requests.md").read_text()
 LINES: Final = 2_500
 CLAIM: Final = {"type": "pure", "epsilon": "0.0001"}

@@ -25,6 +25,8 @@ from tests.streams.auth.roles_server import RolesServer
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
+STARTS = ("streams.cli",)
+
 DAY_S = DAY_MS / 1000
 
 

@@ -20,6 +20,7 @@ from tests.patience import PATIENCE_S
 from tests.streams.index.logs import ListedLog, end_of, index_counts, recounted, rows_of
 from tests.streams.waiting import eventually
 
+STARTS = ()
 PARTITIONS = 2
 NAMES = [
     next(name for name in map("d{}".format, range(99)) if partition_of(name.encode(), 2) == number)

@@ -27,6 +27,8 @@ from tests.streams.index.logs import (
     rows_of,
 )
 
+STARTS = ()
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

@@ -16,6 +16,8 @@ from streams.kafka.acls.roles import ROLES
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.security import Security
 
+OPENS = ("deploy/kafka/*",)
+
 ROOT = Path(__file__).parents[3]
 WHERE = Deployment(
     bootstrap="broker:9093", partitions=2, security=Security("SASL_SSL", "root", "secret")

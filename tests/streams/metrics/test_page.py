@@ -19,6 +19,8 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import data_settings
 from tests.streams.gateway.local_server import LocalServer
 
+OPENS = ("docs/reference/metrics/*",)
+
 PAGES = sorted((Path(__file__).parents[3] / "docs" / "reference" / "metrics").glob("*.md"))
 ROW = re.compile(
     r"^\| `(privacy_[a-z0-9_]+)` \| (\w+) \| ([\w, ]*?) ?\| (.+) \| (.*) ?\|$", re.MULTILINE

@@ -26,6 +26,8 @@ from tests.patience import PATIENCE_S
 from tests.streams.auth.certificates import certificate
 from tests.streams.waiting import eventually
 
+STARTS = ("streams.cli",)
+
 pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
 
 HEAD = b"%s HTTP/1.1\r\nHost: here\r\n"

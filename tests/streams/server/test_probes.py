@@ -25,6 +25,8 @@ from streams.service import Readiness
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 
+STARTS = ("streams.cli",)
+
 HALF = b"GET /datasets HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 
 

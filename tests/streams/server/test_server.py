@@ -15,6 +15,8 @@ from streams.server.serve import address_of, bind, serve, serve_kafka
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 
+STARTS = ()
+
 
 def test_a_server_listens_on_127_0_0_1_by_default() -> None:
     with bind(Settings(port=0)) as bound:

@@ -18,6 +18,8 @@ from tests.streams.collector import Collector
 from tests.streams.server.logged_server import LoggedServer, asking
 from tests.streams.waiting import eventually
 
+STARTS = ()
+
 TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 

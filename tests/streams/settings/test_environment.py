@@ -17,6 +17,8 @@ from streams.settings.environment import check_spellings, is_service_link, unkno
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
 
+STARTS = ("streams.cli",)
+
 FIELDS = Settings.model_fields
 NAMES = [field.upper() for field in FIELDS]
 SECRET = "dont-tell-anybody"

@@ -26,6 +26,8 @@ from tests.streams.cli.conftest import environment
 from tests.streams.client.login.login_provider import LoginProvider
 from tests.streams.client.login.stored import CLOCK, make_login, new_refresh_token
 
+STARTS = ()
+
 
 @pytest.fixture
 def server(tmp_path: Path, provider: LoginProvider, logins: Path) -> Iterator[TokenServer]:

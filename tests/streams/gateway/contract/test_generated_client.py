@@ -17,6 +17,9 @@ from streams.clock import SystemClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id
 
+OPENS = ("tests/streams/gateway/contract/*",)
+STARTS = ()
+
 _PROGRAM = Path(__file__).with_name("generated_program.py")
 
 

@@ -22,6 +22,9 @@ from tests.streams.clock import NOON, TestClock
 from tests.streams.gateway.asking import asking, data_settings, opening_with_schema
 from tests.streams.gateway.local_server import LocalServer
 
+OPENS = ("tests/streams/gateway/contract/*",)
+STARTS = ()
+
 _HERE = Path(__file__).parent
 CASES = rounds(1_000, 10_000)
 # Of each operation, at random; thousands are those that schemathesis derives from the document.
