@@ -35,7 +35,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference durations figures pictures lock clean
+.PHONY: help setup demo test test-fast test-changed mutants nightly test-cluster test-observability test-provider test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference durations figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -59,6 +59,12 @@ endif
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
 	$(BIN)/python -m pytest -m "$(QUICK) and not slow" -n auto $(PYTEST_ARGS)
+
+# What differs from this commit, also what is not committed yet.
+SINCE ?= HEAD
+
+test-changed: $(READY)  ## run the tests that the changes SINCE=HEAD reach; a submission needs `make test`
+	$(BIN)/python -m tests.selection --since $(SINCE) -- $(WAIT) $(PYTEST_ARGS)
 
 mutants: export NIGHTLY := 1
 mutants: $(READY)  ## plant each known bug in a copy, and check that a test finds it (3 minutes)
