@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -102,7 +103,9 @@ class Graph:
     @cached_property
     def reaches(self) -> dict[str, Reach]:
         """What each test file reaches, by its path."""
-        return {path: self._reach(path) for path in self.sources.tests()}
+        found = {path: self._reach(path) for path in self.sources.tests()}
+        gc.unfreeze()
+        return found
 
     def _reach(self, path: str) -> Reach:
         own, used = self._own(path)

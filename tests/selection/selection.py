@@ -81,7 +81,7 @@ def graph_of(root: Path, changed: Iterable[str] = ()) -> Graph:
 def select(graph: Graph, changed: frozenset[str]) -> Selection:
     """Return the tests that a change of some files may make fail."""
     reaches = graph.reaches
-    modules = {path: _modules(graph.sources, path) for path in changed}
+    modules = {path: modules_of(graph.sources, path) for path in changed}
     directly, others, everything = set[str](), set[str](), _everything(changed)
     used = set[str]()
     for test, reach in reaches.items():
@@ -122,7 +122,7 @@ def _directory(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _modules(sources: Sources, path: str) -> set[str]:
+def modules_of(sources: Sources, path: str) -> set[str]:
     """Return the modules that a file changes: itself, or those that load files beside them."""
     if path.endswith(".py"):
         return {path}

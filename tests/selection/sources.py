@@ -13,10 +13,10 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+_INSTALLED: Final = ("accountant/", "streams/")
 _PASSED_OVER: Final = {"__pycache__", "build", "dist", "node_modules"}
 _IN_TEXT: Final = re.compile(r"\b(?:from|import)\s+([a-z_][\w.]*)(?:\s+import\s+\(?([\w, ]+))?")
 # A module or a program by its name, in a string.
@@ -47,9 +47,10 @@ class Source:
     Attributes:
         path: from the root of the tree, with `/`.
         module: its dotted name.
-        tree: what it says; empty for a file that was deleted.
+        tree: what it says; empty in `accountant` and `streams`, of which only imports matter.
         nodes: every node of it.
         imports: all of them, as written.
+        loads_on_demand: whether it imports some of its names when they are first used.
     """
 
     path: str
@@ -57,6 +58,7 @@ class Source:
     tree: ast.Module
     nodes: list[ast.AST]
     imports: tuple[Import, ...]
+    loads_on_demand: bool
 
     @property
     def in_tests(self) -> bool:
@@ -70,13 +72,6 @@ class Source:
     def directory(self) -> str:
         return self.path.rpartition("/")[0]
 
-    @cached_property
-    def loads_on_demand(self) -> bool:
-        """Whether it imports some of its names when they are first used."""
-        return any(
-            isinstance(each, ast.FunctionDef) and each.name == _ON_DEMAND for each in self.tree.body
-        )
-
 
 def module_of(path: str) -> str:
     parts = path.removesuffix(".py").split("/")
@@ -86,8 +81,11 @@ def module_of(path: str) -> str:
 def read(path: str, text: str) -> Source:
     tree = ast.parse(text)
     nodes: list[ast.AST] = []
-    imports = dict.fromkeys(_imports(tree, nodes, text_too=path.startswith("tests/")))
-    return Source(path, module_of(path), tree, nodes, tuple(imports))
+    imports = tuple(dict.fromkeys(_imports(tree, nodes, text_too=path.startswith("tests/"))))
+    on_demand = any(isinstance(e, ast.FunctionDef) and e.name == _ON_DEMAND for e in tree.body)
+    if path.startswith(_INSTALLED):
+        tree, nodes = ast.Module([], []), []
+    return Source(path, module_of(path), tree, nodes, imports, on_demand)
 
 
 def _imports(tree: ast.Module, nodes: list[ast.AST], *, text_too: bool) -> Iterator[Import]:
@@ -154,7 +152,7 @@ class Sources:
     def under(cls, root: Path, *, deleted: frozenset[str] = frozenset()) -> Sources:
         """Read the tree; a deleted module remains one, so that what imports it is found."""
         made = cls(root, frozenset(_files(root)))
-        # The collector would walk through all trees again and again.
+        # The collector would walk through all trees again and again: `Graph` lets it do so again.
         gc.disable()
         for path in sorted(made.files | deleted):
             if path.endswith(".py"):
