@@ -79,6 +79,7 @@ def _run(selection: Selection, options: Sequence[str]) -> int:
         environment = {k: v for k, v in os.environ.items() if k != "NIGHTLY"}
         if nightly:
             environment["NIGHTLY"] = "1"
+        sys.stdout.flush()  # before pytest writes
         command = [sys.executable, "-m", "pytest", *options, *sorted(files)]
         code = subprocess.run(command, cwd=ROOT, env=environment).returncode
         failed = failed or (0 if code == _NO_TESTS else code)
