@@ -96,7 +96,15 @@ def _answered(folder: Path) -> Iterator[Row]:
     duckdb.connect().execute(f"COPY ({table}) TO '{path}' (FORMAT parquet)").fetchall()
     sources = folder / "sources.json"
     sources.write_bytes(
-        msgspec.json.encode({"census": {"kind": "parquet", "path": str(path.absolute())}})
+        msgspec.json.encode(
+            {
+                "census": {
+                    "kind": "parquet",
+                    "path": str(path.absolute()),
+                    "datasets": ("rows", "units"),
+                }
+            }
+        )
     )
     settings = {
         "ACCOUNTANT_URL": f"sqlite:///{folder.absolute() / 'ledger.db'}",
@@ -112,7 +120,8 @@ def _answered(folder: Path) -> Iterator[Row]:
             ("rows", msgspec.structs.replace(_SCHEMA, unit=msgspec.UNSET)),
             ("units", _SCHEMA),
         ):
-            ledger.open(dataset, _POLICY, by="owner", schema=schema, as_given=True)
+            policy = _POLICY | {"population": "people"}
+            ledger.open(dataset, policy, by="owner", schema=schema, as_given=True, new=True)
             unit = "each row a unit" if dataset == "rows" else "a row of each unit"
             note = f"{_SERVED_ROWS:,} rows over HTTP, ticks of {_TICK_S} s, best of {_QUESTIONS}"
             for text in _ASKED:

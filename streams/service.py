@@ -72,13 +72,21 @@ class Service(Protocol):
     """
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
+        self,
+        source: Source,
+        body: bytes,
+        *,
+        wait: float,
+        checked: CheckedInput | None = None,
+        new: bool = False,
     ) -> Answer:
         """Append a body, unchanged, and wait at most `wait` seconds for its decision.
 
         Args:
             checked: the result of `inputs.check` for this body, where the caller has it already;
                 the body is canonical then, and nothing reads it again.
+            new: of an opening: a second budget on the same data is meant. Only a server of HTTP
+                asks its client back otherwise.
         """
         ...
 

@@ -35,7 +35,7 @@ from streams.client import (
     Unanswered,
     UsedAfterFork,
 )
-from streams.client.admin_requests import SimilarDataset
+from streams.client.admin_requests import SecondDataset, SimilarDataset
 from streams.client.requests import Undecided
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
@@ -93,6 +93,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     Undecodable: lambda: Undecodable(Reason.OVERSIZE, "too long"),
     NotGranted: lambda: NotGranted(_refusal(), then="ask less"),
     SimilarDataset: lambda: SimilarDataset("cenus", "census"),
+    SecondDataset: lambda: SecondDataset("again", "dataset again was not opened: census reads it"),
     PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),
     NotAdmitted: lambda: NotAdmitted(_refusal()),
     Unanswered: lambda: Unanswered("no answer", "; ask again", ID),

@@ -112,8 +112,9 @@ def open_(
         bool,
         typer.Option(
             "--new",
-            help="Open it although a dataset of a similar name is open. Without it, a misspelt "
-            "name is refused: it would be a second budget.",
+            help="Open it although a dataset of a similar name, or one on the same source, is "
+            "open. Without it, a misspelt name and a second dataset on a source are refused: "
+            "each would be a second budget.",
         ),
     ] = False,
     owner: Annotated[

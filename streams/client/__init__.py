@@ -16,7 +16,7 @@ from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
 from streams.client.accountant import Accountant
-from streams.client.admin_requests import PolicyDiffers, SimilarDataset
+from streams.client.admin_requests import PolicyDiffers, SecondDataset, SimilarDataset
 from streams.client.answers import AnswerFailed, NotYetAnswered, PrivateAnswer
 from streams.client.asked_question import AskedQuestion
 from streams.client.async_accountant import AsyncAccountant
@@ -70,6 +70,7 @@ __all__ = [
     "ResultMissing",
     "ResultStore",
     "ScopedClaim",
+    "SecondDataset",
     "SimilarDataset",
     "StillRunning",
     "Unanswered",

@@ -540,12 +540,14 @@ class Accountant(Questions):
                 those of an open dataset, which `members` shows.
             schema: what questions may name, for ever; without one, no question can be asked.
             as_given: add no defaults for cap and basic composition.
-            new: open a dataset although one of a similar name is open.
+            new: open a dataset although one of a similar name, or one on the same source, is open.
 
         Raises:
             PolicyDiffers: the dataset is open under another policy, or with another schema.
             SimilarDataset: it is not open, and one of a similar name is: a misspelt name would
                 open a second budget.
+            SecondDataset: it is not open, and another one reads the source of `schema`: a second
+                budget on the same data. With authentication the server decides.
         """
         fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, reason=reason)
         return self._record("open", dataset, fields, by, request_id, wait, new)

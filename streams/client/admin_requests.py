@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
+from accountant.foreign_text import escape_lines
 from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, propose_defaults
 from accountant.questions.schema import Schema
@@ -42,7 +43,8 @@ class AdminRequest(NamedTuple):
         kind: its `type` on the wire.
         fields: the other fields, in the order of the wire; None leaves a field out.
         fresh: the id was made for this request.
-        new: of an opening: the name is meant, although a similar one is open.
+        new: of an opening: a second budget is meant, although a dataset of a similar name, or on
+            the same source, is open.
     """
 
     kind: str
@@ -77,7 +79,17 @@ class AdminRequest(NamedTuple):
             self.request_id,
             opens=self.kind == "open",
             fresh=self.fresh,
+            new=self.new,
         )
+
+    @property
+    def source(self) -> str:
+        """The source that an opening's schema names, "" without one."""
+        schema = self.fields.get("schema")
+        if isinstance(schema, Schema):
+            return schema.source.name
+        # `prepare` has checked it.
+        return str(schema["source"]["name"]) if isinstance(schema, Mapping) else ""
 
 
 def open_fields(
@@ -217,6 +229,40 @@ class SimilarDataset(RequestInvalid):
             f"name is another budget. Open {self.similar} if that is meant. If {self.value} is "
             "meant, pass new=True (`accountant dataset open --new`)"
         )
+
+
+class SecondDataset(RequestInvalid):
+    """Another dataset reads the same source, so a second budget on the same data would open.
+
+    Attributes:
+        what: the message.
+    """
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__("dataset", "must be the only one on its source", name)
+        self.what = what
+
+    def __str__(self) -> str:
+        return escape_lines(self.what)
+
+
+async def check_new_source(service: Service, name: str, source: str) -> None:
+    """Refuse a second dataset on a source: it would read the data past the first one's budget.
+
+    Raises: SecondDataset: among the datasets that the caller sees.
+    """
+    if await service.dataset(name) is not None:
+        return  # the opening is repeated, or refused
+    for view in await service.datasets():
+        unused = view.closed and view.totals["mechanisms"] == 0
+        if view.schema is not UNSET and view.schema.source.name == source and not unused:
+            raise SecondDataset(
+                name,
+                f"dataset {name} was not opened: {view.dataset} reads the source {source} already, "
+                f"and another dataset is another budget on the same data. Ask {view.dataset} if "
+                f"that is meant. If {name} is meant, give both one population, and pass new=True "
+                "(`accountant dataset open --new`)",
+            )
 
 
 async def check_new_name(service: Service, name: str) -> None:

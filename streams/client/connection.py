@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from html import escape
 from typing import Any, TypeVar
 
@@ -350,7 +351,8 @@ async def _read(
 
 async def _submit(service: Service, call: PreparedRequest, wait: float) -> LoggedDecision | None:
     async with asyncio.timeout(wait + GRACE_S):
-        return _logged(await service.submit(call.source, call.body, wait=wait))
+        submit = partial(service.submit, new=True) if call.new else service.submit
+        return _logged(await submit(call.source, call.body, wait=wait))
 
 
 async def _submit_many(

@@ -72,6 +72,7 @@ class PreparedRequest(NamedTuple):
         opens: it opens a dataset, so the ledger's file may be created.
         checked: the decoded body, where the whole body was checked; the body is canonical then.
         fresh: the id was made for this call, so a repeat comes from its own retry.
+        new: of an opening: a second budget is meant, and a server asks nobody back.
     """
 
     source: Source
@@ -82,6 +83,7 @@ class PreparedRequest(NamedTuple):
     opens: bool = False
     checked: CheckedInput | None = None
     fresh: bool = False
+    new: bool = False
 
     @property
     def is_step(self) -> bool:

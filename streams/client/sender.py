@@ -17,6 +17,7 @@ from accountant.records.parts import deciding_part, parts_of
 from streams.client.admin_requests import (
     AdminRequest,
     check_new_name,
+    check_new_source,
     check_same_opening,
     is_already_open,
 )
@@ -165,6 +166,7 @@ class RequestSender:
         Raises:
             PolicyDiffers: the dataset is open under another policy.
             SimilarDataset: it is not open, and one of a similar name is.
+            SecondDataset: it is not open, and another one reads its source.
         """
         access: Access | None = None
         with noting_errors(call, NOT_SENT):
@@ -174,6 +176,13 @@ class RequestSender:
             if call.opens and not record.new:
                 with suppress(NoSuchLedger):  # the opening creates it
                     self.look_up(lambda service: check_new_name(service, call.dataset), call, wait)
+                    # With authentication the server's file of sources names each dataset.
+                    if record.source and access is None:
+                        self.look_up(
+                            lambda service: check_new_source(service, call.dataset, record.source),
+                            call,
+                            wait,
+                        )
             if by is None:
                 by = self.look_up(lambda service: own_name(service, "by"), call, wait)
             if access is not None or by != call.caller:

@@ -13,6 +13,7 @@ class CuratorCounts:
         answered, failed: answers that it has published, by whether they have values.
         claim_differs: grants whose claim this process does not derive.
         is_running: False once it has ended, whatever the process still does.
+        unexpected_datasets: by source, how many open datasets name it and were not named for it.
         waiting_since: when each grant without an answer was decided, milliseconds since 1970.
     """
 
@@ -20,6 +21,7 @@ class CuratorCounts:
     failed: int = 0
     claim_differs: int = 0
     is_running: bool = True
+    unexpected_datasets: dict[str, int] = field(default_factory=dict)
     waiting_since: dict[str, int] = field(default_factory=dict)
 
     def count(self, *, failed: bool) -> None:

@@ -24,7 +24,9 @@ from streams.curator.log_follower import LogFollower
 from streams.curator.publisher import AnswerPublisher
 from streams.curator.question_runner import QuestionRunner
 from streams.curator.sessions import SessionSteps
+from streams.curator.source_watch import SourceWatch
 from streams.service import LedgerService
+from streams.sources.source_access import SourceAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Curator:
     Args:
         service: whose log it follows.
         store: it alone decides what the answer of a grant is. It stays open.
+        access: whose source a question may read. Any other question fails without a look at it.
     """
 
     def __init__(
@@ -59,10 +62,13 @@ class Curator:
         answering: Answering,
         options: CuratorOptions,
         *,
+        access: SourceAccess,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
         self.counts = CuratorCounts()
+        self._service = service
+        self._access = access
         self._stopping = asyncio.Event()
         self._threads = ThreadPoolExecutor(options.at_once, "question")
         self._publisher = AnswerPublisher(store, tick=options.tick, clock=clock)
@@ -70,6 +76,7 @@ class Curator:
             service,
             store,
             answering,
+            access,
             self._publisher,
             SessionSteps(service, store, options.name, clock),
             self._threads,
@@ -78,6 +85,7 @@ class Curator:
             counts=self.counts,
             stopping=self._stopping,
         )
+        self._watch = SourceWatch(service, access, self.counts)
         self._followers = [
             LogFollower(
                 service,
@@ -101,6 +109,7 @@ class Curator:
         """
         for follower in self._followers:
             await follower.open_log()
+        await self._access.log_access(self._service)
 
     async def run(self) -> None:
         """Run until `stop`, or until the task is cancelled. Call `open` first.
@@ -113,7 +122,9 @@ class Curator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 publishing = tasks.create_task(self._publisher.run(), name="answers")
+                watching = tasks.create_task(self._watch.run(), name="datasets of sources")
                 await self._follow()
+                watching.cancel()
                 publishing.cancel()
         finally:
             self.counts.is_running = False

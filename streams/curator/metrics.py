@@ -34,6 +34,14 @@ class CuratorMetrics(Collector):
             "Granted questions whose claim this curator does not derive: none of them has run.",
             value=counts.claim_differs,
         )
+        unexpected = GaugeMetricFamily(
+            "privacy_source_unexpected_datasets",
+            "Open datasets whose schema names this source, and that nobody has named for it.",
+            labels=["source"],
+        )
+        for source, number in counts.unexpected_datasets.items():
+            unexpected.add_metric([source], number)
+        yield unexpected
         yield GaugeMetricFamily(
             "privacy_curator_running",
             "1 while the curator of this process runs questions; 0 once it has ended.",

@@ -20,6 +20,7 @@ from streams.curator.sessions import SessionSteps
 from streams.errors import Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService
+from streams.sources.source_access import SourceAccess, SourceReader
 
 _log = get_logger(__name__)
 
@@ -32,6 +33,7 @@ class QuestionRunner:
     """Runs the questions of a curator, a few at a time.
 
     Args:
+        access: whose source a question may read.
         threads: where the data are read.
         at_once: questions that run at the same time.
         run_seconds: longest time of one question.
@@ -42,6 +44,7 @@ class QuestionRunner:
         service: LedgerService,
         store: AnswerStore,
         answering: Answering,
+        access: SourceAccess,
         publisher: AnswerPublisher,
         steps: SessionSteps,
         threads: Executor,
@@ -54,6 +57,7 @@ class QuestionRunner:
         self._service = service
         self._store = store
         self._answering = answering
+        self._access = access
         self._publisher = publisher
         self._steps = steps
         self._attempts = Attempts(store)
@@ -82,10 +86,13 @@ class QuestionRunner:
         """Store an answer that nobody has seen, or that there is none."""
         view = await self._service.dataset(question.request.dataset)
         schema = view.schema if view is not None else UNSET
-        if schema is UNSET:
+        if view is None or schema is UNSET:
             raise Unavailable("the view of the dataset is behind its log")
-        # Before the begin: a reservation that waits can still be voided.
+        reader = SourceReader.of(view, schema)
+        # Before the begin: a reservation that waits, or that is refused, can still be voided.
         async with self._place():
+            if await self._is_refused(question, reader):
+                return await self._fail(question)
             if question.is_reserved:  # its `begin` bounds it to one run
                 may_run = await self._steps.begin(question)
             else:
@@ -95,8 +102,28 @@ class QuestionRunner:
             return await self._publish(question, value)
         async with self._attempts.again(question) as may_run:
             async with self._place():
-                value = await self._draw(question, schema) if may_run else None
+                refused = not may_run or await self._is_refused(question, reader)
+                value = None if refused else await self._draw(question, schema)
             return await self._publish(question, value)
+
+    async def _is_refused(self, question: GrantedQuestion, reader: SourceReader) -> bool:
+        """Tell whether a question's dataset may not read its source; say so in the log.
+
+        A record that no server has checked may be granted: the ledger knows of no source.
+
+        Raises: Unavailable.
+        """
+        refused = await self._access.refusal(self._service, reader)
+        if refused is None:
+            return False
+        _log.error(
+            "question_on_another_source",
+            grant=question.grant,
+            dataset=reader.dataset,
+            source=reader.source,
+            why=refused.what,
+        )
+        return True
 
     @contextlib.asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:

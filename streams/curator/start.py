@@ -37,6 +37,7 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
     with name_missing_extra():
         from streams.curator.data_answering import DataAnswering
         from streams.sources import default_key_path, load_contribution_key, read_data_sources
+        from streams.sources.source_access import source_access
 
         sources = read_data_sources(settings.data_sources)
     key = settings.data_sources_key or default_key_path(settings.data_sources)
@@ -46,7 +47,8 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
         tick=settings.curator_tick_seconds,
         at_once=settings.curator_parallel,
     )
-    return Curator(service, store, answering, options)
+    access = source_access(sources, settings)
+    return Curator(service, store, answering, options, access=access)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,13 @@ class FileReader:
             self._index = None
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
+        self,
+        source: Source,
+        body: bytes,
+        *,
+        wait: float,
+        checked: CheckedInput | None = None,
+        new: bool = False,
     ) -> Answer:
         """Refuse: this service decides nothing.
 

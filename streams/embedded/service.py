@@ -221,7 +221,13 @@ class EmbeddedService:
         return None if decided is None else decided.decision
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
+        self,
+        source: Source,
+        body: bytes,
+        *,
+        wait: float,
+        checked: CheckedInput | None = None,
+        new: bool = False,
     ) -> Answer:
         waiter = LoopWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 from litestar import Response
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from accountant.records import MechanismRequest, encode
 from accountant.records.header import decode_header
@@ -17,6 +17,7 @@ from accountant.views.visibility import DatasetAccess, redact_decision
 from streams.auth.authorization import check_may_send
 from streams.auth.principal import principal_of
 from streams.auth.visibility import visibility_of
+from streams.gateway.source_check import check_source
 from streams.gateway.submit import answer_response, check_kind
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import PROBLEM_JSON, response_to
@@ -46,6 +47,7 @@ class LineGroup:
         self._wait = wait
         self._is_open = principal_of(request) is None
         self._permitted = set[_Parties]()
+        self._readers = set[str]()
         self._responses: list[bytes | None] = []
         self._bodies: list[bytes] = []
         self._checked: list[CheckedInput] = []
@@ -78,6 +80,7 @@ class LineGroup:
         check_kind(checked, MechanismRequest)
         if not self._is_open:
             await self._check_may_send(checked)
+        await self._check_source(checked)
         self._bodies.append(body)
         self._checked.append(checked)
         return None
@@ -90,6 +93,15 @@ class LineGroup:
         if parties not in self._permitted:
             await check_may_send(self._request, asked)
             self._permitted.add(parties)
+
+    async def _check_source(self, checked: CheckedInput) -> None:
+        """Check that a question's dataset may read its source; once for each dataset."""
+        asked = checked.body
+        assert isinstance(asked, MechanismRequest)
+        if asked.question is UNSET or asked.dataset in self._readers:
+            return
+        if await check_source(self._request, asked):
+            self._readers.add(asked.dataset)
 
     async def decide(self) -> bytes:
         """Send the requests to the ledger together; return the responses, one a line."""

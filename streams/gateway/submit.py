@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 import msgspec
 from litestar import Response, post
-from litestar.params import FromPath
+from litestar.params import FromPath, QueryParameter
 
 from accountant.errors import RequestInvalid
 from accountant.records import (
@@ -53,6 +53,7 @@ from streams.gateway.contract.openapi import (
 )
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
+from streams.gateway.source_check import check_source
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
 from streams.service import Answer
@@ -79,9 +80,21 @@ async def submit_request(request: HttpRequest) -> Response[bytes]:
 
 
 @post("/datasets", operation_class=OpenOperation, status_code=200, tags=["datasets"])
-async def open_dataset(request: HttpRequest) -> Response[bytes]:
-    """Open a dataset under a policy; its budget is fixed from the first grant on."""
-    return await _submit(request, "admin", Open)
+async def open_dataset(
+    request: HttpRequest,
+    new: Annotated[
+        bool,
+        QueryParameter(
+            description="a second dataset on one source is meant, with a budget of its own"
+        ),
+    ] = False,
+) -> Response[bytes]:
+    """Open a dataset under a policy; its budget is fixed from the first grant on.
+
+    409 `second_dataset` where another dataset reads the same source already, and the server's
+    file of sources names no dataset for it: `?new=true` says that a second budget is meant.
+    """
+    return await _submit(request, "admin", Open, new=new)
 
 
 @post(
@@ -213,13 +226,16 @@ async def _submit(
     dataset: str | None = None,
     *,
     replays: bool = False,
+    new: bool = False,
 ) -> Response[bytes]:
     wrong = wrong_content_type(request)
     if wrong is not None:
         return wrong
     wait = wait_of(request.headers.get("prefer"))
     received = await request.body()
-    return await submit_body(request, source, received, kind, dataset, wait=wait, replays=replays)
+    return await submit_body(
+        request, source, received, kind, dataset, wait=wait, replays=replays, new=new
+    )
 
 
 async def submit_body(
@@ -231,6 +247,7 @@ async def submit_body(
     *,
     wait: float,
     replays: bool = False,
+    new: bool = False,
 ) -> Response[bytes]:
     """Check one body, authorize it, and return its decision as the caller may see it.
 
@@ -240,6 +257,7 @@ async def submit_body(
         dataset: the dataset in the address, if it has one.
         wait: seconds to wait for the decision.
         replays: answer a repeat with the first decision, where the caller may see it.
+        new: of an opening: a second dataset on its source is meant.
     Raises: RequestInvalid, Undecodable, HTTPProblem: nothing was appended. Unavailable.
     """
     # Append exactly the checked bytes: the processor does not check a body again.
@@ -247,6 +265,7 @@ async def submit_body(
     checked = check(source, body)
     check_kind(checked, kind, dataset)
     await check_may_send(request, checked.body)
+    await check_source(request, checked.body, new=new)
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
     return await answer_response(request, answer, checked, replays=replays)

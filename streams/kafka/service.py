@@ -155,7 +155,13 @@ class KafkaService:
         await self._appender.start()
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
+        self,
+        source: Source,
+        body: bytes,
+        *,
+        wait: float,
+        checked: CheckedInput | None = None,
+        new: bool = False,
     ) -> Answer:
         dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
         partition = self._deployment.partition_of(dataset)

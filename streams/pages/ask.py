@@ -19,6 +19,7 @@ from accountant.records.outcomes import GRANTS, Outcome
 from streams.answers.store import AnswerReader
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
+from streams.gateway.source_check import check_source
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
@@ -31,6 +32,10 @@ from streams.pages.question_form import question_record
 from streams.pages.render import render_page
 
 _NOT_ASKED: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
+_NO_SOURCE: Final = (
+    "Nothing was asked: this dataset may not read the data that its schema names. Whoever runs the "
+    "server names the datasets of each source."
+)
 _TOO_LATE: Final = "This form was open for too long. Nothing was asked. Preview the question again."
 
 
@@ -53,6 +58,10 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
         await check_may_send(request, record.checked.body)
     except HTTPProblem:
         return _refused(request, dataset)
+    try:
+        await check_source(request, record.checked.body)
+    except HTTPProblem:
+        return await _page(request, dataset, 403, _NO_SOURCE)
     answer = await context.service.submit(
         "requests", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )

@@ -31,6 +31,7 @@ from streams.gateway.events.answer_stream import stream_answers
 from streams.gateway.me import show_me
 from streams.gateway.overview import show_overview
 from streams.gateway.preview import preview_request
+from streams.gateway.source_check import add_source_check
 from streams.gateway.submit import (
     amend_dataset,
     begin_reservation,
@@ -58,6 +59,7 @@ from streams.server.monitoring import monitoring, with_answers
 from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
+from streams.sources.source_access import read_source_access
 
 _ROUTES: Final = [
     submit_request,
@@ -129,6 +131,7 @@ def create_app(
     )
     if authenticator is not None:
         count_refusals(app, shown)
+    add_source_check(app, read_source_access(settings))
     browsers = add_pages(app, settings, context.clock, authenticator)
     add_name_limit(app, settings, shown)
     add_authentication(app, authenticator, proxies_of(settings), browsers)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from accountant.errors import RequestInvalid
+from accountant.records.names import check_name
 from streams.errors import Refused
 
 _MOST_BYTES: Final = 1_000_000
@@ -22,11 +26,14 @@ class _SourceFields(
         threads: which DuckDB may use.
         memory_mb: which DuckDB may use before it writes to a temporary directory.
         seconds: the longest time for one question.
+        datasets: those that may read it, and no other; left out, see
+            `streams.sources.source_access`.
     """
 
     threads: Annotated[int, Meta(ge=1, le=256)] = 2
     memory_mb: Annotated[int, Meta(ge=128, le=1_000_000)] = 1024
     seconds: Annotated[int, Meta(ge=1, le=86_400)] = 600
+    datasets: tuple[str, ...] | UnsetType = UNSET
 
 
 class ParquetSource(_SourceFields, frozen=True, tag="parquet"):
@@ -78,13 +85,42 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
         raise Refused(f"{path} must have at most {_MOST_BYTES} bytes")
     try:
         sources = msgspec.json.decode(content, type=dict[str, SourceSettings])
-    except msgspec.DecodeError as error:
+        # Of a key that stands twice a decoder takes the last: the first may name other datasets.
+        json.loads(content, object_pairs_hook=_without_repeats)
+        for name, settings in sources.items():
+            _check_datasets(name, settings)
+    except (msgspec.DecodeError, ValueError) as error:
         raise Refused(
             f'{path} must name sources, such as {{"census": {{"kind": "parquet", "path": '
-            f'"census.parquet"}}}}: {error}'
+            f'"census.parquet", "datasets": ["census"]}}}}: {error}'
         ) from error
     folder = path.absolute().parent
     return {name: _under(folder, settings) for name, settings in sources.items()}
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        name = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the key {name[:80]!r} stands twice in one object")
+    return found
+
+
+def _check_datasets(name: str, settings: SourceSettings) -> None:
+    """Check the field `datasets` of a source.
+
+    Raises: ValueError.
+    """
+    if settings.datasets is UNSET:
+        return
+    try:
+        for i, dataset in enumerate(settings.datasets):
+            check_name(f"{name}.datasets[{i}]", dataset)
+    except RequestInvalid as error:
+        raise ValueError(str(error)) from error
+    if len(set(settings.datasets)) < len(settings.datasets):
+        raise ValueError(f"{name}.datasets must name each dataset once")
 
 
 def _under(folder: Path, settings: SourceSettings) -> SourceSettings:

@@ -81,6 +81,8 @@ def test_the_curator_alone_has_the_data_and_cannot_change_them():
     settings = settings_of("curator")
     sources = read_source_settings(inside("curator", str(settings.data_sources)))
     assert all(Path(each.path).is_file() for each in sources.values())
+    # With authentication a source without them answers nobody.
+    assert {name: each.datasets for name, each in sources.items()} == {"census": ("census",)}
     ((_, state),) = [(name, where) for name, where, how in volumes("curator") if not how]
     assert str(settings.data_sources_key).startswith(f"{state}/")
     for name in set(SERVICES) - {"curator"}:

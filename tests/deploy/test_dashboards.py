@@ -239,8 +239,9 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     documented = set(re.findall(r"^\| `(privacy_\w+)`", page, re.MULTILINE))
     # Absent on purpose: the spent delta follows from the remaining one. Callers beyond the rate
     # limit and rejected callers get a response. An administrator's record, a late checkpoint or
-    # sink, a replaced ledger, another signing key, the usage index, a curator that has ended and
-    # what a probe says have an alert each. The bits of a hash are for comparisons with a log.
+    # sink, a replaced ledger, another signing key, the usage index, a curator that has ended, a
+    # dataset on another one's source and what a probe says have an alert each. The bits of a hash
+    # are for comparisons with a log.
     unshown = {"privacy_filter_delta_spent", "privacy_usage_index_behind"}
     unshown |= {"privacy_usage_index_trouble", "privacy_http_limited_requests_total"}
     unshown |= {"privacy_http_limited_by_name_total"}
@@ -250,6 +251,7 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     unshown |= {"privacy_checkpoint_key_differs", "privacy_ledgers_replaced"}
     unshown |= {"privacy_checkpoint_overdue_seconds"}
     unshown |= {"privacy_curator_running", "privacy_question_claims_differ_total"}
+    unshown |= {"privacy_source_unexpected_datasets"}
     unshown |= {"privacy_probe_ready", "privacy_probe_authentication_away"}
     assert documented - shown <= unshown, documented - shown
 

@@ -31,8 +31,10 @@ class OnKafka:
         self.ledger, self.service = ledger, service
         self.directory = directory
         write_data(directory / "census.csv")
-        source = {"kind": "csv", "path": str(directory / "census.csv")}
-        (directory / "sources.json").write_text(json.dumps({"census": source}))
+        source: dict[str, Any] = {"kind": "csv", "path": str(directory / "census.csv")}
+        (directory / "sources.json").write_text(
+            json.dumps({"census": source | {"datasets": DATASETS}})
+        )
 
     async def send(self, body: bytes, source: Any = "requests") -> tuple[str, dict[str, Any]]:
         answer = await self.service.submit(source, body, wait=PATIENCE_S)
@@ -78,7 +80,8 @@ async def curated_on_kafka(
         service = await KafkaService.start(ledger.deployment)
         made = OnKafka(ledger, service, directory)
         for name in DATASETS:
-            assert (await made.send(opened(name), "admin"))[1]["outcome"] == "opened"
+            body = opened(name, population="people")
+            assert (await made.send(body, "admin"))[1]["outcome"] == "opened"
             await made.send(member("curator", "curator", dataset=name), "admin")
         yield made
         await service.close()

@@ -18,7 +18,7 @@ from streams.testing import LocalBroker
 from tests.faults.ledger import until
 from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_on_kafka
 from tests.patience import PATIENCE_S
-from tests.streams.curator.curated import question, session
+from tests.streams.curator.curated import opened, question, session
 
 STARTS = ()
 
@@ -41,6 +41,11 @@ async def test_curators_take_over_from_one_another(on_kafka: OnKafka) -> None:
         grants.append(await on_kafka.ask(session(dataset="census")))
         before = [await answer_of(topic, each) for each in grants]
         assert {decode_answer(each.value).outcome for each in before} == {"answered"}
+        # Its source is for the others: what was written past a gateway reads no row.
+        await on_kafka.send(opened("mine", population="people"), "admin")
+        refused = await answer_of(topic, await on_kafka.ask(question("mine")))
+        assert decode_answer(refused.value).outcome == "failed"
+        await until(lambda: b"question_on_another_source" in on_kafka.log("first"), "it is said")
         second = on_kafka.start("second")
         await until(lambda: b"worker_listens" in on_kafka.log("second"), "the second one runs")
         later = [await on_kafka.ask(question(name)) for name in DATASETS]

@@ -63,6 +63,7 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "PrivacyQuestionUnanswered-0": (r"up\{.*\} => 1 @", _READY),
     "PrivacyAnswersFailed-0": (r"up\{.*\} => 1 @",),
     "PrivacyQuestionClaimDiffers-0": (_AUDIT, r"rules="),
+    "PrivacySourceNamedByAnotherDataset-0": (r"up\{.*\} => 1 @", r'"outcome":"opened"'),
     "PrivacyCheckpointPlaceLate-0": (_READY,),
     "PrivacyCheckpointsNotStored-0": (_READY, _SAMPLE),
     "PrivacyCheckpointKeyDiffers-0": (_READY,),

@@ -12,12 +12,13 @@ from accountant.records import DECODE_ERRORS, encode
 from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from streams.client.admin_requests import SecondDataset
 from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 
 _PROBLEM_JSON: Final = "application/problem+json"
-REJECTED: Final = frozenset({400, 401, 403, 413, 422})
-"""Statuses of a server that rejects a body before it records it."""
+REJECTED: Final = frozenset({400, 401, 403, 409, 413, 422})
+"""Statuses of a server's problem that rejects a body before it records it."""
 
 # Defaults for members that another kind of server leaves out.
 _BLANK: Final = {
@@ -46,9 +47,15 @@ def is_rejected(response: httpx.Response, problem: Problem) -> bool:
     return (
         response.status_code in REJECTED
         and response.status_code == problem.status
-        and response.headers.get("content-type", "").partition(";")[0] == _PROBLEM_JSON
+        and is_problem(response)
         and problem.error != "unknown"
     )
+
+
+def is_problem(response: httpx.Response) -> bool:
+    """Whether a response declares a problem, and no decision."""
+    declared: str = response.headers.get("content-type", "")
+    return declared.partition(";")[0] == _PROBLEM_JSON
 
 
 def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None) -> BudgetError:
@@ -65,6 +72,8 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
         if problem.field is not None:
             return Unauthenticated(f"{url} refuses this token: {problem.message}")
         return unauthenticated(url, remedy)
+    if status == 409 and problem.error == "second_dataset":
+        return SecondDataset(problem.value or "", problem.message)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'no reason given'}")
     return not_a_gateway(url, f"{status} ({problem.message})")

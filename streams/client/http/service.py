@@ -36,6 +36,7 @@ from streams.client.http.bearer import is_this_machine, tls_verification
 from streams.client.http.problems import (
     REJECTED,
     check_certificate,
+    is_problem,
     is_rejected,
     not_a_gateway,
     problem_of,
@@ -166,12 +167,20 @@ class HttpService:
         return self._name
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
+        self,
+        source: Source,
+        body: bytes,
+        *,
+        wait: float,
+        checked: CheckedInput | None = None,
+        new: bool = False,
     ) -> Answer:
         location = _decode_target(body)
         path = "/requests" if source == "requests" else "/datasets"
         if location.type in _PATHS:
             path = f"{_path(location.dataset)}/{_PATHS[location.type]}"
+        elif new:
+            path += "?new=true"
         seconds = max(0, math.ceil(wait))
         response = await self._send(
             "POST",
@@ -180,7 +189,7 @@ class HttpService:
             headers={"Content-Type": "application/json", "Prefer": f"wait={seconds}"},
             timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
         )
-        if response.status_code in {200, 409}:
+        if response.status_code in {200, 409} and not is_problem(response):
             return self._answer(response.content)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)

@@ -86,6 +86,26 @@ _SUBMITTED: Final = {
         Retry_After=_AGAIN,
     ),
 }
+_NOT_ITS_SOURCE: Final = _problem(
+    "the caller is not allowed to do this, or the dataset may not read the source that its schema "
+    "names; nothing was appended"
+)
+# By handler name: operations that a server refuses for what the data's owner says.
+_SUBMITTED_ON_SOURCES: Final = {
+    "submit_request": _SUBMITTED | {"403": _NOT_ITS_SOURCE},
+    "open_dataset": {
+        **_SUBMITTED,
+        "400": _problem("the body is not JSON, or a parameter is malformed; nothing was appended"),
+        "403": _NOT_ITS_SOURCE,
+        "409": ResponseSpec(
+            "the id was used before for another body; the decision has that request's outcome. Or "
+            "a problem: another dataset reads the same source, and `new` is not true",
+            reference("Decision"),
+            {"Content-Location": _WHERE},
+            also={PROBLEM_JSON: reference("Problem")},
+        ),
+    },
+}
 # For every operation that needs a token, where authentication is on.
 _AUTHENTICATED: Final = {
     "401": _problem(
@@ -396,7 +416,7 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     if responses is None and "requestBody" in operation:
         prefer = _PREFER_REPLAY if name == "submit_request" else _PREFER
         operation.setdefault("parameters", []).append(prefer)
-        responses = _SUBMITTED
+        responses = _SUBMITTED_ON_SOURCES.get(name, _SUBMITTED)
     if responses is None:
         # An operation that is not listed keeps Litestar's description.
         return

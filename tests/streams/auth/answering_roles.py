@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.roles_server import KINDS, RolesServer
 from tests.streams.gateway.asking import asking, data_settings, opening_with_schema
 
+DATASETS: Final = (*KINDS, "elsewhere", "hidden", "survey")
+"""The datasets that the file of sources names for the data."""
 _WAIT: Final = {"prefer": "wait=30"}
 
 
@@ -19,11 +21,12 @@ class AnsweringRoles(RolesServer):
     """
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory, settings=data_settings(directory))
+        super().__init__(directory, settings=data_settings(directory, datasets=DATASETS))
         self.asked = dict[tuple[str, str], str]()
 
     def open_for_olga(self, dataset: str, **policy: object) -> None:
-        body = opening_with_schema(self.clock, dataset, epsilon="100", **policy)
+        policy = {"epsilon": "100", "population": "people", **policy}
+        body = opening_with_schema(self.clock, dataset, **policy)
         self.done("root", "/datasets", body | {"by": "root", "owners": ["olga"]}, "opened")
 
     def ask_all(self, dataset: str) -> None:

@@ -20,6 +20,7 @@ from streams.curator.granted import GrantedQuestion
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from streams.sources import DataSources
+from streams.sources.source_access import SourceAccess
 from streams.sources.source_settings import CsvSource
 from tests.faults.ledger import new_id, opening
 from tests.patience import PATIENCE_S
@@ -43,9 +44,9 @@ def write_data(path: Path, rows: int = ROWS) -> None:
     path.write_text("age,region\n" + "\n".join(lines) + "\n")
 
 
-def opened(dataset: str, *, schema: object = SCHEMA) -> bytes:
+def opened(dataset: str, *, schema: object = SCHEMA, **policy: str) -> bytes:
     """Return the opening of a dataset with a schema."""
-    body = json.loads(opening(dataset, epsilon="1000", filter="basic"))
+    body = json.loads(opening(dataset, epsilon="1000", filter="basic", **policy))
     return json.dumps(body | {"schema": schema}).encode()
 
 
@@ -113,9 +114,9 @@ class CuratedLedger:
         self.data = directory / "census.csv"
         self.store_path = directory / "ledger.db.answers"
         write_data(self.data)
-        self.answering = Counting(
-            DataAnswering(DataSources({"census": CsvSource(path=str(self.data))}), _KEY)
-        )
+        sources = {"census": CsvSource(path=str(self.data))}
+        self.answering = Counting(DataAnswering(DataSources(sources), _KEY))
+        self.access = SourceAccess(sources, "population")
         self.service: EmbeddedService
         self.store: SqliteAnswers
 
@@ -167,7 +168,8 @@ class CuratedLedger:
         self, answering: Answering | None = None, options: CuratorOptions = _OPTIONS
     ) -> AsyncIterator[Curator]:
         """Run a curator for the length of the block, and stop it as a server does."""
-        curator = Curator(self.service, self.store, answering or self.answering, options)
+        answering = answering or self.answering
+        curator = Curator(self.service, self.store, answering, options, access=self.access)
         await curator.open()
         task = asyncio.create_task(curator.run())
         try:

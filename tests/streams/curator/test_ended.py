@@ -51,7 +51,10 @@ async def test_a_curator_that_has_ended_is_a_note_of_readyz(
         await ledger.send(opened("census"), "admin")
         await ledger.store.close()
         ledger.store = store_class.open(ledger.store_path)
-        curator = Curator(ledger.service, ledger.store, ledger.answering, CuratorOptions(tick=0.05))
+        options = CuratorOptions(tick=0.05)
+        curator = Curator(
+            ledger.service, ledger.store, ledger.answering, options, access=ledger.access
+        )
         await curator.open()
         await ledger.ask(question())
         before: dict[str, Any] = (await readyz(ledger)).json()

@@ -166,7 +166,10 @@ async def test_a_store_that_is_replaced_while_it_runs_stores_nothing_more(
     async with ledger.open():
         async with ledger.curated():
             await ledger.answer(await ledger.ask(question()))
-        curator = Curator(ledger.service, ledger.store, ledger.answering, CuratorOptions(tick=0.05))
+        options = CuratorOptions(tick=0.05)
+        curator = Curator(
+            ledger.service, ledger.store, ledger.answering, options, access=ledger.access
+        )
         await curator.open()
         copy.rename(ledger.store_path)
         grant = await ledger.ask(question())

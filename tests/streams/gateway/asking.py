@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,13 +21,20 @@ SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def data_settings(directory: Path, *, rows: int = PEOPLE, **more: Any) -> dict[str, Any]:
-    """Write a CSV file of so many people, half of them in the north; return the settings."""
+def data_settings(
+    directory: Path, *, rows: int = PEOPLE, datasets: Sequence[str] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Write a CSV file of so many people, half of them in the north; return the settings.
+
+    Args:
+        datasets: those that the file of sources names for it; None leaves the field out.
+    """
     data = directory / "people.csv"
     lines = [f"{20 + i % 60},{'north' if i % 2 else 'south'}" for i in range(rows)]
     data.write_text("age,region\n" + "\n".join(lines) + "\n")
     sources = directory / "sources.json"
-    sources.write_text(json.dumps({"people": {"kind": "csv", "path": str(data)}}))
+    named = {} if datasets is None else {"datasets": datasets}
+    sources.write_text(json.dumps({"people": {"kind": "csv", "path": str(data), **named}}))
     sources.chmod(0o600)
     return {"data_sources": sources, "curator_tick_seconds": 0.1, **more}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from streams.client import Accountant
@@ -191,6 +192,18 @@ def test_what_the_page_did_not_write_is_not_asked(server: LocalServer, person: P
     assert ask(person, wrong).status_code == 303  # the ledger refuses it, and charges nothing
     assert server.last_sequence() == before + 1
     assert "wages" in latest(person)
+
+
+def test_a_question_on_another_datasets_data_is_not_asked(tmp_path: Path) -> None:
+    settings = Settings(port=0, **data_settings(tmp_path, datasets=["census"]))
+    with LocalServer(tmp_path / "l.db", TestClock(), settings) as server, Person(server) as person:
+        body = msgspec.json.encode(opening_with_schema(server.clock, "survey", **POLICY))
+        server.service.submit_sync("admin", body, 5)  # no server has looked at it
+        before = server.last_sequence()
+        response = ask(person, hidden(preview(person)))
+        assert response.status_code == 403
+        assert "Nothing was asked: this dataset may not read the data" in response.text
+        assert server.last_sequence() == before
 
 
 def test_hostile_filters_are_shown_as_text(person: Person) -> None:

@@ -1,0 +1,373 @@
+"""Which dataset may read which source: by the file of sources, and by what is open already.
+
+A dataset has a budget of its own, so a second dataset on one source reads it past the budget of the
+first. Two rules prevent that. A source answers the datasets that its field `datasets` names. And
+datasets on one source share a population, so that their budgets add up.
+
+Nothing here reads data. The process that reads them asks before each question; servers ask before
+a record is appended, so that nobody pays for a question that will not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from msgspec import UNSET
+
+from accountant.questions import Schema
+from accountant.times import iso
+from accountant.views.datasets import DatasetView
+from streams.logs import get_logger
+from streams.service import Service
+from streams.settings import Settings
+from streams.settings.access import listed
+from streams.sources.source_settings import (
+    DuckdbSource,
+    PostgresqlSource,
+    SourceSettings,
+    read_source_settings,
+)
+
+_log = get_logger(__name__)
+
+Unlisted = Literal["nobody", "first", "population"]
+"""What a source without `datasets` answers: no dataset; the one that was opened first on it, while
+no dataset of the ledger is for members alone; or every dataset of one population."""
+
+RefusalKind = Literal["not_named", "population", "second"]
+
+_ANSWERS: Final[dict[Unlisted, str]] = {
+    "nobody": "NO DATASET: authentication is on",
+    "first": "the dataset that was opened first on it, until a dataset of this ledger is for "
+    "members alone",
+    "population": "each dataset that is opened on it, if all are of one population",
+}
+_NEVER: Final = ":"  # above all digits, so above all times
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRefusal:
+    """Why a dataset does not read a source.
+
+    Attributes:
+        kind: `second` may be insisted on; the others may not.
+        what: the rule, and what to do.
+    """
+
+    kind: RefusalKind
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReader:
+    """A dataset whose questions read a source.
+
+    Attributes:
+        source: as the dataset's schema names it.
+        population: "" without one.
+        opened_at: None of a dataset that is not open yet.
+    """
+
+    dataset: str
+    source: str
+    population: str
+    opened_at: str | None = None
+
+    @classmethod
+    def of(cls, view: DatasetView, schema: Schema) -> Self:
+        """Return an open dataset as a reader."""
+        return cls(
+            dataset=view.dataset,
+            source=schema.source.name,
+            population=view.policy.population or "",
+            opened_at=view.opened_at,
+        )
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Sorts readers by when they were opened."""
+        return self.opened_at or _NEVER, self.dataset
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The datasets that may read the same data, and the time before which they are in order."""
+
+    readers: Sequence[SourceReader]
+    certain: str
+    for_members: bool
+
+    @property
+    def first(self) -> SourceReader:
+        return min(self.readers, key=_order)
+
+    def shares_population(self, reader: SourceReader) -> bool:
+        """Tell whether a reader is the first one on its data, or of the first one's population."""
+        first = self.first
+        if len(self.readers) == 1:
+            return True
+        if (first.opened_at or _NEVER) < self.certain:
+            return first == reader or first.population == reader.population != ""
+        # Each may have been the first one.
+        return {each.population for each in self.readers} == {reader.population} != {""}
+
+
+class SourceAccess:
+    """Says whether a dataset may read a source.
+
+    Args:
+        unlisted: what a source without `datasets` answers.
+        opened_by: who may open datasets, for the log.
+    """
+
+    def __init__(
+        self, sources: Mapping[str, SourceSettings], unlisted: Unlisted, *, opened_by: str = ""
+    ) -> None:
+        self._sources = dict(sources)
+        self._unlisted = unlisted
+        self._opened_by = opened_by
+
+    async def refusal(
+        self, service: Service, reader: SourceReader, *, new: bool = False
+    ) -> SourceRefusal | None:
+        """Return why a dataset does not read its source, None if it may.
+
+        Args:
+            new: a second dataset on the source is meant; nobody is asked back.
+        Raises: Unavailable: the datasets are not known now.
+        """
+        settings = self._sources.get(reader.source)
+        if settings is None or not self._may_list(settings, reader.dataset):
+            return self._unnamed(reader)
+        same = await self._same_data(reader.source)
+        views = await self._views_of(service, same)
+        beside = self._beside(service, views, same, reader)
+        refused = self._refusal_beside(reader, settings, beside)
+        is_second = len(beside.readers) > 1 and settings.datasets is UNSET
+        if refused is None and is_second and reader.opened_at is None and not new:
+            return SourceRefusal("second", _second(reader, beside.first.dataset))
+        return refused
+
+    async def unexpected(self, service: Service) -> dict[str, list[str]]:
+        """Return, by source, the open datasets that name it although nobody has named them for it.
+
+        These are the refused ones, and without `datasets` all but the first.
+
+        Raises: Unavailable: the datasets are not known now.
+        """
+        found: dict[str, list[str]] = {name: [] for name in self._sources}
+        views = await service.datasets()
+        readers = [each for each in _readers_in(views) if each.source in found]
+        for name, settings in self._sources.items():
+            own = sorted((each for each in readers if each.source == name), key=_order)
+            if not own:
+                continue
+            same = await self._same_data(name)
+            beside = self._beside(service, views, same)
+            for reader in own:
+                is_second = settings.datasets is UNSET and reader != own[0]
+                refused = not self._may_list(settings, reader.dataset) or (
+                    self._refusal_beside(reader, settings, beside) is not None
+                )
+                if is_second or refused:
+                    found[name].append(reader.dataset)
+        return found
+
+    async def log_access(self, service: Service) -> None:
+        """Log which datasets read each source, and who may open them.
+
+        Raises: Unavailable: the datasets are not known now.
+        """
+        for name, source in self._sources.items():
+            if source.datasets is UNSET:
+                answers = _ANSWERS[self._unlisted]
+                _log.warning(
+                    "source_without_datasets",
+                    source=name,
+                    answers=answers,
+                    opened_by=self._opened_by,
+                    do='name them in the file of sources: "datasets": ["NAME"]',
+                )
+                continue
+            free = [each for each in source.datasets if await service.dataset(each) is None]
+            _log.info(
+                "source_datasets",
+                source=name,
+                datasets=", ".join(source.datasets) or "none",
+                # Whoever opens one of these names decides who asks.
+                not_open=", ".join(free) or None,
+                opened_by=self._opened_by,
+            )
+
+    def _may_list(self, settings: SourceSettings, dataset: str) -> bool:
+        """Tell whether the file lets a dataset read a source, whatever else is open."""
+        if settings.datasets is UNSET:
+            return self._unlisted != "nobody"
+        return dataset in settings.datasets
+
+    def _unnamed(self, reader: SourceReader) -> SourceRefusal | None:
+        # Without authentication a source may be added later; until then nothing can be read.
+        if reader.source not in self._sources and self._unlisted != "nobody":
+            return None
+        return SourceRefusal("not_named", _not_named(reader))
+
+    def _refusal_beside(
+        self, reader: SourceReader, settings: SourceSettings, beside: _Beside
+    ) -> SourceRefusal | None:
+        is_alone = settings.datasets is UNSET and self._unlisted == "first"
+        if is_alone and (beside.first != reader or beside.for_members):
+            return SourceRefusal("not_named", _not_named(reader))
+        if not beside.shares_population(reader):
+            return SourceRefusal("population", _other_population(reader))
+        return None
+
+    async def _views_of(self, service: Service, same: Iterable[str]) -> list[DatasetView]:
+        """Return the datasets that may read some sources: those named, or all."""
+        names = set[str]()
+        for source in same:
+            datasets = self._sources[source].datasets
+            if datasets is not UNSET:
+                names.update(datasets)
+            elif self._unlisted != "nobody":
+                return await service.datasets()
+        found = [await service.dataset(name) for name in sorted(names)]
+        return [view for view in found if view is not None]
+
+    def _beside(
+        self,
+        service: Service,
+        views: Iterable[DatasetView],
+        same: Collection[str],
+        *opening: SourceReader,
+    ) -> _Beside:
+        """Return those among `views` that may read some sources, and those of `opening`."""
+        ordered, views = service.ordered_before(), list(views)
+        readers = {
+            each.dataset: each
+            for each in (*_readers_in(views), *opening)
+            if each.source in same and self._may_list(self._sources[each.source], each.dataset)
+        }
+        return _Beside(
+            list(readers.values()),
+            _NEVER if ordered is None else iso(ordered),
+            any(view.policy.access == "members" for view in views),
+        )
+
+    async def _same_data(self, name: str) -> frozenset[str]:
+        """Return the sources that share a file or table with one, itself included."""
+        if len(self._sources) == 1:
+            return frozenset({name})
+        return await asyncio.to_thread(_sharing, name, self._sources)
+
+
+def read_source_access(settings: Settings) -> SourceAccess | None:
+    """Return the rule of the settings' file of sources, None where this process has no such file.
+
+    A gateway may lack the file that the settings name: only the process that reads data needs it.
+
+    Raises: Refused: the file cannot be read, or does not have its form.
+    """
+    path, is_kafka = settings.data_sources, settings.ledger.kind == "kafka"
+    if path is None:
+        return None
+    if is_kafka and not path.exists():
+        then = "a question on another dataset's source is charged, and the curator does not run it"
+        _log.warning("sources_not_known", file=str(path), then=then)
+        return None
+    return source_access(read_source_settings(path), settings)
+
+
+def source_access(sources: Mapping[str, SourceSettings], settings: Settings) -> SourceAccess:
+    """Return the rule for sources under these settings."""
+    if settings.authenticates:
+        openers = ", ".join(["administrators", *listed(settings.openers)])
+        return SourceAccess(sources, "nobody", opened_by=openers)
+    if settings.ledger.kind == "kafka":
+        # Whoever reads data for a ledger on Kafka does not know whether its gateways authenticate.
+        writers = "everyone who may write the topic admin, or open datasets at a gateway"
+        return SourceAccess(sources, "first", opened_by=writers)
+    return SourceAccess(sources, "population", opened_by="everyone who can reach this server")
+
+
+def _order(reader: SourceReader) -> tuple[str, str]:
+    return reader.order
+
+
+def _readers_in(views: Iterable[DatasetView]) -> list[SourceReader]:
+    """Return the datasets with a schema. One that was closed unused has read nothing."""
+    return [
+        SourceReader.of(view, view.schema)
+        for view in views
+        if view.schema is not UNSET and not (view.closed and view.totals["mechanisms"] == 0)
+    ]
+
+
+def _sharing(name: str, sources: Mapping[str, SourceSettings]) -> frozenset[str]:
+    """Return the sources that share a place with one, or with one that does."""
+    places = {each: _places(settings) for each, settings in sources.items()}
+    found, reached = {name}, set(places[name])
+    while more := {each for each in places.keys() - found if reached & places[each]}:
+        found |= more
+        for each in more:
+            reached |= places[each]
+    return frozenset(found)
+
+
+def _places(settings: SourceSettings) -> frozenset[tuple[str, ...]]:
+    """Return what tells two sources of the same data: files by name and number, and the table."""
+    match settings:
+        case PostgresqlSource():
+            paths, table = [settings.connection_file], _plain_table(settings.table, "public")
+        case DuckdbSource():
+            paths, table = [settings.path], _plain_table(settings.table, "main")
+        case _:
+            paths = glob.glob(settings.path) or [settings.path]  # noqa: PTH207  (may be absolute)
+            table = ""
+    found = set[tuple[str, ...]]()
+    for path in map(Path, paths):
+        found.add((str(path.resolve()), table))
+        try:
+            file = path.stat()
+        except OSError:
+            continue  # away now: its name alone tells
+        found.add((str(file.st_dev), str(file.st_ino), table))
+    return frozenset(found)
+
+
+def _plain_table(table: str, default_schema: str) -> str:
+    return table.lower().removeprefix(f"{default_schema}.")
+
+
+def _not_named(reader: SourceReader) -> str:
+    # The same words for a source that is not there: whoever may open one learns no name.
+    dataset, source = reader.dataset, reader.source
+    return (
+        f"dataset {dataset} may not read the source {source}: the file of sources does not name "
+        f"{dataset} for it. Whoever runs the server adds {dataset} to `datasets` of {source} there"
+    )
+
+
+def _other_population(reader: SourceReader) -> str:
+    # No name: the other dataset may be hidden from the caller.
+    dataset, source = reader.dataset, reader.source
+    return (
+        f"dataset {dataset} may not read the source {source}: another dataset reads the same "
+        "data, and their budgets add up only in one population. "
+        f"Open {dataset} with the population of that dataset. If that one has none, it shares its "
+        "data with no other"
+    )
+
+
+def _second(reader: SourceReader, first: str) -> str:
+    dataset, source = reader.dataset, reader.source
+    return (
+        f"dataset {dataset} was not opened: {first} reads the source {source} already, and "
+        f"another dataset is another budget on the same data. Ask {first} if that is meant. If "
+        f"{dataset} is meant, send it to /datasets?new=true (new=True, `accountant dataset open "
+        "--new`)"
+    )
