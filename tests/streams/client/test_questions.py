@@ -283,7 +283,8 @@ def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:
 
 def test_a_refusal_says_why_and_charges_nothing(ledger: Accountant) -> None:
     small = {"filter": "zcdp", "rho": "0.1", "delta": "1e-6"}
-    ledger.open("small", small, by="owner", schema=SCHEMA, as_given=True)
+    schema = SCHEMA | {"source": {"kind": "csv", "name": "others"}}
+    ledger.open("small", small, by="owner", schema=schema, as_given=True)
     with pytest.raises(NotGranted, match="small not granted: exhausted") as caught:
         ledger.count("small", epsilon="2")
     assert caught.value.fits is not None

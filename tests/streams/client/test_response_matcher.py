@@ -112,7 +112,9 @@ class MixedUp(EmbeddedService):
         value = self.replayed or encode(self.answer(decode_decision(value)))
         return Answer(decision=None if self.silent else value, partition=0)
 
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+    async def submit(
+        self, source: Source, body: bytes, *, wait: float, new: bool = False
+    ) -> Answer:
         return await asyncio.to_thread(self.submit_sync, source, body, wait)
 
 

@@ -32,7 +32,8 @@ def test_a_server_asks_back_before_anything_is_appended(server: LocalServer) -> 
     body = opening_with_schema(server.clock, "again", **CITY)
     before = server.last_sequence()
     asked = server.post("/datasets", body)
-    assert (asked.status_code, asked.json()["error"]) == (409, "second_dataset")
+    assert asked.status_code == 409
+    assert asked.json()["error"] == "second_dataset"
     assert "survey reads the source people already" in asked.json()["message"]
     assert server.last_sequence() == before
     assert server.post("/datasets?new=true", body).json()["outcome"] == "opened"
