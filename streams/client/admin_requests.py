@@ -254,7 +254,7 @@ async def check_new_source(service: Service, name: str, source: str) -> None:
     if await service.dataset(name) is not None:
         return  # the opening is repeated, or refused
     for view in await service.datasets():
-        unused = view.closed and view.totals["mechanisms"] == 0
+        unused = view.closed and view.totals.get("mechanisms") == 0
         if view.schema is not UNSET and view.schema.source.name == source and not unused:
             raise SecondDataset(
                 name,

@@ -23,6 +23,7 @@ from streams.sources.source_access import (
     SourceReader,
     Unlisted,
     read_source_access,
+    source_access,
 )
 from streams.sources.source_settings import (
     CsvSource,
@@ -297,6 +298,31 @@ async def test_every_dataset_that_nobody_has_named_is_found() -> None:
     # The same people as far as the file says, and no population in common.
     named = csv("a", "census", "again", "mine")
     assert await found(SourceAccess({"people": named}, "nobody")) == {"people": ["mine"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers", "opened_by"),
+    [
+        ({"tokens": "tokens.json", "openers": "zoe"}, "NO DATASET", "administrators, zoe"),
+        ({"tokens": "tokens.json", "url": "kafka://b:1"}, "NO DATASET", "administrators"),
+        ({"url": "kafka://b:1"}, "opened first on it", "everyone who may write the topic admin"),
+        ({}, "each dataset that is opened on it", "everyone who can reach this server"),
+    ],
+)
+async def test_the_log_says_which_datasets_read_a_source_and_who_may_open_them(
+    settings: dict[str, Any], answers: str, opened_by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    sources = {"people": csv(), "visits": csv("b", "census", "free")}
+    access = source_access(sources, Settings(**settings))
+    await access.log_access(cast("Service", Ledger(view("census"))))
+    unlisted, named = [record.getMessage() for record in caplog.records]
+    assert "source_without_datasets" in unlisted
+    assert answers in unlisted
+    assert opened_by in unlisted
+    assert "census, free" in named
+    assert "not_open='free'" in named
+    assert opened_by in named
 
 
 @pytest.mark.parametrize(
