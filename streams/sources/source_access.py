@@ -199,7 +199,7 @@ class SourceAccess:
                 "source_datasets",
                 source=name,
                 datasets=", ".join(source.datasets) or "none",
-                # Whoever opens one of these names decides who asks.
+                # Whoever opens one of these names chooses its analysts.
                 not_open=", ".join(free) or None,
                 opened_by=self._opened_by,
             )

@@ -108,7 +108,7 @@ def test_a_question_that_no_server_has_seen_is_charged_and_reads_nothing(
         answer = server.http.get(path, params=query, headers=headers).json()
         assert answer["outcome"] == "failed"
         assert "values" not in answer
-        # What was decided is still told to whoever repeats it; no other line rides on that.
+        # A repeat still gets what was decided, and lets no later line through.
         lines = [body, asking(server.clock, f"on-{source}", "ana")]
         content = b"\n".join(map(msgspec.json.encode, lines))
         headers = server.auth_headers("ana") | {"content-type": "application/x-ndjson"}
