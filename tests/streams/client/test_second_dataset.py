@@ -12,8 +12,9 @@ import pytest
 from streams.client import Accountant, AsyncAccountant, NotPermitted, SecondDataset
 from streams.client.http.service import HttpService
 from streams.settings import Settings
+from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import SCHEMA, data_settings, opening_with_schema
-from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.gateway.local_server import LocalServer
 
 CITY = {"filter": "basic", "epsilon": "5", "population": "city"}
 
