@@ -65,9 +65,7 @@ async def run(directory: Path) -> Grants:
             find = ledger.service.open_reservation
             for name, each in grants.items():
                 # Longer than the curator waits for a decision before it sends its step again.
-                await until(
-                    lambda each=each: find("census", each) is None, f"{name} is settled", 120
-                )
+                await until(lambda each=each: find("census", each) is None, f"{name} is settled")
     return grants
 
 
