@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from streams.pages.csrf import form_token, read_form
 from streams.pages.render import render_page
-from streams.pages.routes import PAGES, add_pages, html_problems
+from streams.pages.routes import PAGES
 
-__all__ = ["PAGES", "add_pages", "form_token", "html_problems", "read_form", "render_page"]
+__all__ = ["PAGES", "form_token", "read_form", "render_page"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from litestar import Litestar, Request, Response
+from litestar.handlers import HTTPRouteHandler
 
 from streams.auth.authenticator import Authenticator
 from streams.auth.sign_in_client import sign_in_client
@@ -26,40 +27,51 @@ from streams.pages.sign_in import sign_in, sign_in_page, sign_out
 from streams.pages.sign_in_at_provider import finish_at_provider, start_at_provider
 from streams.settings import Settings
 
-PAGES: Final = [
-    *(overview, sign_in_page, sign_in, sign_out),
-    *(start_at_provider, finish_at_provider),
-    *(show_dataset_page, post_member, post_limit, post_pause, post_void, post_question),
-    *(style, dataset_style, icon),
-]
-
 Handler = Callable[[Request[Any, Any, Any], Any], Response[Any]]
 Handlers = dict[type[Exception] | int, Handler]
 
 
-def add_pages(
-    app: Litestar, settings: Settings, clock: Clock, authenticator: Authenticator | None
-) -> SessionAuth | None:
-    """Prepare an application for `PAGES`; return its session authentication, None without any.
+class HtmlPages:
+    """The pages, as the server's application takes them.
 
-    Call it before the application serves requests.
+    Attributes:
+        routes: their handlers.
     """
-    set_form_secret(app.state)
-    if authenticator is None:
-        return None
-    sessions, found = Sessions(clock.monotonic), sign_in_client(settings)
-    client = None if found is None else ProviderClient(found, clock.monotonic)
-    refresh = (
-        None if client is None else SessionRefresh(sessions, client, authenticator, clock.monotonic)
+
+    routes: Final[Sequence[HTTPRouteHandler]] = (
+        *(overview, sign_in_page, sign_in, sign_out),
+        *(start_at_provider, finish_at_provider),
+        *(show_dataset_page, post_member, post_limit, post_pause, post_void, post_question),
+        *(style, dataset_style, icon),
     )
-    browsers = SessionAuth(sessions, is_private=settings.is_private, refresh=refresh)
-    set_session_auth(app.state, browsers, client)
-    return browsers
+
+    def prepare(
+        self, app: Litestar, settings: Settings, clock: Clock, authenticator: Authenticator | None
+    ) -> SessionAuth | None:
+        """Prepare an application for `routes`; return its session authentication, if it has any.
+
+        Call it before the application serves requests.
+        """
+        set_form_secret(app.state)
+        if authenticator is None:
+            return None
+        sessions, found = Sessions(clock.monotonic), sign_in_client(settings)
+        client = None if found is None else ProviderClient(found, clock.monotonic)
+        refresh = (
+            None
+            if client is None
+            else SessionRefresh(sessions, client, authenticator, clock.monotonic)
+        )
+        browsers = SessionAuth(sessions, is_private=settings.is_private, refresh=refresh)
+        set_session_auth(app.state, browsers, client)
+        return browsers
+
+    def error_handlers(self, handlers: Mapping[type[Exception] | int, Handler]) -> Handlers:
+        """Return error handlers that answer browsers with a page instead of JSON."""
+        return {kind: _either(handler) for kind, handler in handlers.items()}
 
 
-def html_problems(handlers: Mapping[type[Exception] | int, Handler]) -> Handlers:
-    """Return error handlers that answer browsers with a page instead of JSON."""
-    return {kind: _either(handler) for kind, handler in handlers.items()}
+PAGES: Final = HtmlPages()
 
 
 def _either(handler: Handler) -> Handler:

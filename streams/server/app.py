@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from litestar import Litestar
 from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from streams.answers.store import AnswerReader
-from streams.auth import add_authentication, make_authenticator, proxies_of
+from streams.auth import Authenticator, add_authentication, make_authenticator, proxies_of
+from streams.auth.middleware import BrowserAuth
 from streams.clock import Clock, SystemClock
 from streams.gateway.answers import list_answers, show_answer
 from streams.gateway.batch import submit_batch
@@ -54,7 +57,6 @@ from streams.http.no_store import forbid_caching
 from streams.http.problems import HANDLERS
 from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
-from streams.pages import PAGES, add_pages, html_problems
 from streams.server.monitoring import monitoring, with_answers
 from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
@@ -94,8 +96,26 @@ _ROUTES: Final = [
     show_me,
     stream_events,
     stream_answers,
-    *PAGES,
 ]
+
+
+class Pages(Protocol):
+    """The pages for people: what they add to the application."""
+
+    @property
+    def routes(self) -> Sequence[HTTPRouteHandler]:
+        """The handlers of the pages' routes."""
+        ...
+
+    def prepare(
+        self, app: Litestar, settings: Settings, clock: Clock, authenticator: Authenticator | None
+    ) -> BrowserAuth | None:
+        """Prepare an application for `routes`; return its session authentication, if it has any."""
+        ...
+
+    def error_handlers(self, handlers: Mapping[type[Exception] | int, Any]) -> dict[Any, Any]:
+        """Return error handlers that answer browsers with a page instead of JSON."""
+        ...
 
 
 def create_app(
@@ -105,6 +125,7 @@ def create_app(
     registry: CollectorRegistry | None = None,
     clock: Clock | None = None,
     answers: AnswerReader | None = None,
+    pages: Pages | None = None,
 ) -> Litestar:
     """Return the HTTP application of a ledger; the caller closes the service.
 
@@ -112,6 +133,7 @@ def create_app(
         registry: the metrics of /metrics; without it, only the process's own.
         clock: decides when memberships expire; by default the machine's.
         answers: to questions, where the ledger has any; the caller closes them.
+        pages: for people; without them, the application serves the API only.
     Raises: Refused: the settings ask for authentication that cannot work.
     """
     context = Context(service, settings, clock or SystemClock(), answers=answers)
@@ -120,11 +142,12 @@ def create_app(
     app = Litestar(
         route_handlers=[
             *_ROUTES,
+            *(() if pages is None else pages.routes),
             *monitoring(shown, with_answers(service.readiness, answers)),
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
-        exception_handlers=html_problems(HANDLERS),
+        exception_handlers=HANDLERS if pages is None else pages.error_handlers(HANDLERS),
         openapi_config=openapi_config(version(), authenticates=settings.authenticates),
         request_max_body_size=settings.most_body,
         logging_config=None,
@@ -132,7 +155,9 @@ def create_app(
     if authenticator is not None:
         count_refusals(app, shown)
     add_source_check(app, read_source_access(settings))
-    browsers = add_pages(app, settings, context.clock, authenticator)
+    browsers = None
+    if pages is not None:
+        browsers = pages.prepare(app, settings, context.clock, authenticator)
     add_name_limit(app, settings, shown)
     add_authentication(app, authenticator, proxies_of(settings), browsers)
     # From the outside in: HEAD, caching, rate limit by address, proxy check, authentication, rate

@@ -65,10 +65,11 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RolesServer]:
     """A server with authentication, and a few datasets in use."""
+    from streams.pages import PAGES
     from tests.browser.example_server import furnish
     from tests.streams.auth.roles_server import RolesServer
 
-    with RolesServer(tmp_path) as made:
+    with RolesServer(tmp_path, pages=PAGES) as made:
         furnish(made)
         yield made
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from streams.pages import PAGES
 from tests.browser.conftest import Opens
 from tests.browser.page_checks import overflow, violations
 from tests.streams.auth.answering_roles import AnsweringRoles
 
 
 def test_an_analyst_asks_by_the_form_and_reads_the_answer(opens: Opens, tmp_path: Path) -> None:
-    with AnsweringRoles(tmp_path) as server:
+    with AnsweringRoles(tmp_path, pages=PAGES) as server:
         server.furnish()
         page = opens(server.url, width=1_100)
         page.goto("/pages/datasets/closed-own")

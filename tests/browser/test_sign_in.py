@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.auth import token_file
+from streams.pages import PAGES
 from tests.browser.conftest import Opens
 from tests.browser.page_checks import sign_in
 from tests.streams.auth.certificates import certificate
@@ -63,7 +64,7 @@ def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path, ope
     class Encrypted(RolesServer):
         verify = False
 
-    with Encrypted(tmp_path, settings=settings) as server:
+    with Encrypted(tmp_path, settings=settings, pages=PAGES) as server:
         page = opens(server.url, ignore_https_errors=True)
         sign_in(page, server.tokens["ana"])
         assert page.get_by_text("Signed in as ana").is_visible()

@@ -19,6 +19,7 @@ from accountant.answers import NoisyAnswer, decode_answer
 from accountant.partition import hash_of
 from tests.faults import oracle
 from tests.faults.server_process import Clients, ServerProcess
+from tests.faults.settled_sessions import check_session
 from tests.faults.sqlite_life import copied
 from tests.ledger_file import connected
 from tests.nightly import NIGHTLY, rounds
@@ -184,18 +185,6 @@ def check(log: list[tuple[str, dict[str, Any]]], watcher: Watcher, tmp_path: Pat
 
 def is_enough(kinds: Counter[str]) -> bool:
     return min(kinds["plain"], kinds["answered"]) > KILLS
-
-
-def check_session(grant: str, answer: NoisyAnswer, log: list[tuple[str, dict[str, Any]]]) -> str:
-    """Check that a session is settled at what its answer shows, or in full; return its outcome."""
-    steps = [each for _, each in log if each.get("request", {}).get("grant") == grant]
-    outcomes = Counter(each["outcome"] for each in steps)
-    assert outcomes["begun"] == 1
-    assert outcomes["settled"] == 1
-    (settled,) = [each for each in steps if each["outcome"] == "settled"]
-    assert settled["request"].get("shown") == answer.shown
-    assert (answer.shown is None) is (answer.outcome == "failed")
-    return answer.outcome
 
 
 def check_repeats(answers: dict[str, NoisyAnswer], log: list[tuple[str, dict[str, Any]]]) -> None:

@@ -227,7 +227,7 @@ async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(
                 since = other.mark()
                 paused.resume()  # it stores the waiting checkpoints now
                 await until(lambda p=paused, s=since_paused: p.replayed(s), "it serves again")
-                await until(lambda other=other, s=since: other.replayed(s), "both serve")
+                await until(lambda other=other, s=since: other.replayed(s), "both replay")
                 await asyncio.to_thread(signed.check_notes)
         await signed.kept_to_the_end()
         for each in workers:

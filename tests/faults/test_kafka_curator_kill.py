@@ -20,7 +20,7 @@ from streams.kafka.answers import AnswerTopic
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import until
-from tests.faults.test_curator_kill import check_session
+from tests.faults.settled_sessions import check_session
 from tests.kafka.curated_on_kafka import DATASETS, OnKafka, curated_on_kafka
 from tests.nightly import NIGHTLY, rounds
 from tests.patience import PATIENCE_S

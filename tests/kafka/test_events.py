@@ -16,7 +16,7 @@ from accountant.partition.key_hash import partition_of
 from accountant.records.http_bodies import served_decision
 from streams.gateway.events.position import Position
 from streams.kafka.service import KafkaService
-from streams.server.serve import GatewayServer, run_gateway
+from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, request, working

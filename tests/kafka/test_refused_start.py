@@ -23,7 +23,7 @@ from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, is_ready, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
-from tests.kafka.test_usage_processes import command
+from tests.kafka.command import command
 from tests.patience import PATIENCE_S
 
 INVALID_TRANSACTION_TIMEOUT = 50

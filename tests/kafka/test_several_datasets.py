@@ -14,8 +14,8 @@ from accountant.records.parts import by_dataset
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, working
+from tests.kafka.command import command
 from tests.kafka.test_reservations import decided, gateway
-from tests.kafka.test_usage_processes import command
 from tests.patience import PATIENCE_S
 
 

@@ -25,7 +25,7 @@ from streams.kafka.service import KafkaService
 from streams.kafka.usage import KafkaUsage
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
-from streams.server.serve import GatewayServer, run_gateway
+from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults import oracle

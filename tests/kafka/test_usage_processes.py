@@ -25,6 +25,7 @@ from streams.index import IndexPosition, UsageIndex
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 from tests.faults.ledger import Ledger, until, working
+from tests.kafka.command import command
 from tests.kafka.test_usage import NAMES, ask_some, check, ledger, logs, open_both, served, used
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
@@ -33,21 +34,6 @@ from tests.streams.index.logs import recounted
 STARTS = ("streams.cli",)
 
 __all__ = ["ledger"]
-
-
-def command(ledger: Ledger, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run `accountant` on a ledger."""
-    deployment = ledger.deployment
-    env = environment(
-        ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
-        ACCOUNTANT_APPLICATION=deployment.application,
-        ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
-        ACCOUNTANT_PARTITIONS=str(deployment.partitions),
-        ACCOUNTANT_PLACEMENT=deployment.placement,
-        **more,
-    )
-    line = [sys.executable, "-m", "streams.cli", *words]
-    return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
 
 
 async def test_the_usage_and_why_commands_equal_the_http_responses(
@@ -183,6 +169,9 @@ async def test_a_server_that_is_killed_again_and_again_counts_each_decision_once
             try:
                 async with server.http() as http:
                     await listens(http)
+                    page = await http.get("/", headers={"accept": "text/html"})
+                    assert page.headers["content-type"].startswith("text/html")
+                    assert "d0" in page.text
                     # At another moment of its work each time, sometimes while nothing is whole.
                     await asyncio.sleep(0.15 * number)
                     if not number:  # it starts without a question

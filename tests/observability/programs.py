@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -27,6 +28,7 @@ STARTS = ()
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
+ACCOUNTANT = Path(sys.executable).with_name("accountant")
 ALERTMANAGER = DEPLOY / "alertmanager" / "alertmanager.yml"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,13 +13,20 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant
-from tests.observability.programs import PATIENCE_S, Programs, Watch, get, running, until
+from tests.observability.programs import (
+    ACCOUNTANT,
+    PATIENCE_S,
+    Programs,
+    Watch,
+    get,
+    running,
+    until,
+)
 
 STARTS = ("streams.cli",)
 
 INTERVAL_S = 5
 DATASET = "statistics.census"
-ACCOUNTANT = Path(sys.executable).with_name("accountant")
 
 
 @contextmanager

@@ -13,8 +13,7 @@ import pytest
 
 from streams.testing import LocalBroker
 from tests.kafka.test_worker_process import WorkerProcess, deployment, workers
-from tests.observability.programs import PATIENCE_S, Programs, Watch, until
-from tests.observability.test_chain import ACCOUNTANT
+from tests.observability.programs import ACCOUNTANT, PATIENCE_S, Programs, Watch, until
 
 DATASETS = [f"statistics.d{number}" for number in range(12)]
 

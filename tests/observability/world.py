@@ -23,11 +23,18 @@ from accountant.times import uuid7
 from streams.client import Accountant
 from streams.clock import SystemClock
 from streams.testing import LocalBroker
-from tests.observability.programs import Programs, Watch, free_port, ready, running, until
+from tests.observability.programs import (
+    ACCOUNTANT,
+    Programs,
+    Watch,
+    free_port,
+    ready,
+    running,
+    until,
+)
 from tests.rendering.asking import Prometheus, Window
 
 ROOT = Path(__file__).parents[2]
-ACCOUNTANT = Path(sys.executable).with_name("accountant")
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 PARTITIONS = 4

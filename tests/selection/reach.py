@@ -7,6 +7,7 @@ import gc
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import PurePosixPath
 from typing import Final
 
 from tests.selection.declared import (
@@ -23,10 +24,13 @@ from tests.selection.sources import Import, Source, Sources
 # Commands that import a server only when they run. A test can reach it by such a command only if
 # one of its texts has the command's name.
 RUN_BY_NAME: Final = {
-    "streams/cli/curator.py": "curator",
-    "streams/cli/gateway.py": "gateway",
-    "streams/cli/serve.py": "serve",
-    "streams/cli/worker.py": "worker",
+    path: PurePosixPath(path).stem
+    for path in (
+        "streams/cli/curator.py",
+        "streams/cli/gateway.py",
+        "streams/cli/serve.py",
+        "streams/cli/worker.py",
+    )
 }
 
 

@@ -202,15 +202,15 @@ def test_a_command_reaches_its_server_for_tests_that_name_it(tmp_path: Path) -> 
 
 def test_a_file_of_a_package_changes_the_modules_beside_it_or_above(tmp_path: Path) -> None:
     files = {
-        "streams/pages/render.py": "",
-        "streams/pages/templates/x/a.html": "",
+        "streams/shown/render.py": "",
+        "streams/shown/templates/x/a.html": "",
         "streams/b.py": "",
     }
     files |= {
-        "tests/test_it.py": "import streams.pages.render",
+        "tests/test_it.py": "import streams.shown.render",
         "tests/test_b.py": "import streams.b",
     }
-    assert selects(tree(tmp_path, files), "streams/pages/templates/x/a.html") == {"test_it.py"}
+    assert selects(tree(tmp_path, files), "streams/shown/templates/x/a.html") == {"test_it.py"}
 
 
 @pytest.mark.parametrize("path", ["pyproject.toml", "requirements/dev.txt", "tests/conftest.py"])
@@ -246,9 +246,9 @@ def test_direct_importers_and_the_mirrored_directory_are_repeated(tmp_path: Path
 
 
 def test_the_reach_of_a_directory_leaves_out_what_always_runs(tmp_path: Path) -> None:
-    files = {"streams/pages/a.py": "", "tests/test_it.py": "import streams.pages.a"}
+    files = {"streams/shown/a.py": "", "tests/test_it.py": "import streams.shown.a"}
     files["tests/test_always.py"] = "import subprocess"
-    assert reached_by(graph_of(tree(tmp_path, files)), "streams/pages") == ["tests/test_it.py"]
+    assert reached_by(graph_of(tree(tmp_path, files)), "streams/shown") == ["tests/test_it.py"]
 
 
 def test_changes_since_a_commit_include_new_and_deleted_files(tmp_path: Path) -> None:

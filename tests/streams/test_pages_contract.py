@@ -12,7 +12,7 @@ import pytest
 
 from streams.client.http.service import HttpService
 from streams.errors import Unavailable
-from streams.server.serve import GatewayServer, run_gateway
+from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.service import MAX_PAGE_BYTES, Service
 from streams.settings import Settings
 from tests.patience import PATIENCE_S

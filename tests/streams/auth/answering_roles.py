@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from streams.server.app import Pages
 from tests.streams.auth.roles_server import KINDS, RolesServer
 from tests.streams.gateway.asking import asking, data_settings, opening_with_schema
 
@@ -20,8 +21,9 @@ class AnsweringRoles(RolesServer):
         asked: the id of each question, by dataset and sender.
     """
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, settings=data_settings(directory, datasets=DATASETS))
+    def __init__(self, directory: Path, *, pages: Pages | None = None) -> None:
+        settings = data_settings(directory, datasets=DATASETS)
+        super().__init__(directory, settings=settings, pages=pages)
         self.asked = dict[tuple[str, str], str]()
 
     def open_for_olga(self, dataset: str, **policy: object) -> None:

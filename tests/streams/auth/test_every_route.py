@@ -6,10 +6,13 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from streams.auth.middleware import HEALTH
+from streams.pages import PAGES
 from streams.pages.assets import ADDRESSES
 from streams.pages.paths import SIGN_IN
-from streams.server.app import create_app
+from streams.server.app import Pages, create_app
 from tests.every_case import check_each
 from tests.patience import PATIENCE_S
 from tests.streams.auth.token_server import TokenServer
@@ -23,6 +26,11 @@ _VALUES = {
 _OPEN = HEALTH | {SIGN_IN, *ADDRESSES}
 
 
+@pytest.fixture(scope="session")
+def pages() -> Pages:
+    return PAGES
+
+
 def addresses(server: TokenServer) -> list[tuple[str, str]]:
     """Return every method and path that the server has, and others."""
     found = [("GET", "/nowhere"), ("POST", "/nowhere"), ("GET", "/datasets/census/nowhere")]
@@ -32,7 +40,7 @@ def addresses(server: TokenServer) -> list[tuple[str, str]]:
         ("GET", "/readyz/x"),
         ("GET", "/%72eadyz/"),
     ]
-    for route in create_app(server.service, server.settings).routes:
+    for route in create_app(server.service, server.settings, pages=PAGES).routes:
         path = route.path
         for name, value in _VALUES.items():
             path = path.replace(name, value)
@@ -126,7 +134,7 @@ def test_an_authenticated_caller_gets_the_usual_status_codes(token_server: Token
 
 
 def test_only_administrators_and_metrics_readers_get_metrics(tmp_path: Path) -> None:
-    with TokenServer(tmp_path, metrics_readers="local:scraper") as server:
+    with TokenServer(tmp_path, pages=PAGES, metrics_readers="local:scraper") as server:
         scraper, ana = server.make("local:scraper"), server.make("local:ana")
         for token, status in ((server.administrator, 200), (scraper, 200), (ana, 403), (None, 401)):
             assert server.status(token, "/metrics") == status
@@ -135,7 +143,7 @@ def test_only_administrators_and_metrics_readers_get_metrics(tmp_path: Path) -> 
 
 
 def test_a_setting_opens_metrics_to_everybody(tmp_path: Path) -> None:
-    with TokenServer(tmp_path, metrics_readers="*") as server:
+    with TokenServer(tmp_path, pages=PAGES, metrics_readers="*") as server:
         for token in (None, "x", server.make("local:ana")):
             assert server.status(token, "/metrics") == 200
         assert server.status(None, "/me") == 401

@@ -15,7 +15,7 @@ from accountant.views.visibility import DatasetAccess
 from streams.auth.decision_pages import page_of
 from tests.patience import PATIENCE_S
 from tests.streams.auth.roles_server import RolesServer, at
-from tests.streams.auth.test_reading_matrix import label
+from tests.streams.auth.visible import label
 from tests.streams.clock import TestClock
 from tests.streams.gateway.records import amending, request
 

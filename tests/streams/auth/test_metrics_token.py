@@ -10,6 +10,7 @@ import pytest
 
 from streams.auth.metrics_token import MetricsToken, read_metrics_token
 from streams.errors import Refused
+from streams.pages import PAGES
 from tests.streams.auth.provider import LocalProvider
 from tests.streams.auth.test_every_route import addresses
 from tests.streams.auth.token_server import TokenServer
@@ -31,7 +32,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
 @pytest.fixture
 def scraped(tmp_path: Path) -> Iterator[TokenServer]:
     file = write(tmp_path / "metrics.token", f"{TOKEN}\n")
-    with TokenServer(tmp_path, metrics_token_file=file) as server:
+    with TokenServer(tmp_path, pages=PAGES, metrics_token_file=file) as server:
         yield server
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.every_case import check_each
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.auth.roles_server import KINDS, ROLES
-from tests.streams.auth.test_reading_matrix import SEE_ALL, status
+from tests.streams.auth.visible import SEE_ALL, status
 from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import asking
 from tests.streams.gateway.records import new_id

@@ -12,7 +12,7 @@ import pytest
 
 from tests.every_case import check_each
 from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, misspelt, setting
-from tests.streams.auth.test_reading_matrix import SEE_ALL, status, visible_to
+from tests.streams.auth.visible import SEE_ALL, status, visible_to
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import closing, new_id, request

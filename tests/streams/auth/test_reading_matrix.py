@@ -10,47 +10,21 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from streams.pages import PAGES
 from tests.every_case import check_each
-from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
+from tests.streams.auth.roles_server import KINDS, RolesServer, misspelt
+from tests.streams.auth.visible import (
+    ASKED,
+    KNOWN,
+    MEMBERS,
+    NAMES,
+    SEE_ALL,
+    label,
+    status,
+    visible,
+    visible_to,
+)
 from tests.streams.gateway.records import amending
-
-NAMES = list(ROLES.values())
-KNOWN = [name for name in NAMES if name is not None]
-SEE_ALL = {"aud", "olga", "root"}
-ASKED = {"ana", "ben", "ana by eng", "ben by eng"}
-MEMBERS = {"ana", "aud", "ben", "eng", "eve", "olga"}
-# Decisions by the names of those who see no more than their own.
-OWN = {
-    "ana": {"ana", "ana by eng"},
-    "ben": {"ben", "ben by eng"},
-    "eng": {"ana by eng", "ben by eng"},
-}
-
-
-class Visible(NamedTuple):
-    """What of a dataset is seen: everything asked, or one's own; and whose memberships."""
-
-    asked: set[str]
-    members: set[str]
-
-
-def visible_to(name: str | None, dataset: str) -> Visible | None:
-    """Return what somebody sees of a dataset, None for nothing."""
-    if name is None:
-        return None
-    if name in SEE_ALL:
-        return Visible(ASKED, MEMBERS)
-    own = Visible(OWN.get(name, set()), {name} & MEMBERS)
-    return {
-        "closed-own": own if name in {"ana", "ben", "eng"} else None,
-        "closed-all": Visible(ASKED, {name})
-        if name in {"ana", "ben"}
-        else own
-        if name == "eng"
-        else None,
-        "open-own": own,
-        "open-all": Visible(ASKED, own.members),
-    }[dataset]
 
 
 class Furnished(NamedTuple):
@@ -61,7 +35,7 @@ class Furnished(NamedTuple):
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
-    with RolesServer(tmp_path_factory.mktemp("reading")) as server:
+    with RolesServer(tmp_path_factory.mktemp("reading"), pages=PAGES) as server:
         begin = position(server)
         server.furnish()
         bodies = {}
@@ -87,16 +61,6 @@ def position(server: RolesServer) -> str:
     raise AssertionError("the stream has ended")
 
 
-def label(decision: dict[str, Any]) -> str:
-    """Return what a test calls a decision."""
-    asked = decision.get("request", {})
-    if "analyst" in asked:
-        return asked["analyst"] + (f" by {asked['via']}" if "via" in asked else "")
-    if "member" in decision:
-        return f"member {decision['member']['member']}"
-    return str(decision["outcome"])
-
-
 def expected_decisions(name: str, dataset: str) -> set[str]:
     """Return the labels of the decisions on a dataset that somebody sees."""
     what = visible_to(name, dataset)
@@ -105,18 +69,6 @@ def expected_decisions(name: str, dataset: str) -> set[str]:
     owners = {"opened"} | ({"amended"} if dataset == "open-all" else set())
     members = MEMBERS - {"olga"} if name in SEE_ALL else {name} & (MEMBERS - {"olga"})
     return what.asked | owners | {f"member {each}" for each in members}
-
-
-def visible(name: str | None) -> set[str]:
-    """Return the datasets of `KINDS`, and `elsewhere`, that somebody sees."""
-    found = {dataset for dataset in KINDS if visible_to(name, dataset) is not None}
-    return found | ({"elsewhere"} if name in {"otto", "olga", "root"} else set())
-
-
-def status(name: str | None, dataset: str, otherwise: int = 404) -> int:
-    if name is None:
-        return 401
-    return 200 if visible_to(name, dataset) is not None else otherwise
 
 
 def test_the_dataset_list_contains_only_visible_datasets(furnished: Furnished) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
-from tests.streams.auth.test_reading_matrix import SEE_ALL, status
+from tests.streams.auth.visible import SEE_ALL, status
 from tests.streams.clock import TestClock
 
 everywhere = pytest.mark.parametrize("dataset", KINDS)

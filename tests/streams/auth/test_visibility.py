@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.streams.pages.dataset.pages_server import PagesServer
+from tests.streams.auth.survey_server import SurveyServer
 
 
-class _ServerWithVisibility(PagesServer):
+class _ServerWithVisibility(SurveyServer):
     def __init__(self, directory: Path, visibility: str) -> None:
         super().__init__(directory)
         self._visibility = visibility

@@ -12,7 +12,7 @@ import pytest
 from accountant.views.why import WHY_BYS
 from tests.every_case import check_each
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt, setting
-from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, status, visible_to
+from tests.streams.auth.visible import ASKED, SEE_ALL, status, visible_to
 
 everywhere = pytest.mark.parametrize("dataset", KINDS)
 TEAMS = {"ana": "blue", "ben": "red"}

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from streams.auth import token_file
+from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.provider import AUDIENCE, LocalProvider
 from tests.streams.clock import TestClock
@@ -30,7 +31,12 @@ class TokenServer(LocalServer):
     """
 
     def __init__(
-        self, directory: Path, *, provider: LocalProvider | None = None, **more: Any
+        self,
+        directory: Path,
+        *,
+        provider: LocalProvider | None = None,
+        pages: Pages | None = None,
+        **more: Any,
     ) -> None:
         self.tokens = directory / "tokens.json"
         self.administrator = self.make(ADMINISTRATOR)
@@ -42,7 +48,8 @@ class TokenServer(LocalServer):
         }
         if provider is not None:
             known |= {"oidc_issuer": provider.issuer, "oidc_audience": AUDIENCE}
-        super().__init__(directory / "ledger.db", TestClock(), Settings(**(known | more)))
+        settings = Settings(**(known | more))
+        super().__init__(directory / "ledger.db", TestClock(), settings, pages=pages)
         body = {**opening(self.clock), "by": ADMINISTRATOR}
         opened = self.post("/datasets", body, authorization=f"Bearer {self.administrator}")
         assert opened.status_code == 200, opened.text

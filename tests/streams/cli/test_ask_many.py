@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.streams.cli.test_serve import serving
+from streams.clock import SystemClock
+from tests.streams.gateway.local_server import LocalServer
 
 
 @pytest.fixture(params=["file", "server"])
@@ -13,8 +14,8 @@ def ledger(request, opened):
     if request.param == "file":
         yield opened
     else:
-        with serving(opened) as (address, _):
-            yield lambda *args, **more: opened(*args, "--url", address, **more)
+        with LocalServer(opened.directory / "accountant.db", SystemClock()) as server:
+            yield lambda *args, **more: opened(*args, "--url", server.url, **more)
 
 
 def request_rows(accountant, count, **more):

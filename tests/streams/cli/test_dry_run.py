@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.streams.cli.test_serve import serving
+from streams.clock import SystemClock
+from tests.streams.gateway.local_server import LocalServer
 
 ASK = ("ask", "census", "gaussian:sigma=20,sensitivity=1", "--analyst", "ana")
 
@@ -12,8 +13,8 @@ ASK = ("ask", "census", "gaussian:sigma=20,sensitivity=1", "--analyst", "ana")
 @pytest.fixture
 def served(opened):
     """The address of a server to the same file, without which every command reads the file."""
-    with serving(opened) as (address, _):
-        yield address
+    with LocalServer(opened.directory / "accountant.db", SystemClock()) as server:
+        yield server.url
 
 
 def test_a_dry_run_shows_the_cost_and_writes_nothing(opened):

@@ -310,14 +310,6 @@ def test_the_address_comes_from_the_environment(accountant):
     assert "elsewhere.db" in done.err
 
 
-def test_version_and_help(accountant):
-    assert accountant("--version").out.startswith("accountant ")
-    text = accountant("--help").out
-    for name in ("ask", "audit", "dataset", "decide", "demo", "fits", "gateway", "log", "serve"):
-        assert f" {name} " in text
-    assert accountant("magic").code == 2
-
-
 def crossing(command, dataset, *claims):
     policy = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
     command("dataset", "open", dataset, *policy)

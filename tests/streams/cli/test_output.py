@@ -288,3 +288,11 @@ def test_a_slow_reader_on_a_pipe_that_does_not_block_gets_all(opened: Command) -
     with os.fdopen(reader, "rb") as out:
         assert len(out.read().splitlines()) == 2_001
     process.wait(PATIENCE_S)
+
+
+def test_version_and_help(accountant: Command) -> None:
+    assert accountant("--version").out.startswith("accountant ")
+    text = accountant("--help").out
+    for name in ("ask", "audit", "dataset", "decide", "demo", "fits", "gateway", "log", "serve"):
+        assert f" {name} " in text
+    assert accountant("magic").code == 2

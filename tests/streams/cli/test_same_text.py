@@ -21,6 +21,7 @@ from streams.cli.demo.week import DemoRequest
 from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html
 from streams.clock import SystemClock
+from streams.pages import PAGES
 from tests.every_case import every_case
 from tests.streams.cli.conftest import Command, Nursery
 from tests.streams.gateway.local_server import LocalServer
@@ -76,7 +77,7 @@ class Ledger:
 def render_page(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
     directory = tmp_path_factory.mktemp("same")
     command = Command(nursery, directory, tmp_path_factory.mktemp("command"))
-    with LocalServer(directory / "ledger.db", SystemClock()) as server:
+    with LocalServer(directory / "ledger.db", SystemClock(), pages=PAGES) as server:
         yield render(Ledger(server, command))
 
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.every_case import every_case
@@ -42,6 +43,9 @@ def test_commands_with_the_files_address_find_the_server(accountant):
             assert shown.code == 0, shown.err
             watched = accountant("watch", "--once", "--url", url)
             assert "census" in watched.out
+        page = httpx.get(address, headers={"accept": "text/html"}, timeout=PATIENCE_S)
+        assert page.headers["content-type"].startswith("text/html")
+        assert "census" in page.text
         assert shown.json["totals"]["mechanisms"] == 2
         assert accountant("audit").code == 0
         export = accountant("log", "export", "--url", address)

@@ -11,8 +11,8 @@ from accountant.errors import LogDamaged
 from accountant.records.reservation_rows import is_reservation_row_key
 from tests.faults.forged_rows import forged, put, replaced, rows_of
 from tests.ledger_file import connected
+from tests.streams.embedded.reservation_server import Server
 from tests.streams.embedded.test_forged_rows import audit
-from tests.streams.embedded.test_reservations import Server
 
 LARGER = replaced(b'"totals":{"rho":"0.00125"', b'"totals":{"rho":"0.00025"')
 UNBEGUN = replaced(b'"stage":"begun"', b'"stage":"reserved"')

@@ -1,4 +1,7 @@
-"""A real server for tests: uvicorn on a free port of the loopback, a ledger in a real file."""
+"""A real server for tests: uvicorn on a free port of the loopback, a ledger in a real file.
+
+It has no pages unless a test gives them: then a change of a page reaches only tests of pages.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from streams.clock import Clock
 from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
-from streams.server.serve import GatewayServer, run_gateway
+from streams.server.app import Pages
+from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.gateway.records import opening, request
@@ -26,14 +30,27 @@ from tests.streams.gateway.records import opening, request
 class LocalServer:
     """An embedded ledger behind HTTP, in threads of this process.
 
+    Args:
+        pages: `streams.pages.PAGES` for the whole server, as `accountant serve` runs it; None for
+            the API alone.
+
     Attributes:
         verify: whose certificates its client believes.
     """
 
     verify: ssl.SSLContext | bool = True
 
-    def __init__(self, path: Path, clock: Clock, settings: Settings | None = None, **more: Any):
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        settings: Settings | None = None,
+        *,
+        pages: Pages | None = None,
+        **more: Any,
+    ) -> None:
         self.clock = clock
+        self._pages = pages
         self.settings = settings or Settings(port=0)
         self.service = EmbeddedService.open(path, self.settings, clock=clock, **more)
         self._server: GatewayServer | None = None
@@ -60,6 +77,7 @@ class LocalServer:
                     made=made,
                     clock=self.clock,
                     answers=answered.reader,
+                    pages=self._pages,
                 )
 
         def listening(url: str) -> None:

@@ -21,7 +21,7 @@ from streams.ndjson import LineSplitter
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
-from tests.streams.gateway.contract.test_document import document, schema_of
+from tests.streams.gateway.contract.document import document, schema_of
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id, opening, request
 from tests.streams.waiting import eventually

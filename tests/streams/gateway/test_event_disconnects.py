@@ -22,7 +22,7 @@ from streams.gateway.events.event import EVERYTHING, LogEvent
 from streams.gateway.events.position import Position
 from streams.kafka.service import KafkaService
 from streams.server.app import create_app
-from streams.server.serve import GatewayServer, run_gateway
+from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.service import Appended
 from streams.settings import Settings
 from tests.patience import PATIENCE_S

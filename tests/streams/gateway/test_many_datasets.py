@@ -3,98 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import threading
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
-from accountant.views.datasets import DatasetView
-from streams.embedded.service import EmbeddedService
 from streams.server.app import create_app
 from streams.settings import Settings
-from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
-from tests.streams.gateway.records import closing, opening
+from tests.streams.gateway.many_datasets import NAMES, many_datasets
 from tests.streams.server.scope import get_scope
-
-NAMES = [f"dataset-{number:03}" for number in range(503)]
-
-
-async def _open_all(service: EmbeddedService, clock: TestClock) -> None:
-    bodies = [msgspec.json.encode(opening(clock, name)) for name in NAMES]
-    answers = await asyncio.gather(*[service.submit("admin", body, wait=20) for body in bodies])
-    assert all(answer.decision for answer in answers)
 
 
 @pytest.fixture(scope="module")
 def big_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
-    """A server with 503 datasets; 007 has spent most, 005 is exhausted and 003 closed."""
-    clock = TestClock()
-    with LocalServer(tmp_path_factory.mktemp("ledger") / "ledger.db", clock) as server:
-        asyncio.run(_open_all(server.service, clock))
-        for name, epsilon in ((5, "1"), (9, "0.3"), (7, "0.7"), (3, "0.9")):
-            server.ask(dataset=NAMES[name], claim={"type": "pure", "epsilon": epsilon})
-        server.post(f"/datasets/{NAMES[3]}/close", closing(clock, NAMES[3]))
+    with many_datasets(tmp_path_factory.mktemp("ledger") / "ledger.db") as server:
         yield server
 
 
 def _names(views: list[dict[str, Any]]) -> list[str]:
     return [view["dataset"] for view in views]
-
-
-def test_the_page_shows_500_datasets_nearest_to_exhaustion_and_counts_the_rest(
-    big_server: LocalServer,
-) -> None:
-    text = big_server.http.get("/").text
-    shown = re.findall('<tr><th scope="row"><a href="[^"]*">([^<]*)</a></th>', text)
-    assert shown[:4] == [NAMES[7], NAMES[9], NAMES[0], NAMES[1]]
-    assert len(shown) == 500
-    assert not {NAMES[3], NAMES[5]} & set(shown)
-    assert "and 3 more: <code>GET /datasets</code> lists all" in text
-
-
-class _ViewsThatRecordThreads(list[DatasetView]):
-    """Views that note which thread goes through them."""
-
-    threads: set[int]
-
-    def __iter__(self) -> Iterator[DatasetView]:
-        self.threads.add(threading.get_ident())
-        return super().__iter__()
-
-
-class _ServiceThatRecordsThreads:
-    """A real service, but for the list that it hands out."""
-
-    def __init__(self, service: EmbeddedService) -> None:
-        self._service = service
-        self.readiness = service.readiness
-        self.ordered_before = service.ordered_before
-        self.threads: set[int] = set()
-
-    async def datasets(self) -> list[DatasetView]:
-        views = _ViewsThatRecordThreads(await self._service.datasets())
-        views.threads = self.threads
-        return views
-
-
-def test_the_dataset_list_page_is_rendered_in_another_thread(big_server: LocalServer) -> None:
-    service = _ServiceThatRecordsThreads(big_server.service)
-    app = create_app(service, Settings(port=0))  # type: ignore[arg-type]  # the page asks for no more
-
-    async def look() -> int:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
-            assert NAMES[7] in (await http.get("/")).text
-        return threading.get_ident()
-
-    loop = asyncio.run(look())
-    assert service.threads
-    assert loop not in service.threads
 
 
 def test_the_dataset_list_is_sent_in_slices_that_let_other_tasks_run(

@@ -6,7 +6,6 @@ from streams.gateway.events import MAX_STREAMS
 from tests.streams.gateway.local_server import LocalServer
 
 GET_ROUTES = [
-    "/",
     "/datasets",
     "/datasets?limit=0",
     "/datasets/census",

@@ -19,7 +19,9 @@ from streams.cli.reading.dataset_reader import find_dataset, reader, with_joint_
 from streams.clock import DAY_MS
 from streams.embedded.file_ownership import stopped_ledger
 from streams.evidence.operator_records import reset_clock
+from streams.pages import PAGES
 from streams.pages.paths import dataset_page
+from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.clock import TestClock
@@ -30,9 +32,14 @@ STARTS = ("streams.cli",)
 DAY_S = DAY_MS / 1000
 
 
+@pytest.fixture(scope="session")
+def pages() -> Pages:
+    return PAGES
+
+
 @pytest.fixture
 def roles(tmp_path: Path) -> Iterator[RolesServer]:
-    with RolesServer(tmp_path) as made:
+    with RolesServer(tmp_path, pages=PAGES) as made:
         yield made
 
 
@@ -62,7 +69,7 @@ def test_after_a_clock_reset_a_population_has_no_joint_guarantee(
     with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
         assert asyncio.run(reset_clock(journal, genesis, clock, "two days ahead")) is not None
     clock.pass_(seconds=301)
-    with LocalServer(file, clock) as server:
+    with LocalServer(file, clock, pages=PAGES) as server:
         server.open("city-2", population="city")
         why = (
             "the ledger's clock was set back, so it is not known whether city-2 was opened after "

@@ -61,12 +61,6 @@ def test_a_decision_is_found_only_under_the_analyst_of_its_request(
     assert server.http.get(path, params={"analyst": "ben"}).status_code == 404
 
 
-def test_the_page_shows_each_dataset(server: LocalServer) -> None:
-    page = server.http.get("/")
-    assert page.headers["content-type"].startswith("text/html")
-    assert "census" in page.text
-
-
 def test_the_openapi_document_names_every_route_and_body(server: LocalServer) -> None:
     document = server.http.get("/schema/openapi.json").json()
     assert {

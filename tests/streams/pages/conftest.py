@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from streams.server.app import Pages
     from tests.streams.auth.provider import LocalProvider
     from tests.streams.auth.roles_server import RolesServer
     from tests.streams.auth.token_server import TokenServer
     from tests.streams.pages.people import Person
 
 
+@pytest.fixture(scope="session")
+def pages() -> Pages:
+    from streams.pages import PAGES
+
+    return PAGES
+
+
 @pytest.fixture
-def census(tmp_path: Path) -> Iterator[RolesServer]:
+def census(tmp_path: Path, pages: Pages) -> Iterator[RolesServer]:
     """A server with one dataset for members: olga owns it, ana is an analyst."""
     from tests.streams.auth.roles_server import RolesServer
 
-    with RolesServer(tmp_path) as made:
+    with RolesServer(tmp_path, pages=pages) as made:
         made.open_for_olga("census", access="members")
         made.enrol("census", "ana", "analyst")
         yield made
@@ -52,9 +60,9 @@ def provider() -> Iterator[LocalProvider]:
 
 
 @pytest.fixture
-def token_server(tmp_path: Path, provider: LocalProvider) -> Iterator[TokenServer]:
+def token_server(tmp_path: Path, provider: LocalProvider, pages: Pages) -> Iterator[TokenServer]:
     """A server that knows static tokens and those of a provider."""
     from tests.streams.auth.token_server import TokenServer
 
-    with TokenServer(tmp_path, provider=provider) as made:
+    with TokenServer(tmp_path, provider=provider, pages=pages) as made:
         yield made

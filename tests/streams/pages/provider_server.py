@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from streams.pages import PAGES
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer
 from tests.streams.gateway.records import new_id, opening
 from tests.streams.oauth.sign_in_provider import CLIENT, SignInProvider
@@ -48,6 +49,7 @@ class ProviderServer(TokenServer):
         super().__init__(
             directory,
             provider=provider,
+            pages=PAGES,
             **{name: value for name, value in (known | settings).items() if value is not None},
         )
         body = opening(self.clock, "survey", access="members")

@@ -11,6 +11,7 @@ import pytest
 from streams.auth import token_file
 from streams.pages.paths import local
 from streams.pages.sessions import IDLE_S, LIFETIME_S
+from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.provider import AUDIENCE, LocalProvider
@@ -69,14 +70,17 @@ def test_the_session_cookie_is_httponly_and_contains_no_token(
     assert len(anybody.session or "") == 43
 
 
-def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path) -> None:
+def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path, pages: Pages) -> None:
     files = certificate(tmp_path)
     settings = {"tls_certificate": files.certificate, "tls_key": files.key}
 
     class Encrypted(RolesServer):
         verify = False
 
-    with Encrypted(tmp_path, settings=settings) as server, Person(server) as person:
+    with (
+        Encrypted(tmp_path, settings=settings, pages=pages) as server,
+        Person(server) as person,
+    ):
         done = person.sign_in(server.tokens["ana"])
         (cookie,) = cookies_of(done, "__Host-accountant-session")
         parts = {part.strip().lower() for part in cookie.split(";")[1:]}
@@ -156,9 +160,9 @@ def test_a_session_survives_an_outage_of_the_token_check(census: RolesServer, an
     eventually(lambda: ana.look("/").status_code == 200)
 
 
-def test_a_session_ends_when_idle_and_after_its_lifetime(tmp_path: Path) -> None:
+def test_a_session_ends_when_idle_and_after_its_lifetime(tmp_path: Path, pages: Pages) -> None:
     clock = TestClock()
-    with RolesServer(tmp_path, clock=clock) as server:
+    with RolesServer(tmp_path, clock=clock, pages=pages) as server:
         with Person(server) as idle:
             idle.sign_in(server.tokens["ana"])
             clock.pass_(seconds=IDLE_S)
@@ -275,7 +279,7 @@ def test_a_visit_without_a_token_is_no_warning_and_a_wrong_token_is_one(
 
 
 def test_the_form_names_the_kinds_of_tokens_that_the_server_accepts(
-    tmp_path: Path, anybody: Person
+    tmp_path: Path, anybody: Person, pages: Pages
 ) -> None:
     own = anybody.look("/sign-in").text
     assert "accountant token create" in own
@@ -283,7 +287,7 @@ def test_the_form_names_the_kinds_of_tokens_that_the_server_accepts(
     with LocalProvider() as provider:
         accepts = Settings(port=0, oidc_issuer=provider.issuer, oidc_audience=AUDIENCE)
         with (
-            LocalServer(tmp_path / "own.db", TestClock(), accepts) as server,
+            LocalServer(tmp_path / "own.db", TestClock(), accepts, pages=pages) as server,
             Person(server) as person,
         ):
             page = person.look("/sign-in").text

@@ -16,6 +16,7 @@ from streams.gateway import direct
 from streams.http.guard import Guard, guards_of
 from streams.http.head_method import _Methods
 from streams.http.no_store import _NoStore
+from streams.pages import PAGES
 from streams.server.app import create_app
 from streams.settings import Settings
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer
@@ -48,12 +49,12 @@ def test_a_direct_answer_skips_no_guard(tmp_path: Path, options: dict[str, Any])
     tokens = {}
     if "tokens" in options:
         (tmp_path / "other").mkdir()
-        with TokenServer(tmp_path / "other") as made:
+        with TokenServer(tmp_path / "other", pages=PAGES) as made:
             tokens = {"tokens": made.tokens, "token_prefix": "local:"}
     settings = Settings(port=0, **(options | tokens))
     service = EmbeddedService.open(tmp_path / "ledger.db", settings)
     try:
-        app = create_app(service, settings)
+        app = create_app(service, settings, pages=PAGES)
     finally:
         service.close_sync()
     outermost, *layers = layers_of(app)
@@ -90,7 +91,7 @@ def send(
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> Iterator[TokenServer]:
-    with TokenServer(tmp_path, limit_per_name=1) as server:
+    with TokenServer(tmp_path, pages=PAGES, limit_per_name=1) as server:
         yield server
 
 
@@ -139,7 +140,7 @@ def send_twice(server: TokenServer, token: tuple[str, str]) -> list[httpx.Respon
 
 def test_one_limit_of_an_address_counts_both_ways(tmp_path: Path) -> None:
     settings = Settings(port=0, limit_per_second=0.1, limit_by=FORWARDED)
-    with LocalServer(tmp_path / "ledger.db", TestClock(), settings) as server:
+    with LocalServer(tmp_path / "ledger.db", TestClock(), settings, pages=PAGES) as server:
         server.open()
         body = msgspec.json.encode(request(server.clock))
         address = (FORWARDED, "203.0.113.7")
@@ -151,7 +152,7 @@ def test_one_limit_of_an_address_counts_both_ways(tmp_path: Path) -> None:
 
 
 def test_behind_a_proxy_both_ways_reject_other_peers(tmp_path: Path) -> None:
-    with TokenServer(tmp_path, trusted_proxy="10.0.0.7") as server:
+    with TokenServer(tmp_path, pages=PAGES, trusted_proxy="10.0.0.7") as server:
         forged = (FORWARDED, "203.0.113.7")
         for each in send(server, lambda: request(server.clock), forged):
             assert each.status_code in {401, 403}

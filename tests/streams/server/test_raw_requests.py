@@ -213,9 +213,6 @@ def test_the_host_of_an_absolute_target_overrides_the_host_header(server: LocalS
     assert statuses(exchanged(server, named)) == [421]
     named = NEXT_REQUEST.replace(b"/healthz", b"http://localhost/healthz")
     assert statuses(exchanged(server, named.replace(b"Host: localhost", b"Host: evil"))) == [200]
-    root = NEXT_REQUEST.replace(b"/healthz", b"http://localhost")
-    assert statuses(exchanged(server, root)) == [200]
-    assert statuses(exchanged(server, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
 
 
 @every_case("target", [b"*", b"localhost:80", b"ftp://localhost/healthz", b"healthz"])

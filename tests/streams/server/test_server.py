@@ -11,7 +11,8 @@ import pytest
 
 from streams.embedded.file_lock import FileLock
 from streams.errors import Refused
-from streams.server.serve import address_of, bind, serve, serve_kafka
+from streams.server.gateway_server import address_of, bind
+from streams.server.serve import serve, serve_kafka
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 

@@ -30,7 +30,10 @@ from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
+from streams.pages import PAGES
+from streams.server.app import Pages
 from tests.streams.clock import TestClock
+from tests.streams.gateway.contract.document import document, schema_of
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import amending, new_id, request
 
@@ -63,15 +66,9 @@ CHECKS: dict[str, Callable[[str], object]] = {
 }
 
 
-def document(server: LocalServer) -> dict[str, Any]:
-    found: dict[str, Any] = server.http.get("/schema/openapi.json").json()
-    return found
-
-
-def schema_of(whole: dict[str, Any], schema: dict[str, Any]) -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(
-        {**schema, "components": whole["components"]}, validate_formats=True
-    )
+@pytest.fixture(scope="session")
+def pages() -> Pages:
+    return PAGES
 
 
 def is_accepted(check: Callable[[str], object], text: str) -> bool:

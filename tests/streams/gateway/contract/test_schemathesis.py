@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from streams.pages import PAGES
 from streams.settings import Settings
 from tests.nightly import NIGHTLY, rounds
 from tests.streams.auth.roles_server import RolesServer
@@ -36,7 +37,8 @@ _RANDOM_ROLE = rounds(5, 100)
 @pytest.mark.slow
 @pytest.mark.timeout(2_400)
 def test_schemathesis_finds_no_failure(file: Path, clock: TestClock, tmp_path: Path) -> None:
-    with LocalServer(file, clock, Settings(port=0, **data_settings(tmp_path))) as server:
+    settings = Settings(port=0, **data_settings(tmp_path))
+    with LocalServer(file, clock, settings, pages=PAGES) as server:
         server.open()
         assert server.ask().status_code == 200
         known = json.dumps(answered_question(server))
@@ -75,7 +77,7 @@ def answered_question(server: LocalServer) -> dict[str, Any]:
 @pytest.mark.timeout(2_400 if NIGHTLY else 900)
 def test_schemathesis_finds_no_failure_with_authentication(tmp_path: Path) -> None:
     # Also that no operation is answered without the token, or with a wrong one.
-    with TokenServer(tmp_path) as server:
+    with TokenServer(tmp_path, pages=PAGES) as server:
         few = () if NIGHTLY else ("--phases", "fuzzing")
         run(server, tmp_path, _RANDOM_KNOWN, *few, token=server.administrator)
 
@@ -88,7 +90,7 @@ _ROLES = {"root": True, "olga": True, "ana": True, "eng": True, "aud": False, "z
 @pytest.mark.timeout(2_400 if NIGHTLY else 900)
 @pytest.mark.parametrize("name", _ROLES)
 def test_schemathesis_finds_no_failure_in_any_role(tmp_path: Path, name: str) -> None:
-    with RolesServer(tmp_path) as server:
+    with RolesServer(tmp_path, pages=PAGES) as server:
         server.open_for_olga("census", access="members")
         for member, role in (("ana", "analyst"), ("ben", "analyst"), ("eng", "engine")):
             server.enrol("census", member, role)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from streams.server.app import Pages
     from tests.streams.auth.roles_server import RolesServer
     from tests.streams.pages.dataset.pages_server import PagesServer
 
@@ -32,9 +33,9 @@ def shared_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServ
 
 
 @pytest.fixture
-def roles_server(tmp_path: Path) -> Iterator[RolesServer]:
+def roles_server(tmp_path: Path, pages: Pages) -> Iterator[RolesServer]:
     """A server without a dataset, for one test."""
     from tests.streams.auth.roles_server import RolesServer
 
-    with RolesServer(tmp_path) as made:
+    with RolesServer(tmp_path, pages=pages) as made:
         yield made

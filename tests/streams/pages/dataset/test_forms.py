@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from streams.server.app import Pages
+from tests.streams.auth.survey_server import HOSTILE
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
-from tests.streams.pages.dataset.pages_server import HOSTILE, PagesServer, form_of
+from tests.streams.pages.dataset.pages_server import PagesServer, form_of
 from tests.streams.pages.dataset.test_page import words
 
 
@@ -393,8 +395,8 @@ def test_a_reason_that_is_too_long_stands_beside_its_field(paged: PagesServer) -
 
 
 @pytest.fixture
-def open_server(tmp_path: Path) -> Iterator[LocalServer]:
-    with LocalServer(tmp_path / "ledger.db", TestClock()) as made:
+def open_server(tmp_path: Path, pages: Pages) -> Iterator[LocalServer]:
+    with LocalServer(tmp_path / "ledger.db", TestClock(), pages=pages) as made:
         made.open("census", access="members")
         yield made
 

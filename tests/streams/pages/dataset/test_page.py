@@ -8,8 +8,9 @@ from html import unescape
 import pytest
 
 from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.survey_server import HOSTILE
 from tests.streams.gateway.records import amending, request
-from tests.streams.pages.dataset.pages_server import HOSTILE, PagesServer
+from tests.streams.pages.dataset.pages_server import PagesServer
 
 ANALYSTS = {"ana", "ben", "otto", "zoe"}
 EVERYBODY = ANALYSTS | {"olga", "aud", "eng", "eve", "opie"}

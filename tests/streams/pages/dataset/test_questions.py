@@ -14,6 +14,7 @@ import pytest
 
 from streams.client import Accountant
 from streams.clock import SystemClock
+from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.clock import TestClock
@@ -34,10 +35,9 @@ HISTOGRAM = {
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[LocalServer]:
-    with LocalServer(
-        tmp_path / "l.db", TestClock(), Settings(port=0, **data_settings(tmp_path))
-    ) as made:
+def server(tmp_path: Path, pages: Pages) -> Iterator[LocalServer]:
+    settings = Settings(port=0, **data_settings(tmp_path))
+    with LocalServer(tmp_path / "l.db", TestClock(), settings, pages=pages) as made:
         body = opening_with_schema(made.clock, "survey", **POLICY)
         assert made.post("/datasets", body).json()["outcome"] == "opened"
         yield made
@@ -105,10 +105,10 @@ def test_an_asked_question_has_its_answer_on_the_page_once(
     assert len(server.http.get("/datasets/survey/answers").json()["answers"]) == 1
 
 
-def test_an_accuracy_first_answer_is_on_the_page(tmp_path: Path) -> None:
+def test_an_accuracy_first_answer_is_on_the_page(tmp_path: Path, pages: Pages) -> None:
     settings = Settings(port=0, **data_settings(tmp_path))
     clock = SystemClock()  # a curator dates its steps by it
-    with LocalServer(tmp_path / "l.db", clock, settings) as server:
+    with LocalServer(tmp_path / "l.db", clock, settings, pages=pages) as server:
         with Accountant(server.url, analyst="ana", clock=clock) as ledger:
             ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
             ledger.set_member("survey", "curator", roles=["curator"], by="owner")
@@ -212,8 +212,11 @@ def test_hostile_filters_are_shown_as_text(person: Person) -> None:
     assert "<script" not in text
 
 
-def test_a_server_without_data_has_no_form(tmp_path: Path) -> None:
-    with LocalServer(tmp_path / "l.db", TestClock()) as server, Person(server) as person:
+def test_a_server_without_data_has_no_form(tmp_path: Path, pages: Pages) -> None:
+    with (
+        LocalServer(tmp_path / "l.db", TestClock(), pages=pages) as server,
+        Person(server) as person,
+    ):
         body = opening_with_schema(server.clock, "survey", **POLICY)
         assert server.post("/datasets", body).json()["outcome"] == "opened"
         page = person.look(PAGE).text
@@ -227,8 +230,8 @@ def test_a_dataset_without_a_schema_has_no_form(server: LocalServer, person: Per
 
 
 @pytest.fixture(scope="module")
-def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnsweringRoles]:
-    with AnsweringRoles(tmp_path_factory.mktemp("roles")) as made:
+def roles(tmp_path_factory: pytest.TempPathFactory, pages: Pages) -> Iterator[AnsweringRoles]:
+    with AnsweringRoles(tmp_path_factory.mktemp("roles"), pages=pages) as made:
         made.furnish()
         made.ask_all("closed-own")
         yield made
@@ -254,8 +257,8 @@ def test_analysts_ask_and_each_role_sees_its_answers(
             assert ask(person, form, page).status_code == 403
 
 
-def test_an_analyst_asks_under_their_own_name_alone(tmp_path: Path) -> None:
-    with AnsweringRoles(tmp_path) as server, Person(server) as person:
+def test_an_analyst_asks_under_their_own_name_alone(tmp_path: Path, pages: Pages) -> None:
+    with AnsweringRoles(tmp_path, pages=pages) as server, Person(server) as person:
         server.furnish()
         person.sign_in(server.tokens["ana"])
         page = "/pages/datasets/closed-own"

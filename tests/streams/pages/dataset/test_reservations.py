@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.display.reservations import SHORT_GRANT
+from streams.server.app import Pages
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import opening, request
@@ -117,8 +118,8 @@ def test_limits_show_what_is_reserved_of_them(paged: PagesServer) -> None:
 
 
 @pytest.fixture
-def open_server(tmp_path: Path) -> Iterator[LocalServer]:
-    with LocalServer(tmp_path / "ledger.db", TestClock()) as server:
+def open_server(tmp_path: Path, pages: Pages) -> Iterator[LocalServer]:
+    with LocalServer(tmp_path / "ledger.db", TestClock(), pages=pages) as server:
         yield server
 
 
