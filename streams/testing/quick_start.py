@@ -85,14 +85,14 @@ def quick_directory(version: str, *, cache: Path | None = None) -> Path:
 def copy_storage(storage: Path, data: Path) -> None:
     """Copy formatted storage to an empty directory, and give it ids of its own."""
     shutil.copytree(storage, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META))
-    lines = (storage / META).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (storage / META).read_text(encoding="utf-8").split("\n")
     fresh = {"cluster.id": new_id(), "directory.id": new_id()}
-    text = ""
+    shown = []
     for line in lines:
         name = line.partition("=")[0]
-        text += f"{name}={fresh[name]}\n" if name in fresh else line
+        shown.append(f"{name}={fresh[name]}" if name in fresh else line)
     # The last file: storage that an interrupted copy leaves is not formatted.
-    (data / META).write_text(text, encoding="utf-8")
+    (data / META).write_text("\n".join(shown), encoding="utf-8")
 
 
 def new_id() -> str:

@@ -12,7 +12,7 @@ from tests.docs.test_links import anchors
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"docs/(?:[\w-]+/)*[\w-]+\.md(?:#[\w-]+)?")
 # What these say of pages is about another tree, or made of parts.
-ELSEWHERE = ("tests/docs/", "tests/mutants/", "tests/adding/")
+ELSEWHERE = ("tests/docs/", "tests/mutants/", "tests/adding/", "tests/selection/")
 TEXTS = {
     *(".py", ".yml", ".yaml", ".html", ".toml", ".sh", ".service", ".md", ".json", ".txt", ".conf"),
     *("", ".j2", ".ipynb"),

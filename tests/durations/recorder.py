@@ -125,8 +125,10 @@ class Recorder:
             return (yield)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
-        """Write the record."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the record. The controller of several workers runs no test, and has none."""
+        if session.config.pluginmanager.has_plugin("dsession"):
+            return
         total = cpu_seconds()
         record = Process(
             tests=self._tests,

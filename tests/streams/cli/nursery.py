@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from streams.cli.root import main
+from streams.cli.root import command, main
 
 STARTS = ("streams.cli",)
 
@@ -75,6 +75,7 @@ def serve(orders: int) -> None:
     """Fork for each order until there are no more."""
     for name in _WARM:
         importlib.import_module(name)
+    command()
     gc.freeze()
     with os.fdopen(orders, encoding="utf-8") as lines:
         for line in iter(lines.readline, ""):
