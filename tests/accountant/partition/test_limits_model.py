@@ -25,8 +25,8 @@ from tests.accountant.partition.members_model import time_of
 from tests.faults.oracle.expected import Fields
 from tests.nightly import rounds
 
-RECORDS: Final = rounds(10_000, 500_000)
-EACH: Final = 10_000
+RECORDS: Final = rounds(20_000, 500_000)
+EACH: Final = 20_000
 LIFE: Final = 2_500
 WINDOW: Final = 3_600_000
 SKEW: Final = 300_000
