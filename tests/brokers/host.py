@@ -24,6 +24,10 @@ from streams.testing import BrokerError, KafkaUnavailable, LocalBroker
 from streams.testing.broker_settings import HOST, Ports, free_ports
 from tests.brokers.finished_topics import FinishedTopics
 
+PATIENT: Final = {"broker.session.timeout.ms": "120000"}
+"""Settings of a shared broker. It is never killed, and on a busy machine its own heartbeats may come
+late: its controller would then fence it, and no test could create a topic."""
+
 _ATTEMPTS: Final = 3
 _SPARE: Final = 2  # for workers that replace crashed ones, before those are disconnected
 _FREE_S: Final = 60.0  # for the ports of a worker that has crashed
@@ -75,7 +79,7 @@ class Brokers:
     def _broker(self, users: tuple[str, ...]) -> LocalBroker:
         if users not in self._running:
             if users:
-                broker = LocalBroker(users=users, short_lived=True)
+                broker = LocalBroker(users=users, settings=PATIENT, short_lived=True)
                 try:
                     broker.start()
                 except BaseException:
@@ -100,7 +104,7 @@ def _proxied(slots: int) -> tuple[LocalBroker, list[Ports]]:
     for tries_left in reversed(range(_ATTEMPTS)):
         slot_ports = _distinct(slots)
         broker = LocalBroker(
-            port=slot_ports[0].clients, settings=_listeners(slot_ports), short_lived=True
+            port=slot_ports[0].clients, settings=PATIENT | _listeners(slot_ports), short_lived=True
         )
         try:
             broker.start()

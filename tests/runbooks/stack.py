@@ -22,6 +22,7 @@ from streams.client import Accountant
 from streams.clock import SystemClock
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, running, until
+from tests.patience import PATIENCE_S
 from tests.runbooks.page import Block, box
 from tests.streams.auth.certificates import certificate
 
@@ -115,7 +116,7 @@ class Stack:
 
             def connect(name: str) -> Accountant:
                 token = self.tokens[name].read_text() if self.tokens else None
-                return stack.enter_context(Accountant(self.server, token=token, wait=30))
+                return stack.enter_context(Accountant(self.server, token=token, wait=PATIENCE_S))
 
             olga, ana, root = connect("olga"), connect("ana"), connect("root")
             for block in blocks:
