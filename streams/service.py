@@ -273,6 +273,13 @@ class LedgerService(Service, Protocol):
         """Return the partition of a dataset."""
         ...
 
+    def check_is_known(self, dataset: str) -> None:
+        """Check that this process knows a dataset if it is open.
+
+        Raises: Unavailable: it may be open, although `dataset` and `datasets` do not show it.
+        """
+        ...
+
     async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return the sums behind `why` and usage, None if the dataset was never opened.
 

@@ -349,6 +349,9 @@ class EmbeddedService:
         """0: a file has one partition."""
         return 0
 
+    def check_is_known(self, dataset: str) -> None:
+        """Return: a process that has a ledger's file open knows each dataset."""
+
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
         """Implement `LedgerService.read_log`."""
         return await asyncio.to_thread(self._reader.slice, first, limit)

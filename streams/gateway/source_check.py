@@ -60,10 +60,15 @@ async def check_source(request: HttpRequest, body: Body, *, new: bool = False) -
 
 
 async def _reader(request: HttpRequest, body: Body) -> SourceReader | None:
-    """Return the dataset that a record opens with a schema, or asks a question."""
+    """Return the dataset that a record opens with a schema, or asks a question.
+
+    Raises: Unavailable: it is not known now whether that dataset is open.
+    """
     service = context_of(request).service
     if isinstance(body, MechanismRequest):
         view = await service.dataset(body.dataset)
+        if view is None:
+            service.check_is_known(body.dataset)
         if view is None or view.schema is UNSET:
             return None  # the ledger refuses it
         return SourceReader.of(view, view.schema)

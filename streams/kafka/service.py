@@ -341,6 +341,17 @@ class KafkaService:
         """As `LedgerService.partition_of`."""
         return self._deployment.partition_of(dataset)
 
+    def check_is_known(self, dataset: str) -> None:
+        """As `LedgerService.check_is_known`."""
+        self._check_follows()
+        partition = self.partition_of(dataset)
+        if not self._tail.knows(partition):
+            raise Unavailable(
+                f"it is not known whether the dataset {dataset} is open: rows of partition "
+                f"{partition} in the topic {self._deployment.topics.state} are missing or cannot "
+                "be read. The worker that owns the partition writes them again when it starts"
+            )
+
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
         """As `LedgerService.read_log`."""
         return await self.usage_index.log.read(partition, first, limit)

@@ -1,8 +1,9 @@
 """Which dataset may read which source: by the file of sources, and by what is open already.
 
 A dataset has a budget of its own, so a second dataset on one source reads it past the budget of the
-first. Two rules prevent that. A source answers the datasets that its field `datasets` names. And
-datasets on one source share a population, so that their budgets add up.
+first. Two rules bound that. A source answers the datasets that its field `datasets` names. And
+datasets on one source share a population: their budgets add up where it has a joint guarantee, and
+otherwise its view says why not.
 
 Nothing here reads data. The process that reads them asks before each question; servers ask before
 a record is appended, so that nobody pays for a question that will not run.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +24,9 @@ from msgspec import UNSET
 from accountant.questions import Schema
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
+from streams.errors import Unavailable
 from streams.logs import get_logger
-from streams.service import Service
+from streams.service import LedgerService
 from streams.settings import Settings
 from streams.settings.access import listed
 from streams.sources.source_settings import (
@@ -35,16 +38,13 @@ from streams.sources.source_settings import (
 
 _log = get_logger(__name__)
 
-Unlisted = Literal["nobody", "first", "population"]
-"""What a source without `datasets` answers: no dataset; the one that was opened first on it, while
-no dataset of the ledger is for members alone; or every dataset of one population."""
+Unlisted = Literal["nobody", "population"]
+"""What a source without `datasets` answers: no dataset, or every dataset of one population."""
 
-RefusalKind = Literal["not_named", "population", "second"]
+RefusalKind = Literal["not_named", "population", "order", "second"]
 
 _ANSWERS: Final[dict[Unlisted, str]] = {
-    "nobody": "NO DATASET: authentication is on",
-    "first": "the dataset that was opened first on it, until a dataset of this ledger is for "
-    "members alone",
+    "nobody": "NO DATASET",
     "population": "each dataset that is opened on it, if all are of one population",
 }
 _NEVER: Final = ":"  # above all digits, so above all times
@@ -100,18 +100,25 @@ class _Beside:
 
     readers: Sequence[SourceReader]
     certain: str
-    for_members: bool
 
     @property
     def first(self) -> SourceReader:
         return min(self.readers, key=_order)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Tell whether it is known which one was opened first, if there are several."""
+        if len(self.readers) == 1:
+            return True
+        first, second = (each.order[0] for each in sorted(self.readers, key=_order)[:2])
+        return first < min(second, self.certain)
 
     def shares_population(self, reader: SourceReader) -> bool:
         """Tell whether a reader is the first one on its data, or of the first one's population."""
         first = self.first
         if len(self.readers) == 1:
             return True
-        if (first.opened_at or _NEVER) < self.certain:
+        if self.is_ordered:
             return first == reader or first.population == reader.population != ""
         # Each may have been the first one.
         return {each.population for each in self.readers} == {reader.population} != {""}
@@ -133,13 +140,13 @@ class SourceAccess:
         self._opened_by = opened_by
 
     async def refusal(
-        self, service: Service, reader: SourceReader, *, new: bool = False
+        self, service: LedgerService, reader: SourceReader, *, new: bool = False
     ) -> SourceRefusal | None:
         """Return why a dataset does not read its source, None if it may.
 
         Args:
             new: a second dataset on the source is meant; nobody is asked back.
-        Raises: Unavailable: the datasets are not known now.
+        Raises: Unavailable: it is not known now which of the source's datasets are open.
         """
         settings = self._sources.get(reader.source)
         if settings is None or not self._may_list(settings, reader.dataset):
@@ -153,12 +160,11 @@ class SourceAccess:
             return SourceRefusal("second", _second(reader, beside.first.dataset))
         return refused
 
-    async def unexpected(self, service: Service) -> dict[str, list[str]]:
+    async def unexpected(self, service: LedgerService) -> dict[str, list[str]]:
         """Return, by source, the open datasets that name it although nobody has named them for it.
 
-        These are the refused ones, and without `datasets` all but the first.
-
-        Raises: Unavailable: the datasets are not known now.
+        These are the refused ones, and without `datasets` all but the first. A dataset that this
+        process does not know yet is missing.
         """
         found: dict[str, list[str]] = {name: [] for name in self._sources}
         views = await service.datasets()
@@ -178,11 +184,8 @@ class SourceAccess:
                     found[name].append(reader.dataset)
         return found
 
-    async def log_access(self, service: Service) -> None:
-        """Log which datasets read each source, and who may open them.
-
-        Raises: Unavailable: the datasets are not known now.
-        """
+    async def log_access(self, service: LedgerService) -> None:
+        """Log which datasets read each source, and who may open them."""
         for name, source in self._sources.items():
             if source.datasets is UNSET:
                 answers = _ANSWERS[self._unlisted]
@@ -194,13 +197,15 @@ class SourceAccess:
                     do='name them in the file of sources: "datasets": ["NAME"]',
                 )
                 continue
-            free = [each for each in source.datasets if await service.dataset(each) is None]
+            absent = [each for each in source.datasets if await service.dataset(each) is None]
+            unknown = [each for each in absent if not _is_known(service, each)]
             _log.info(
                 "source_datasets",
                 source=name,
                 datasets=", ".join(source.datasets) or "none",
                 # Whoever opens one of these names chooses its analysts.
-                not_open=", ".join(free) or None,
+                not_open=", ".join(each for each in absent if each not in unknown) or None,
+                not_known=", ".join(unknown) or None,
                 opened_by=self._opened_by,
             )
 
@@ -219,15 +224,17 @@ class SourceAccess:
     def _refusal_beside(
         self, reader: SourceReader, settings: SourceSettings, beside: _Beside
     ) -> SourceRefusal | None:
-        is_alone = settings.datasets is UNSET and self._unlisted == "first"
-        if is_alone and (beside.first != reader or beside.for_members):
-            return SourceRefusal("not_named", _not_named(reader))
+        if settings.datasets is UNSET and not beside.is_ordered:
+            return SourceRefusal("order", _not_ordered(reader))
         if not beside.shares_population(reader):
             return SourceRefusal("population", _other_population(reader))
         return None
 
-    async def _views_of(self, service: Service, same: Iterable[str]) -> list[DatasetView]:
-        """Return the datasets that may read some sources: those named, or all."""
+    async def _views_of(self, service: LedgerService, same: Iterable[str]) -> list[DatasetView]:
+        """Return the datasets that may read some sources: those named, or all.
+
+        Raises: Unavailable: one of those named may be open, and is not known.
+        """
         names = set[str]()
         for source in same:
             datasets = self._sources[source].datasets
@@ -235,28 +242,26 @@ class SourceAccess:
                 names.update(datasets)
             elif self._unlisted != "nobody":
                 return await service.datasets()
+        for name in names:
+            service.check_is_known(name)
         found = [await service.dataset(name) for name in sorted(names)]
         return [view for view in found if view is not None]
 
     def _beside(
         self,
-        service: Service,
+        service: LedgerService,
         views: Iterable[DatasetView],
         same: Collection[str],
         *opening: SourceReader,
     ) -> _Beside:
         """Return those among `views` that may read some sources, and those of `opening`."""
-        ordered, views = service.ordered_before(), list(views)
+        ordered = service.ordered_before()
         readers = {
             each.dataset: each
             for each in (*_readers_in(views), *opening)
             if each.source in same and self._may_list(self._sources[each.source], each.dataset)
         }
-        return _Beside(
-            list(readers.values()),
-            _NEVER if ordered is None else iso(ordered),
-            any(view.policy.access == "members" for view in views),
-        )
+        return _Beside(list(readers.values()), _NEVER if ordered is None else iso(ordered))
 
     async def _same_data(self, name: str) -> frozenset[str]:
         """Return the sources that share a file or table with one, itself included."""
@@ -290,12 +295,20 @@ def source_access(sources: Mapping[str, SourceSettings], settings: Settings) -> 
     if settings.ledger.kind == "kafka":
         # Whoever reads data for a ledger on Kafka does not know whether its gateways authenticate.
         writers = "everyone who may write the topic admin, or open datasets at a gateway"
-        return SourceAccess(sources, "first", opened_by=writers)
+        return SourceAccess(sources, "nobody", opened_by=writers)
     return SourceAccess(sources, "population", opened_by="everyone who can reach this server")
 
 
 def _order(reader: SourceReader) -> tuple[str, str]:
     return reader.order
+
+
+def _is_known(service: LedgerService, dataset: str) -> bool:
+    try:
+        service.check_is_known(dataset)
+    except Unavailable:
+        return False
+    return True
 
 
 def _readers_in(views: Iterable[DatasetView]) -> list[SourceReader]:
@@ -326,17 +339,25 @@ def _places(settings: SourceSettings) -> frozenset[tuple[str, ...]]:
         case DuckdbSource():
             paths, table = [settings.path], _plain_table(settings.table, "main")
         case _:
-            paths = glob.glob(settings.path) or [settings.path]  # noqa: PTH207  (may be absolute)
-            table = ""
+            paths, table = _matching(settings.path), ""
     found = set[tuple[str, ...]]()
-    for path in map(Path, paths):
-        found.add((str(path.resolve()), table))
+    for path in paths:
         try:
-            file = path.stat()
-        except OSError:
-            continue  # away now: its name alone tells
+            # `Path.resolve` raises an error at links that lead to one another.
+            found.add((os.path.realpath(path), table))
+            file = Path(path).stat()
+        except (OSError, ValueError):
+            found.add((path, table))  # away now, or no path at all: its name alone tells
+            continue
         found.add((str(file.st_dev), str(file.st_ino), table))
     return frozenset(found)
+
+
+def _matching(pattern: str) -> list[str]:
+    try:
+        return glob.glob(pattern) or [pattern]  # noqa: PTH207  (may be absolute)
+    except ValueError:  # such as a NUL in it
+        return [pattern]
 
 
 def _plain_table(table: str, default_schema: str) -> str:
@@ -360,6 +381,15 @@ def _other_population(reader: SourceReader) -> str:
         "data, and their budgets add up only in one population. "
         f"Open {dataset} with the population of that dataset. If that one has none, it shares its "
         "data with no other"
+    )
+
+
+def _not_ordered(reader: SourceReader) -> str:
+    dataset, source = reader.dataset, reader.source
+    return (
+        f"dataset {dataset} may not read the source {source}: several datasets read it, and the "
+        "ledger's clock does not tell which was opened first. Whoever runs the server names those "
+        f"that may read {source} in the file of sources, as its `datasets`"
     )
 
 

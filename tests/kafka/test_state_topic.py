@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +15,9 @@ from accountant.records import Snapshot, partition_row_key
 from accountant.records.members import MemberRow
 from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
 from streams.kafka import topics
+from streams.kafka.deployment import Deployment
 from streams.kafka.follower.state_rows import StateRowsFollower
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
@@ -119,6 +122,50 @@ async def test_readers_of_a_state_topic_being_rebuilt_see_idle_datasets_soon_aft
             assert {view.totals["mechanisms"] for view in views} == {1}
         finally:
             await service.close()
+
+
+async def test_a_dataset_whose_row_is_missing_is_unknown_until_a_worker_writes_it(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        # The decisions which opened the datasets are too old to be read back.
+        deployment = replace(ledger.deployment, window_ms=1, skew_ms=0)
+        async with following(deployment) as service:
+            for name in DATASETS:
+                service.check_is_known(name)  # nothing is open, and no worker has begun
+        async with working(ledger):
+            await opened(ledger)
+        async with following(deployment) as service:
+            for name in DATASETS:
+                service.check_is_known(name)
+        number = deployment.partition_of("ds-0")
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            await producer.send_and_wait(ledger.topic("state"), None, b"ds-0", partition=number)
+        async with following(deployment) as service:
+            assert await service.dataset("ds-0") is None
+            with pytest.raises(Unavailable, match=f"partition {number} in the topic"):
+                service.check_is_known("ds-0")
+            (other, *_) = [each for each in DATASETS if deployment.partition_of(each) != number]
+            service.check_is_known(other)
+            async with working(ledger):
+                await until(lambda: is_known(service, "ds-0"), "its row is written again")
+            assert await service.dataset("ds-0") is not None
+
+
+@contextlib.asynccontextmanager
+async def following(deployment: Deployment) -> AsyncIterator[KafkaService]:
+    service = await KafkaService.start(deployment)
+    try:
+        yield service
+    finally:
+        await service.close()
+
+
+def is_known(service: KafkaService, dataset: str) -> bool:
+    with contextlib.suppress(Unavailable):
+        service.check_is_known(dataset)
+        return True
+    return False
 
 
 async def test_a_state_topic_recreated_under_a_running_worker_is_detected(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -38,6 +38,11 @@ class StateRowsFollower:
     An owner that finds `state` lost or wrong rewrites it in several transactions, the partition's
     row last. Meanwhile a reader gets only some of the rows. A dataset would stay unknown to it if
     its row is missing and the decisions it reads start after the dataset's opening.
+
+    Attributes:
+        branches: by partition, the number of its log's fork.
+        decided: by partition, number and time of its last decision.
+        known: the partitions of which every dataset was handed over, or comes with the decisions.
     """
 
     def __init__(
@@ -52,6 +57,8 @@ class StateRowsFollower:
         topic = deployment.topics.state
         self.branches: dict[int, int] = {}
         self.decided: dict[int, tuple[int, int]] = {}
+        self.known = set[int]()
+        self._decisions = deployment.topics.decisions
         self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
 
     async def read(self) -> None:
@@ -59,7 +66,7 @@ class StateRowsFollower:
 
         Raises: JournalFault.
         """
-        missing = list(self._missing)
+        missing, without_rows = list(self._missing), list[int]()
         async with StableReader(self._cluster, missing) as reader:
             for tp in missing:
                 rows: dict[bytes, bytes] = {}
@@ -68,11 +75,32 @@ class StateRowsFollower:
                         rows.pop(record.key, None)
                     else:
                         rows[record.key] = record.value
+                if not rows and tp.partition not in self.known:
+                    without_rows.append(tp.partition)
                 await self.hand_over(tp, rows)
+        if without_rows:
+            await self._take_unused(without_rows)
+
+    async def _take_unused(self, partitions: Iterable[int]) -> None:
+        """Note which logs have their genesis alone: all that follows comes with the decisions.
+
+        A worker writes the rows of a partition with its next decision.
+        """
+        logs = [TopicPartition(self._decisions, number) for number in partitions]
+        try:
+            async with StableReader(self._cluster, logs) as reader:
+                for tp in logs:
+                    begin = reader.spans[tp].begin
+                    if begin == 0 and await _has_one_at_most(reader.read(tp, begin)):
+                        self.known.add(tp.partition)
+        except JournalFault as error:
+            # The rows have been read, and that is enough for all but the access to sources.
+            _log.info("decisions_not_read", why=str(error), then="retry")
 
     async def hand_over(self, tp: TopicPartition, rows: dict[bytes, bytes]) -> None:
         """Hand over a partition's rows, by their keys; skip only the rows that cannot be read."""
         own, partition = rows.pop(partition_row_key(tp.partition), None), None
+        all_read = True
         # The partition's row first: the use of a period limit depends on its clock resets.
         if own is not None:
             try:
@@ -86,8 +114,10 @@ class StateRowsFollower:
                 await self._on_row(tp.partition, decode_row(value))
             except (*DECODE_ERRORS, ValueError) as error:  # ValueError: an amount is no number
                 _unreadable(tp.partition, key, error)
-        if partition is not None and is_complete(partition, rows.values()):
+                all_read = False
+        if partition is not None and all_read and is_complete(partition, rows.values()):
             self._missing.remove(tp)
+            self.known.add(tp.partition)
 
     def _take_partition_row(self, number: int, row: PartitionRow) -> None:
         self.take_branch(number, row.branch or 0)
@@ -125,6 +155,15 @@ def _unreadable(partition: int, key: bytes, error: Exception) -> None:
     # The partition's next owner rewrites such rows from the log.
     row = key[:200].decode(errors="replace")
     _log.warning("state_row_unreadable", partition=partition, row=row, why=str(error))
+
+
+async def _has_one_at_most(records: AsyncIterator[object]) -> bool:
+    number = 0
+    async for _ in records:
+        number += 1
+        if number > 1:
+            return False
+    return True
 
 
 def is_complete(partition: PartitionRow, rows: Iterable[bytes]) -> bool:

@@ -78,6 +78,10 @@ class Tail:
         """As `StateRowsFollower.take_branch`."""
         self._rows.take_branch(partition, branch)
 
+    def knows(self, partition: int) -> bool:
+        """Tell whether every dataset of a partition has been read."""
+        return partition in self._rows.known
+
     def decided_at(self, partition: int) -> int:
         """Return the time of the last known decision, 0 for none."""
         return self._rows.decided.get(partition, (-1, 0))[1]

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from streams.errors import Unavailable
 from tests.streams.auth.roles_server import ROLES, RolesServer
 from tests.streams.gateway.asking import SCHEMA, asking, data_settings, opening_with_schema
 
@@ -127,6 +128,19 @@ def test_the_dataset_that_is_named_is_answered(server: RolesServer) -> None:
     headers = server.auth_headers("ana") | {"prefer": "wait=30"}
     path = f"/answers/{body['request_id']}"
     assert server.http.get(path, params=query, headers=headers).json()["outcome"] == "answered"
+
+
+def test_a_question_is_not_appended_while_its_sources_datasets_are_not_known(
+    server: RolesServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(dataset: str) -> None:
+        raise Unavailable(f"a row of {dataset} may be missing")
+
+    before = server.last_sequence()
+    monkeypatch.setattr(server.service, "check_is_known", check)
+    answer = server.send("ana", "/requests", asking(server.clock, "survey", "ana"))
+    assert answer.status_code == 503, answer.text
+    assert server.last_sequence() == before
 
 
 def test_datasets_named_for_one_source_share_a_population(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from streams.client import Accountant, AsyncAccountant, NotPermitted, SecondDataset
 from streams.client.http.service import HttpService
+from streams.errors import Unavailable
 from streams.settings import Settings
 from tests.streams.clock import TestClock
-from tests.streams.gateway.asking import SCHEMA, data_settings, opening_with_schema
+from tests.streams.gateway.asking import SCHEMA, asking, data_settings, opening_with_schema
 from tests.streams.gateway.local_server import LocalServer
 
 CITY = {"filter": "basic", "epsilon": "5", "population": "city"}
@@ -39,6 +40,18 @@ def test_a_server_asks_back_before_anything_is_appended(server: LocalServer) -> 
     assert server.last_sequence() == before
     assert server.post("/datasets?new=true", body).json()["outcome"] == "opened"
     assert server.post("/datasets", body).json()["outcome"] == "repeated"
+
+
+def test_a_question_on_a_dataset_that_is_not_known_yet_is_not_appended(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(dataset: str) -> None:
+        raise Unavailable(f"a row of {dataset} may be missing")
+
+    before, question = server.last_sequence(), asking(server.clock, "absent", "ana")
+    monkeypatch.setattr(server.service, "check_is_known", check)
+    assert server.post("/requests", question).status_code == 503
+    assert server.last_sequence() == before
 
 
 def test_a_server_refuses_a_second_dataset_whose_budget_does_not_add_up(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from accountant.answers import NoisyAnswer
+from streams.errors import Unavailable
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_settings import CsvSource
 from tests.faults.ledger import until
@@ -42,6 +43,23 @@ async def test_a_dataset_that_is_not_named_for_a_source_reads_no_row(
         assert (await outcome(ledger, question("census"))).outcome == "answered"
         await until(lambda: curator.counts.failed == 1, "it is counted")
     assert "question_on_another_source" in caplog.text
+
+
+async def test_a_question_waits_while_another_dataset_of_its_source_is_not_known(
+    ledger: CuratedLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def check(dataset: str) -> None:
+        if dataset == "again":
+            raise Unavailable("a row is missing")
+
+    monkeypatch.setattr(ledger.service, "check_is_known", check)
+    async with ledger.curated():
+        grant = await ledger.ask(question("census"))
+        await until(lambda: "question_waits" in caplog.text, "it waits")
+        assert ledger.answering.draws == []
+        assert await ledger.store.get(grant) is None
+        monkeypatch.undo()
+        assert (await ledger.answer(grant)).outcome == "answered"
 
 
 async def test_a_refused_session_never_begins_so_nothing_of_it_is_lost(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from aiokafka import TopicPartition
 
-from accountant.records import decode_partition_row
+from accountant.records import Snapshot, decode_partition_row
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from streams.kafka.deployment import Deployment
@@ -117,6 +117,27 @@ async def test_a_damaged_row_of_a_limit_hides_no_other_and_its_decision_replaces
     gateway.read(world.log[read:])
     (level,) = [each for each in gateway.limits.levels(census) if each.name == "ana"]
     assert (level.part, level.version) == ("0.2", 2)
+
+
+async def test_a_partition_is_known_once_each_of_its_rows_has_been_read() -> None:
+    taken, names = list[Row](), list[str]()
+
+    async def take(_partition: int, row: Row) -> None:
+        if isinstance(row, Snapshot) and row.dataset in names:
+            raise ValueError("it cannot be read")
+        taken.append(row)
+
+    rows, state = dict(spent_from().rows()), TopicPartition("state", 0)
+    reader = StateRowsFollower(Deployment(bootstrap="127.0.0.1:9"), take)
+    names.append("census")  # whose checksum is right
+    await reader.hand_over(state, dict(rows))
+    assert taken
+    assert reader.known == set()
+    names.clear()
+    await reader.hand_over(state, {key: row for key, row in rows.items() if key != b"census"})
+    assert reader.known == set()
+    await reader.hand_over(state, dict(rows))
+    assert reader.known == {0}
 
 
 async def test_an_inconsistent_row_of_a_limit_does_not_stop_the_reading_of_decisions() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +15,8 @@ from accountant.questions import Schema
 from accountant.questions.schema import DataSource
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
-from streams.errors import Refused
-from streams.service import Service
+from streams.errors import Refused, Unavailable
+from streams.service import LedgerService
 from streams.settings import Settings
 from streams.sources.source_access import (
     SourceAccess,
@@ -78,11 +78,18 @@ def view(
 
 
 class Ledger:
-    """What `SourceAccess` reads of a ledger: its datasets, and their order."""
+    """What `SourceAccess` reads of a ledger: its datasets, and their order.
 
-    def __init__(self, *views: DatasetView, ordered: int | None = None) -> None:
+    Args:
+        unknown: datasets that may be open, and that are not read yet.
+    """
+
+    def __init__(
+        self, *views: DatasetView, ordered: int | None = None, unknown: Collection[str] = ()
+    ) -> None:
         self._views = {each.dataset: each for each in views}
         self._ordered = ordered
+        self._unknown = unknown
 
     async def datasets(self) -> list[DatasetView]:
         return list(self._views.values())
@@ -92,6 +99,10 @@ class Ledger:
 
     def ordered_before(self) -> int | None:
         return self._ordered
+
+    def check_is_known(self, dataset: str) -> None:
+        if dataset in self._unknown:
+            raise Unavailable("its row is missing")
 
 
 def csv(path: str = "people.csv", *datasets: str) -> CsvSource:
@@ -106,7 +117,7 @@ async def verdict(
     Args:
         opening: `source` and `population` of a dataset that is not open yet.
     """
-    service = cast("Service", ledger)
+    service = cast("LedgerService", ledger)
     found = await ledger.dataset(name)
     if found is not None and not opening:
         assert found.schema is not UNSET
@@ -120,7 +131,7 @@ async def verdict(
 async def test_a_source_answers_the_datasets_that_are_named_for_it_alone() -> None:
     ledger = Ledger(view("census"), view("mine", minute=1), view("other", "visits"))
     sources: dict[str, SourceSettings] = {"people": csv("a", "census"), "visits": csv("b", "other")}
-    unlisted: list[Unlisted] = ["nobody", "first", "population"]
+    unlisted: list[Unlisted] = ["nobody", "population"]
     for each in unlisted:
         access = SourceAccess(sources, each)
         assert await verdict(access, ledger, "census") == "reads"
@@ -141,7 +152,7 @@ async def test_with_authentication_an_unlisted_source_answers_nobody_and_reads_a
     assert await verdict(access, ledger, "census") == "not_named"
     reader = SourceReader(dataset="new", source="people", population="")
     unknown = SourceReader(dataset="new", source="People", population="")
-    said = [await access.refusal(cast("Service", ledger), each) for each in (reader, unknown)]
+    said = [await access.refusal(cast("LedgerService", ledger), each) for each in (reader, unknown)]
     assert said[0] is not None
     assert said[1] is not None
     assert said[0].what == said[1].what.replace("People", "people")
@@ -202,14 +213,46 @@ async def test_a_second_dataset_on_an_unlisted_source_is_asked_back() -> None:
     assert await verdict(named, ledger, "again", population="city") == "reads"
 
 
-async def test_on_kafka_an_unlisted_source_answers_its_first_dataset_alone() -> None:
-    access = SourceAccess({"people": csv()}, "first")
-    first, second = view("census", population="city"), view("mine", population="city", minute=1)
-    assert await verdict(access, Ledger(first, second), "census") == "reads"
-    assert await verdict(access, Ledger(first, second), "mine") == "not_named"
-    # Somebody uses this ledger with authentication, whatever this process knows.
-    guarded = view("payroll", None, access="members")
-    assert await verdict(access, Ledger(first, guarded), "census") == "not_named"
+@pytest.mark.parametrize("minutes", [(5, 0), (5, 5)], ids=["a clock set back", "one moment"])
+async def test_an_unlisted_source_answers_nobody_while_the_first_dataset_is_not_known(
+    minutes: tuple[int, int],
+) -> None:
+    census, again = (
+        view(name, population="city", minute=minute)
+        for name, minute in zip(("census", "again"), minutes, strict=True)
+    )
+    access = SourceAccess({"people": csv()}, "population")
+    ledger = Ledger(census, again, ordered=NOON if minutes[0] != minutes[1] else None)
+    for name in ("census", "again"):
+        assert await verdict(access, ledger, name) == "order"
+    assert await verdict(access, ledger, "new", population="city", new=True) == "order"
+    assert await verdict(access, Ledger(census, ordered=NOON), "census") == "reads"
+    named = SourceAccess({"people": csv("a", "census", "again")}, "population")
+    assert await verdict(named, ledger, "census") == "reads"
+
+
+async def test_on_kafka_an_unlisted_source_answers_nobody() -> None:
+    # Its curator cannot know whether the gateways authenticate.
+    access = source_access({"people": csv()}, Settings(url="kafka://b:1"))
+    assert await verdict(access, Ledger(view("census")), "census") == "not_named"
+    assert await verdict(access, Ledger(), "mine", new=True) == "not_named"
+
+
+async def test_a_dataset_that_is_not_known_is_not_taken_for_one_that_is_not_open() -> None:
+    mine = view("mine", population="town", minute=1)
+    sources: dict[str, SourceSettings] = {
+        "people": csv("a", "census", "mine"),
+        "visits": csv("b", "other"),
+    }
+    access = SourceAccess(sources, "nobody")
+    ledger = Ledger(mine, view("other", "visits"), unknown=["census"])
+    with pytest.raises(Unavailable):
+        await verdict(access, ledger, "mine")
+    with pytest.raises(Unavailable):
+        await verdict(access, ledger, "census", population="city")
+    # What may not read anyway is refused, and other data do not wait.
+    assert await verdict(access, ledger, "third", new=True) == "not_named"
+    assert await verdict(access, ledger, "other") == "reads"
 
 
 Another = Callable[[Path], tuple[SourceSettings, SourceSettings]]
@@ -263,6 +306,27 @@ async def test_two_names_of_the_same_data_are_one_source(another: Another, tmp_p
     assert opening == "population"
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["loop.csv", "loop.csv/a.csv", "a\0.csv", "a\0/*.csv"],
+    ids=["links to one another", "a file behind them", "a NUL", "a NUL and a pattern"],
+)
+async def test_a_path_that_leads_nowhere_stops_no_check(path: str, tmp_path: Path) -> None:
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "back.csv")
+    (tmp_path / "back.csv").symlink_to(tmp_path / "loop.csv")
+    sources: dict[str, SourceSettings] = {
+        "people": csv(str(tmp_path / path), "census"),
+        "again": csv(str(tmp_path / path), "mine"),
+        "visits": csv(str(tmp_path / "b.csv"), "other"),
+    }
+    access = SourceAccess(sources, "nobody")
+    mine = view("mine", "again", minute=1)
+    ledger = Ledger(view("census"), mine, view("other", "visits"))
+    assert await verdict(access, ledger, "census") == "reads"
+    assert await verdict(access, ledger, "mine") == "population"
+    assert await verdict(access, ledger, "other") == "reads"
+
+
 async def test_two_tables_of_one_file_are_two_sources(tmp_path: Path) -> None:
     path = str(tmp_path / "shop.duckdb")
     access = SourceAccess(
@@ -286,13 +350,12 @@ async def test_every_dataset_that_nobody_has_named_is_found() -> None:
     )
 
     async def found(access: SourceAccess) -> dict[str, list[str]]:
-        return await access.unexpected(cast("Service", ledger))
+        return await access.unexpected(cast("LedgerService", ledger))
 
     named = csv("a", "census", "again")
     assert await found(SourceAccess({"people": named}, "nobody")) == {"people": ["mine"]}
     second = {"people": ["again", "mine"]}
     assert await found(SourceAccess({"people": csv()}, "population")) == second
-    assert await found(SourceAccess({"people": csv()}, "first")) == second
     every = {"people": ["census", "again", "mine"]}
     assert await found(SourceAccess({"people": csv()}, "nobody")) == every
     # The same people as far as the file says, and no population in common.
@@ -305,7 +368,7 @@ async def test_every_dataset_that_nobody_has_named_is_found() -> None:
     [
         ({"tokens": "tokens.json", "openers": "zoe"}, "NO DATASET", "administrators, zoe"),
         ({"tokens": "tokens.json", "url": "kafka://b:1"}, "NO DATASET", "administrators"),
-        ({"url": "kafka://b:1"}, "opened first on it", "everyone who may write the topic admin"),
+        ({"url": "kafka://b:1"}, "NO DATASET", "everyone who may write the topic admin"),
         ({}, "each dataset that is opened on it", "everyone who can reach this server"),
     ],
 )
@@ -313,15 +376,17 @@ async def test_the_log_says_which_datasets_read_a_source_and_who_may_open_them(
     settings: dict[str, Any], answers: str, opened_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    sources = {"people": csv(), "visits": csv("b", "census", "free")}
+    sources = {"people": csv(), "visits": csv("b", "census", "free", "late")}
     access = source_access(sources, Settings(**settings))
-    await access.log_access(cast("Service", Ledger(view("census"))))
+    ledger = Ledger(view("census"), unknown=["late"])
+    await access.log_access(cast("LedgerService", ledger))
     unlisted, named = [record.getMessage() for record in caplog.records]
     assert "source_without_datasets" in unlisted
     assert answers in unlisted
     assert opened_by in unlisted
-    assert "census, free" in named
+    assert "census, free, late" in named
     assert "not_open='free'" in named
+    assert "not_known='late'" in named
     assert opened_by in named
 
 
