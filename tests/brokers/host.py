@@ -25,7 +25,7 @@ from streams.testing.broker_settings import HOST, Ports, free_ports
 from tests.brokers.finished_topics import FinishedTopics
 
 PATIENT: Final = {"broker.session.timeout.ms": "120000"}
-"""Settings of a shared broker. It is never killed, and on a busy machine its own heartbeats may come
+"""Settings of a shared broker, which is never killed. On a busy machine its own heartbeats may come
 late: its controller would then fence it, and no test could create a topic."""
 
 _ATTEMPTS: Final = 3
