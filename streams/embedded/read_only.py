@@ -369,6 +369,9 @@ class FileReader:
         """0: a file has one partition."""
         return 0
 
+    def check_is_known(self, dataset: str) -> None:
+        """Return: a reader knows each dataset of the file."""
+
     def policy(self, dataset: str) -> Policy | None:
         """Implement `LedgerService.policy`."""
         view = self._read_one_at_a_time(self._dataset, dataset)
