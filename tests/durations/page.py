@@ -12,7 +12,7 @@ from tests.durations.report import Run, directories_table, slowest_table
 PAGE: Final = ROOT / "docs" / "explanation" / "test-durations.md"
 HEAD: Final = Path(__file__).with_name("page_head.md")
 _SLOWEST: Final = 50
-_FIXTURES: Final = 15
+_FIXTURES: Final = 10
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
