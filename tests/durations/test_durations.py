@@ -78,7 +78,8 @@ def test_children_count_and_parameters_are_one_function(run: Run) -> None:
     assert child.items == 2
     assert child.cpu >= 0.8
     assert run.tests["test_quick.py::test_quick"].cpu < 0.4
-    assert run.total > child.cpu + run.collection
+    # Processor time comes in hundredths. The controller would count all workers once more.
+    assert -0.05 < run.total - child.cpu - run.collection < 1
 
 
 def test_a_fixture_is_recorded_by_its_name_and_counts_for_its_test(run: Run) -> None:

@@ -1,4 +1,7 @@
-"""The runbooks' blocks as printed, on Kafka with SASL, TLS, ACLs and tokens."""
+"""The runbooks' blocks as printed, on Kafka with SASL, TLS, ACLs and tokens.
+
+They are not in tests/kafka: there each worker would set up the whole stack for its part of them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from tests.kafka.secured_ledger import SecuredLedger
 from tests.runbooks.expected import check
 from tests.runbooks.page import RUN, Block
 from tests.runbooks.stack import Stack, on_kafka
+
+pytestmark = pytest.mark.kafka
 
 HERE = [each for each in RUN if not each.needs_prometheus]
 
