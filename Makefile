@@ -46,7 +46,7 @@ setup: $(READY)  ## create .venv with the locked packages and this project
 demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
 	@$(BIN)/accountant demo $(DEMO_ARGS)
 
-test: $(READY)  ## run every test, also those on a real Kafka broker (15 minutes on 2 cores)
+test: $(READY)  ## run every test, also those on a real Kafka broker (25 minutes on 2 cores)
 # With PYTEST_ARGS, tests run one after another: it may be a single test.
 ifeq ($(strip $(PYTEST_ARGS)),)
 	@rm -rf $(DURATIONS); failed=0; \
@@ -67,7 +67,7 @@ test-changed: $(READY)  ## run the tests that the changes SINCE=HEAD reach; a su
 	$(BIN)/python -m tests.selection --since $(SINCE) -- $(WAIT) $(PYTEST_ARGS)
 
 mutants: export NIGHTLY := 1
-mutants: $(READY)  ## plant each known bug in a copy, and check that a test finds it (3 minutes)
+mutants: $(READY)  ## plant each known bug in a copy, and check that a test finds it (25 minutes)
 	$(BIN)/python -m pytest $(WAIT) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
