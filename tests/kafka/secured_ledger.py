@@ -6,11 +6,13 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from streams.errors import Refused
 from streams.kafka.acls.bindings import add
 from streams.kafka.acls.roles import ROLES
 from streams.kafka.deployment import Deployment, deployment_of
@@ -44,7 +46,17 @@ class SecuredLedger:
         where = self.deployment(SUPER_USER)
         rules = [each for role in ROLES for each in ROLES[role].bindings(f"User:{role}", where)]
         asyncio.run(add(where.cluster, rules))
-        asyncio.run(create(self.deployment("operator")))
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                asyncio.run(create(self.deployment("operator")))
+            except Refused:
+                # A busy broker has written the rules, and does not know them yet.
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
     def variables(self, user: str) -> dict[str, str]:
         """Return the variables with which a process is a user."""
