@@ -14,6 +14,7 @@ import pytest
 
 from streams.client import Accountant
 from streams.clock import SystemClock
+from streams.pages import PAGES
 from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.answering_roles import AnsweringRoles
@@ -196,7 +197,8 @@ def test_what_the_page_did_not_write_is_not_asked(server: LocalServer, person: P
 
 def test_a_question_on_another_datasets_data_is_not_asked(tmp_path: Path) -> None:
     settings = Settings(port=0, **data_settings(tmp_path, datasets=["census"]))
-    with LocalServer(tmp_path / "l.db", TestClock(), settings) as server, Person(server) as person:
+    shown = LocalServer(tmp_path / "l.db", TestClock(), settings, pages=PAGES)
+    with shown as server, Person(server) as person:
         body = msgspec.json.encode(opening_with_schema(server.clock, "survey", **POLICY))
         server.service.submit_sync("admin", body, 5)  # no server has looked at it
         before = server.last_sequence()
