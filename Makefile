@@ -19,8 +19,7 @@ QUICK := not kafka and not faults
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Most tests compute: one worker a core. A file runs in one worker, so that what its tests share is
 # made once. The order is that of tests/durations/order.py.
-COMPUTE := -n $(CORES) --dist loadfile --no-loadscope-reorder
-COMPUTING := $(COMPUTE) --ignore=tests/kafka --ignore=tests/faults --ignore=tests/mutants
+COMPUTING := -n $(CORES) --dist loadfile --no-loadscope-reorder --ignore=tests/kafka --ignore=tests/faults --ignore=tests/mutants
 # Tests that kill, pause or start processes mostly wait: two workers a core, but at most eight, as
 # each takes up to 1 GB. `make test WORKERS=12` runs more. Tests are handed out one at a time.
 WORKERS ?= $(shell echo $$(($(CORES) < 4 ? 2 * $(CORES) : 8)))

@@ -108,7 +108,7 @@ def every_case(
     def values(case: Any) -> dict[str, Any]:
         return dict(zip(listed, (case,) if alone else case, strict=True))
 
-    def given() -> Iterable[Any]:
+    def all_cases() -> Iterable[Any]:
         return cases if isinstance(cases, Iterable) else cases()
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,7 +117,7 @@ def every_case(
             @functools.wraps(test)
             async def all_of(*args: Any, **fixtures: Any) -> None:
                 found = _Cases()
-                for case in given():
+                for case in all_cases():
                     more = values(case)
                     with found.case(more):
                         await test(*args, **fixtures, **more)
@@ -127,7 +127,7 @@ def every_case(
             @functools.wraps(test)
             def all_of(*args: Any, **fixtures: Any) -> None:
                 found = _Cases()
-                for case in given():
+                for case in all_cases():
                     more = values(case)
                     with found.case(more):
                         test(*args, **fixtures, **more)

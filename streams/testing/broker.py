@@ -60,7 +60,7 @@ class LocalBroker:
             `security` then has the passwords and the certificates' authority.
         heap_mb: size of the Java heap, in MiB.
         short_lived: whether Java compiles quickly rather than well, and starts from an archive of
-            Kafka's classes. The start then takes a quarter of the processor time, but long runs
+            Kafka's classes. The start then takes a third of the processor time, but long runs
             are slower: for tests, not for measurements. The first such start of a Kafka version
             takes half a minute longer, to prepare the archive in `cache`.
         start_timeout: seconds that a start may take.

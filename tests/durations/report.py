@@ -111,12 +111,10 @@ def printed(run: Run, known: Container[str]) -> str:
     Args:
         known: the tests of the committed record.
     """
-    width = max(len(row[0]) for row in directories_table(run))
+    rows = directories_table(run)
+    width = max(len(row[0]) for row in rows)
     lines = [f"{'directory':{width}} {'tests':>7} {'CPU s':>9} {'s':>9}"]
-    lines += [
-        f"{name:{width}} {tests:>7} {cpu:>9} {wall:>9}"
-        for name, tests, cpu, wall in directories_table(run)
-    ]
+    lines += [f"{name:{width}} {tests:>7} {cpu:>9} {wall:>9}" for name, tests, cpu, wall in rows]
     added = run.added(known)
     cpu = _sum(added.values()).cpu
     lines.append(

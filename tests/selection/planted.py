@@ -29,7 +29,7 @@ def changed_by(bug: Planted) -> frozenset[str]:
     return frozenset(line.split(" b/")[1] for line in lines if line.startswith("diff --git "))
 
 
-def found(bug: Planted, at: Path, *, whole: bool) -> tuple[bool, Selection]:
+def find(bug: Planted, at: Path, *, whole: bool) -> tuple[bool, Selection]:
     """Plant a bug in a copy of the tree, and return whether the selected tests find it."""
     apply(bug.path, at=at)
     changed = changed_by(bug)
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = 0
     for bug in drawn:
         with tempfile.TemporaryDirectory() as directory:
-            caught, selection = found(bug, copied(Path(directory)), whole=given.all)
+            caught, selection = find(bug, copied(Path(directory)), whole=given.all)
         missed += not caught
         says = "found" if caught else "NOT FOUND"
         print(f"{says}: {bug.name}: {len(selection.files)} of {selection.of} files", flush=True)
