@@ -106,6 +106,11 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         return self.guarantee == "void"
 
     @property
+    def is_unused(self) -> bool:
+        """Whether the dataset was closed before anything was granted: it has read no data."""
+        return self.closed and self.totals.get("mechanisms") == 0
+
+    @property
     def state(self) -> State:
         """Whether the dataset still grants, in a word."""
         if self.closed:

@@ -254,8 +254,9 @@ async def check_new_source(service: Service, name: str, source: str) -> None:
     if await service.dataset(name) is not None:
         return  # the opening is repeated, or refused
     for view in await service.datasets():
-        unused = view.closed and view.totals.get("mechanisms") == 0
-        if view.schema is not UNSET and view.schema.source.name == source and not unused:
+        if view.schema is UNSET or view.is_unused:
+            continue
+        if view.schema.source.name == source:
             raise SecondDataset(
                 name,
                 f"dataset {name} was not opened: {view.dataset} reads the source {source} already, "

@@ -312,11 +312,11 @@ def _is_known(service: LedgerService, dataset: str) -> bool:
 
 
 def _readers_in(views: Iterable[DatasetView]) -> list[SourceReader]:
-    """Return the datasets with a schema. One that was closed unused has read nothing."""
+    """Return the datasets with a schema that may have read data."""
     return [
         SourceReader.of(view, view.schema)
         for view in views
-        if view.schema is not UNSET and not (view.closed and view.totals["mechanisms"] == 0)
+        if view.schema is not UNSET and not view.is_unused
     ]
 
 
