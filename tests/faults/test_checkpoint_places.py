@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +31,7 @@ from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
 from tests.streams.evidence.sinks.kinds import make_topic
 from tests.streams.evidence.sinks.receiver import CheckpointReceiver
+from tests.streams.waiting import eventually
 
 pytestmark = pytest.mark.faults
 
@@ -83,12 +83,6 @@ def was_sent(body: bytes) -> bool:
     }
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds; a test's time limit ends it."""
-    while not holds():
-        time.sleep(0.05)
-
-
 def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
@@ -107,7 +101,7 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
             receiver.moment = ("before", "kept", None)[life % 3]
             before = len(receiver.posts)
             child = forked(lambda n=life: live(file, settings, n))
-            until(lambda seen=before: len(receiver.posts) > seen)
+            eventually(lambda seen=before: len(receiver.posts) > seen)
             time.sleep(chance.uniform(0, 1.2))  # more are sent meanwhile, to the topic, too
             if receiver.moment is None:
                 os.kill(child, signal.SIGKILL)
@@ -123,7 +117,9 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
         key = SigningKey.load(store / "key").verifier
         to_read = Topic(Cluster(broker.bootstrap), application)
         for notes in (receiver.notes, lambda: [note for _, note in to_read.notes()]):
-            until(lambda notes=notes: end in {open_signed(each, [key])[3:5] for each in notes()})
+            eventually(
+                lambda notes=notes: end in {open_signed(each, [key])[3:5] for each in notes()}
+            )
         service.close_sync()
     for place in (str(receiver.directory), topic):
         evidence = read_evidence(place, [key.text], None)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from tests.patience import PATIENCE_S
 
 
-def eventually(true: Callable[[], bool], *, seconds: float = PATIENCE_S) -> None:
+def eventually(true: Callable[[], object], *, seconds: float = PATIENCE_S) -> None:
     """Return once a condition holds; give up after long enough for any machine."""
     until = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < until, "it never became true"
+        assert time.monotonic() < until, "it did not come about"
         time.sleep(0.02)

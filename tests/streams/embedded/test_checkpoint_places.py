@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from streams.settings import Settings
 from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import ask
 from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
+from tests.streams.waiting import eventually
 
 
 @pytest.fixture
@@ -41,12 +41,6 @@ def receiver(tmp_path: Path) -> Iterator[CheckpointReceiver]:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds; a test's time limit ends it."""
-    while not holds():
-        time.sleep(0.02)
 
 
 def newest(checkpoint_directory: Path, place: Path) -> tuple[int, str] | None:
@@ -72,7 +66,7 @@ def test_a_new_checkpoint_is_sent_to_the_sink_within_the_interval(
     service = ledger_files.opened(file)
     for number in range(1, 5):
         ask(service, number)
-        until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
+        eventually(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     assert service.readiness().notes == []
     service.close_sync()
 
@@ -82,7 +76,7 @@ def test_closing_sends_the_last_checkpoint_to_the_sink(
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "86400")
     service = ledger_files.opened(file)
-    until(lambda: newest(checkpoint_directory, elsewhere))  # the next is due in half a day
+    eventually(lambda: newest(checkpoint_directory, elsewhere))  # the next is due in half a day
     ask(service, 1, 2, 3)
     service.close_sync()
     assert newest(checkpoint_directory, elsewhere) == head_of(file)
@@ -92,19 +86,19 @@ def test_a_checkpoint_that_cannot_be_stored_is_not_sent(
     file: Path, checkpoint_directory: Path, elsewhere: Path
 ) -> None:
     service = ledger_files.opened(file)
-    until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
+    eventually(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     before = head_of(file)
     (note, *_) = checkpoint_directory.rglob("*.note")
     note.parent.rename(checkpoint_directory / "aside")
     note.parent.write_text("no directory")
     ask(service, 1, 2)
-    until(lambda: service.readiness().notes)
+    eventually(lambda: service.readiness().notes)
     service.close_sync()  # sends what there is to send
     assert newest(checkpoint_directory, elsewhere) == before
     note.parent.unlink()
     (checkpoint_directory / "aside").rename(note.parent)
     service = ledger_files.opened(file)
-    until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
+    eventually(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     service.close_sync()
 
 
@@ -119,7 +113,7 @@ def test_an_unreachable_sink_is_reported_and_decisions_continue(
     receiver.down()
     service = ledger_files.opened(file)
     ask(service, 1, 2)
-    until(lambda: service.readiness().notes)
+    eventually(lambda: service.readiness().notes)
     readiness = service.readiness()
     assert readiness.ready
     assert readiness.notes == [
@@ -127,8 +121,8 @@ def test_an_unreachable_sink_is_reported_and_decisions_continue(
     ]
     ask(service, 3)
     receiver.up()
-    until(lambda: newest(checkpoint_directory, receiver.directory) == head_of(file))
-    until(lambda: not service.readiness().notes)
+    eventually(lambda: newest(checkpoint_directory, receiver.directory) == head_of(file))
+    eventually(lambda: not service.readiness().notes)
     service.close_sync()
 
 
@@ -137,11 +131,11 @@ def test_a_missing_sink_directory_is_not_created(
 ) -> None:
     elsewhere.rmdir()
     service = ledger_files.opened(file)
-    until(lambda: service.readiness().notes)
+    eventually(lambda: service.readiness().notes)
     assert service.readiness().notes[0].endswith(f"{elsewhere} is not a directory")
     assert not elsewhere.exists()
     elsewhere.mkdir()
-    until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
+    eventually(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     service.close_sync()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from accountant.partition import hash_of
@@ -16,12 +14,7 @@ from streams.settings import load
 from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import ask
 from tests.streams.evidence.sinks.kinds import deaf
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds; a test's time limit ends it."""
-    while not holds():
-        time.sleep(0.02)
+from tests.streams.waiting import eventually
 
 
 def hanging(place: Path, file: Path) -> Path:
@@ -46,12 +39,12 @@ def test_tasks_that_hang_delay_no_other(tmp_path: Path, checkpoint_directory: Pa
             checkpoint_places_seconds=1,
         )
         service = EmbeddedService.open(file, settings)
-        until(service.alert_counts.waiting["webhook"])
-        until(lambda: service.newest_checkpoint(0))
+        eventually(service.alert_counts.waiting["webhook"])
+        eventually(lambda: service.newest_checkpoint(0))
         for number in range(6, 10):
             before = service.newest_checkpoint(0)
             ask(service, number)
-            until(lambda: service.newest_checkpoint(0) != before)  # noqa: B023
+            eventually(lambda: service.newest_checkpoint(0) != before)  # noqa: B023
             rows = service._usage.rows("census", "analyst", service._last())
             assert sum(row.granted for row in rows) == number
         assert service.alert_counts.of("webhook", "failed") == 0, "the first try hangs"

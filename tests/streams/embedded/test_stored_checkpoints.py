@@ -25,6 +25,7 @@ from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking
 from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import BORN, ask
+from tests.streams.waiting import eventually
 
 
 @pytest.fixture
@@ -47,12 +48,6 @@ def notes(place: Path) -> list[Checkpoint]:
 def head_of(file: Path) -> tuple[int, str]:
     values = list(read_decisions(file))
     return len(values) - 1, hash_of(values[-1])
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds; a test's time limit ends it."""
-    while not holds():
-        time.sleep(0.02)
 
 
 def opened(file: Path) -> EmbeddedService:
@@ -79,14 +74,14 @@ def test_a_checkpoint_follows_each_commit_and_the_end(
     service = opened(file)
     for number in range(1, 8):
         ask(service, number)
-        until(
+        eventually(
             lambda last=number + 1: (
                 notes(checkpoint_directory)[-1:]
                 and notes(checkpoint_directory)[-1].sequence == last
             )
         )  # type: ignore[misc]
     # Older ones are forgotten, but only once the newer one is there to be seen.
-    until(lambda: [each.sequence for each in notes(checkpoint_directory)] == [5, 6, 7, 8])
+    eventually(lambda: [each.sequence for each in notes(checkpoint_directory)] == [5, 6, 7, 8])
     ask(service, 8)
     service.close_sync()
     newest = notes(checkpoint_directory)[-1]
@@ -210,7 +205,7 @@ def test_an_unreachable_directory_is_reported_and_caught_up_with(file: Path, awa
     assert readiness.ready
     assert "checkpoints cannot be stored in" in readiness.notes[0]
     come_back(away)
-    until(lambda: not service.readiness().notes)
+    eventually(lambda: not service.readiness().notes)
     assert notes(away)[-1].sequence == 3  # without a further decision
     service.close_sync()
 
@@ -232,7 +227,7 @@ def test_a_loss_found_late_stops_the_ledger(file: Path, checkpoint_directory: Pa
     service = opened(file)
     ask(service, 4)
     come_back(checkpoint_directory)
-    until(lambda: not service.readiness().ready)
+    eventually(lambda: not service.readiness().ready)
     assert "ends at decision 3, but decision 4 was there" in service.readiness().reasons[0]
     for number in (5, 6):
         with pytest.raises(Unavailable, match="an older copy was restored"):
@@ -249,7 +244,7 @@ def test_decisions_written_into_a_replaced_file_are_not_signed(
     ask(service, 1)
     copy = back_up(file)
     ask(service, 2)
-    until(
+    eventually(
         lambda: bool(notes(checkpoint_directory)) and notes(checkpoint_directory)[-1].sequence == 3
     )
     copy.replace(file)

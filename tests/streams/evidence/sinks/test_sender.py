@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,12 +15,7 @@ from streams.evidence.store import Directory
 from tests.streams.evidence.sinks.kinds import Kind, deaf
 from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
 from tests.streams.evidence.sinks.test_contract import KEY, ONE, signed
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds; a test's time limit ends it."""
-    while not holds():
-        time.sleep(0.02)
+from tests.streams.waiting import eventually
 
 
 def of(number: int, partition: int = 0) -> Checkpoint:
@@ -49,16 +42,16 @@ def overdue(senders: Senders) -> float:
 def test_a_sink_that_returns_receives_the_newest_checkpoint(kind: Kind) -> None:
     senders = Senders([kind.sink], 1)
     send_checkpoints(senders, 1)
-    until(lambda: 1 in numbers(kind.notes()))
+    eventually(lambda: 1 in numbers(kind.notes()))
     with kind.gone():
         send_checkpoints(senders, *range(2, 500))
-        until(lambda: senders.notes)
+        eventually(lambda: senders.notes)
         assert senders.notes[0].startswith("checkpoint sink 1: ")
         assert kind.sink.name in senders.notes[0]
-        until(lambda: overdue(senders) > 0)
+        eventually(lambda: overdue(senders) > 0)
         send_checkpoints(senders, *range(500, 1_000))
-    until(lambda: 999 in numbers(kind.notes()))
-    until(lambda: not senders.notes)
+    eventually(lambda: 999 in numbers(kind.notes()))
+    eventually(lambda: not senders.notes)
     assert overdue(senders) == 0
     # One that was on its way, perhaps, and the newest: no other one was held.
     assert len(numbers(kind.notes())) <= 3
@@ -69,7 +62,7 @@ def test_closing_sends_the_newest_checkpoint_of_every_partition(kind: Kind) -> N
     senders = Senders([kind.sink], 3_600)
     for partition in range(5):
         send_checkpoints(senders, 1, partition=partition)
-    until(lambda: len(kind.notes()) == 5)
+    eventually(lambda: len(kind.notes()) == 5)
     for partition in range(5):  # not due for half an hour
         send_checkpoints(senders, 2, 3, partition=partition)
     senders.close()
@@ -80,7 +73,7 @@ def test_closing_sends_the_newest_checkpoint_of_every_partition(kind: Kind) -> N
 def test_an_older_checkpoint_does_not_replace_a_waiting_newer_one(tmp_path: Path) -> None:
     senders = Senders([Directory(tmp_path)], 3_600)
     send_checkpoints(senders, 1)
-    until(lambda: [*Directory(tmp_path).notes()])
+    eventually(lambda: [*Directory(tmp_path).notes()])
     send_checkpoints(senders, 7, 5)
     senders.close()
     assert numbers([note for _, note in Directory(tmp_path).notes()]) == [1, 7]
@@ -93,7 +86,7 @@ def test_a_sink_that_refuses_one_partition_receives_the_others(
     senders = Senders([CheckpointWebhook(receiver.url, receiver.name)], 1)
     for partition in range(3):
         send_checkpoints(senders, 1, partition=partition)
-    until(lambda: len(receiver.notes()) == 3)
+    eventually(lambda: len(receiver.notes()) == 3)
     senders.close()
 
 
@@ -114,8 +107,10 @@ def test_hanging_sinks_delay_neither_other_sinks_nor_closing(tmp_path: Path) -> 
         senders = Senders(all_sinks, 1)
         for number in range(1, 4):
             send_checkpoints(senders, number)
-            until(lambda last=number: last in numbers([n for _, n in Directory(working).notes()]))  # type: ignore[misc]
-        until(lambda: overdue(senders) > 0)
+            eventually(
+                lambda last=number: last in numbers([n for _, n in Directory(working).notes()])
+            )  # type: ignore[misc]
+        eventually(lambda: overdue(senders) > 0)
         senders.close(0.2)  # returns, though two of them still hang
     assert pipe.exists()
     os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
@@ -127,11 +122,11 @@ def test_a_sink_that_hangs_is_reported(tmp_path: Path) -> None:
     os.mkfifo(pipe := stored_file.with_name(f".{stored_file.stem}.{os.getpid()}"))
     sender = Sender(Directory(tmp_path), 2, 1, slow=0.1)
     sender.take(of(1), signed(of(1)))
-    until(lambda: sender.trouble)
+    eventually(lambda: sender.trouble)
     assert sender.trouble == f"checkpoint sink 2: {tmp_path} does not answer"
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # now it goes on
-    until(lambda: numbers([note for _, note in Directory(tmp_path).notes() if note]) == [1])
-    until(lambda: sender.trouble is None)
+    eventually(lambda: numbers([note for _, note in Directory(tmp_path).notes() if note]) == [1])
+    eventually(lambda: sender.trouble is None)
     os.close(reading)
 
 
@@ -148,10 +143,10 @@ def test_messages_and_metrics_contain_no_secret(
         registry.register(senders)
         receiver.down()
         send_checkpoints(senders, 1)
-        until(lambda: senders.notes)
+        eventually(lambda: senders.notes)
         result = generate_latest(registry).decode() + "".join(senders.notes)
         receiver.up()
-        until(lambda: not senders.notes)
+        eventually(lambda: not senders.notes)
         senders.close()
     result += caplog.text + "".join(capfd.readouterr())
     assert 'privacy_checkpoint_place_overdue_seconds{kind="webhook",place="1"}' in result
