@@ -17,7 +17,8 @@ from streams.evidence.store import write_checkpoint
 from streams.settings import Settings
 from tests.streams.bodies import asking
 from tests.streams.embedded.ledger_files import BORN, ask
-from tests.streams.embedded.test_stored_checkpoints import head_of, notes, opened, until
+from tests.streams.embedded.test_stored_checkpoints import head_of, notes, opened
+from tests.streams.waiting import eventually
 
 OTHER = hash_of(b"what another process has decided")
 
@@ -46,12 +47,12 @@ def test_a_fork_ends_the_ledger_at_once_and_both_heads_stay(
 ) -> None:
     service = opened(file)
     ask(service, 1, 2)
-    until(
+    eventually(
         lambda: bool(notes(checkpoint_directory)) and notes(checkpoint_directory)[-1].sequence == 3
     )
     other = sign(file, checkpoint_directory, place)
     ask(service, 3)
-    until(lambda: not service.readiness().ready)
+    eventually(lambda: not service.readiness().ready)
     (reported,) = service.readiness().reasons
     assert reported.startswith(f"fork: two logs of this ledger were signed. Decision {place} was")
     assert OTHER in reported
@@ -69,7 +70,7 @@ def test_a_head_of_the_same_log_or_of_a_later_owner_is_no_fork(
 ) -> None:
     service = opened(file)
     ask(service, 1, 2)
-    until(
+    eventually(
         lambda: bool(notes(checkpoint_directory)) and notes(checkpoint_directory)[-1].sequence == 3
     )
     values = list(read_decisions(file))
@@ -77,7 +78,7 @@ def test_a_head_of_the_same_log_or_of_a_later_owner_is_no_fork(
     later = sign(file, checkpoint_directory, 6)
     for number in (3, 4):
         ask(service, number)
-        until(
+        eventually(
             lambda number=number: any(n.sequence == number + 1 for n in notes(checkpoint_directory))
         )
     assert service.readiness().ready
@@ -92,11 +93,11 @@ def test_a_later_head_is_compared_once_the_log_is_there(
 ) -> None:
     service = opened(file)
     ask(service, 1)
-    until(lambda: bool(notes(checkpoint_directory)))
+    eventually(lambda: bool(notes(checkpoint_directory)))
     sign(file, checkpoint_directory, 4)
     ask(service, 2)
-    until(lambda: any(each.sequence == 3 for each in notes(checkpoint_directory)))
+    eventually(lambda: any(each.sequence == 3 for each in notes(checkpoint_directory)))
     assert service.readiness().ready
     ask(service, 3)
-    until(lambda: not service.readiness().ready)
+    eventually(lambda: not service.readiness().ready)
     service.close_sync()
