@@ -135,6 +135,16 @@ class TestBrownian:
         settled = by_showing(plan, SESSION, "400")
         assert by_name(plan, settled) == {}
 
+    def test_an_answer_hardly_coarser_than_the_last_raises_no_total(self) -> None:
+        """The maximum is charged exactly; what was shown has more digits, and is rounded up."""
+
+        def check_case(name: str) -> None:
+            shown = "99.0000000000000000000000001"
+            settled = by_showing(plan_of(POLICIES[name]), c.Brownian("99", "1"), shown)
+            assert min(settled) >= 0
+
+        check_each(check_case, sorted(POLICIES))
+
     def test_consecutive_sessions_cost_as_much_as_one_whole_session(self) -> None:
         """From nothing to 2500, reserved to 400 and stopped at 1000, on to 400."""
         plan, first = charge_of(POLICIES["zcdp"], c.Brownian("2500", "1"))

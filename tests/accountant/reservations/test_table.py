@@ -611,6 +611,28 @@ def test_resolve_takes_a_claim_or_a_reason_and_not_both() -> None:
     assert code(scene.ask("pure:0.01")) == "suspended"
 
 
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_release_is_charged_by_no_claim_for_other_neighbours(neighbours: str) -> None:
+    policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6", "neighbours": neighbours}
+    session = {"type": "brownian", "variance": "400", "sensitivity": "1", "first": "4000"}
+    scene = Scene(session, **policy)
+    assert code(scene.reserve(neighbours=neighbours)) == "reserved"
+    scene.begin()
+    assert code(scene.settle(shown="300")) == "beyond_maximum"
+    before = scene.total("rho")
+    # Sampling amplifies privacy where a unit is added or removed, and not where one is replaced.
+    sampled = {"type": "subsampled_gaussian", "sigma": "4", "sensitivity": "1", "rate": "0.01"}
+    claim = {"type": "repeat", "claim": sampled, "times": 2}
+    said = scene.owners("resolve", grant=scene.grant, claim=claim)
+    if neighbours == "add_remove":
+        assert code(said) == "resolved"
+        return
+    assert code(said) == "claim_not_accepted"
+    assert scene.total("rho") == before
+    assert scene.reservation()["stage"] == "broken"
+    assert code(scene.ask("pure:0.01", neighbours="replace")) == "suspended"
+
+
 def test_a_release_that_breaks_a_promise_to_others_does_not_fit() -> None:
     scene = peopled()
     scene.limit("analyst", "ben", reserved="0.5")
