@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from accountant.answers import run_question
-from accountant.questions import evaluate
+from accountant.questions import Schema, check_schema, evaluate
+from accountant.questions.schema import NumberColumn
 from accountant.questions.sensitivity import VectorStatistic
 from tests.accountant.answers.runs import RUNS, answer, ask, run, zeros
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
-from tests.accountant.questions.schemas import small_schema
+from tests.accountant.questions.schemas import SOURCE, small_schema
 from tests.every_case import check_rows
 from tests.nightly import rounds
 
@@ -56,6 +57,17 @@ def test_discrete_gaussian_noise_has_its_law() -> None:
 def test_rounded_gaussian_noise_has_its_law() -> None:
     drawn = shown("count", "sigma: 3", [7], 3, DRAWS)
     check_law(drawn, {k: laws.rounded(0, 9, k) for k in range(-30, 31)})
+
+
+@pytest.mark.parametrize("noise", ["epsilon: 1", "rho: 0.5", "rho: 0.5, rounded_gaussian"])
+def test_noise_is_as_wide_as_the_claim_says_on_a_fine_grid(noise: str) -> None:
+    column = NumberColumn(name="x", lower="0", upper="1", places=4)
+    schema = check_schema(Schema(source=SOURCE, columns=(column,), neighbours="add_remove"))
+    question, bits = ask("sum(x)", noise, schema=schema), bits_of(8)
+    drawn = [run(question, [[Fraction(7)]], bits).noisy[0].values[0] - 7 for _ in range(500)]
+    # All three have sensitivity 1: a scale of 1, or a standard deviation of 1.
+    mean = 1 if noise == "epsilon: 1" else math.sqrt(2 / math.pi)
+    assert sum(map(abs, drawn)) / len(drawn) == pytest.approx(mean, rel=0.2)
 
 
 def test_noise_of_groups_is_independent() -> None:

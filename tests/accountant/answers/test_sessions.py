@@ -92,6 +92,21 @@ def test_a_session_shows_the_same_levels_until_it_stops(noise: str) -> None:
         assert early.stopped or len(early.shown) == len(whole.shown)
 
 
+@pytest.mark.parametrize("noise", SESSION_NOISE)
+def test_a_session_stops_where_the_values_that_it_shows_satisfy_its_rule(noise: str) -> None:
+    question = one_count(noise, "relative_error: 0.2")
+    (draw,), stop = question.derivation.draws, question.stop
+    assert stop is not None
+    lengths = set[int]()
+    for seed in range(50):
+        found = session(question, 70, seed)
+        satisfied = [stops(stop, draw, level, values) for level, values in found.shown]
+        assert not any(satisfied[:-1])
+        assert satisfied[-1] is found.stopped
+        lengths.add(len(found.shown))
+    assert len(lengths) > 1, "no noise moves where this session stops"
+
+
 @pytest.mark.parametrize("noise", ["rho: 2, gaussian_refinement", "epsilon: 4, laplace_reduction"])
 def test_a_large_number_stops_early_and_costs_less(noise: str) -> None:
     question = ask("count", noise, "relative_error: 0.1")

@@ -23,6 +23,17 @@ def test_a_claim_like_one_that_a_level_cannot_take_at_all_is_offered() -> None:
     assert sound(world)
 
 
+def test_a_limit_that_counts_in_periods_alone_bounds_the_offer() -> None:
+    world = divided()
+    divide(world, "team", "blue", pace={"part": "0.2", "period": "P1D"})
+    assert ask_for_record(world, "ben", "0.15")["outcome"] == "granted"
+    refused = ask_for_record(world, "ana", "2")
+    assert refused["reason"] == "exhausted"
+    assert refused["fits"] == "pure:0.05"
+    assert ask_for_record(world, "ana", "0.05")["outcome"] == "granted"
+    assert sound(world)
+
+
 def test_no_batch_is_offered_if_the_limit_is_below_the_delta_already_used() -> None:
     world = divided(WITH_DELTA)
     divide(world, "team", "blue", part="0.5")

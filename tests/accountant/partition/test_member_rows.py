@@ -7,6 +7,8 @@ import zlib
 
 import pytest
 
+from accountant.partition.decide import decide
+from accountant.records.inputs import Input
 from accountant.replay.replay import state_rows
 from tests.accountant.partition.circle import (
     BASIC,
@@ -112,6 +114,22 @@ def test_a_member_row_equals_the_reference_byte_for_byte() -> None:
     own = json.loads(rows.pop(b'{"partition":0}'))
     assert own["members"] == 3
     assert own["checksum"] == f"{sum(map(zlib.crc32, rows.values())):016x}"
+
+
+def test_undoing_a_decision_restores_members() -> None:
+    world = opened(batch=100)
+    enrol(world, "ana", "analyst")
+    draft = world.draft
+    before = draft.rows()
+    for name, roles in (("ben", ["analyst"]), ("ana", ["engine"]), ("ana", [])):
+        mark = draft.mark()
+        body = world.admin("member", member=name, roles=roles)
+        decide(draft, Input("admin", draft.next["admin"], b"k", body, world.now), world.now)
+        assert draft.rows() != before
+        draft.rewind(mark)
+        assert draft.rows() == before
+    assert (ask(world, analyst="ana"), ask(world, analyst="ben")) == ("granted", "not_permitted")
+    assert sound(world)
 
 
 def test_a_removal_is_a_tombstone_in_state() -> None:

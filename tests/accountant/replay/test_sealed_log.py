@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 import msgspec
@@ -120,6 +121,22 @@ def test_a_sealed_log_continues_like_the_whole_log() -> None:
     assert full.sealed is None
     assert (full.sequence, full.head) == (report.sequence, report.head)
     assert audit([*archived.archive, *log[1:]], genesis=world.genesis) == full
+
+
+def test_a_sealed_log_continues_with_its_open_reservations() -> None:
+    world = busy()
+    world.open("later", filter="basic", epsilon="1")
+    reserved = world.ask("pure:0.1", dataset="later", reserve={"until": "P1D"})
+    assert reserved.outcome is Outcome.RESERVED
+    grant = hash_of(world.log[-1])
+    world.now += 3 * HOUR
+    archived = sealed(world)
+    step = {"version": 1, "type": "void", "analyst": "ana", "dataset": "later", "grant": grant}
+    body = json.dumps(step | {"request_id": world.new_id()}).encode()
+    assert world.send("requests", body).outcome is Outcome.VOIDED
+    log = after(world, archived)
+    assert state_rows(folded(world, log, archived.sealed)) == world.rows()
+    assert audited(world, log, archived.sealed).right
 
 
 def test_a_log_is_sealed_again_and_again() -> None:

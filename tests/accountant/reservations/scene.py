@@ -32,6 +32,7 @@ class Scene(World):
     Attributes:
         grant: the reservation last granted, by its decision's hash.
         session: the one that `run_session` has settled.
+        last_step: the last record of a step, as it was sent.
     """
 
     def __init__(self, claim: dict[str, object] | None = None, **policy: object) -> None:
@@ -42,6 +43,7 @@ class Scene(World):
         decision = self.send("admin", opening)
         assert code(decision) == "opened", decision
         self.grant = self.session = NOBODYS
+        self.last_step = b""
 
     def do(self, *records: str) -> None:
         """Bring the reservation to a state: a word a record or a step of the clock."""
@@ -60,7 +62,8 @@ class Scene(World):
         """Send a step of the reservation, by its analyst."""
         body = {"version": 1, "type": kind, "analyst": "ana", "dataset": "census"}
         body |= {"request_id": self.new_id(), "grant": self.grant}
-        return self.send("requests", json.dumps(body | fields).encode())
+        self.last_step = json.dumps(body | fields).encode()
+        return self.send("requests", self.last_step)
 
     def begin(self, **fields: object) -> Decision:
         return self.step("begin", **fields)

@@ -561,6 +561,22 @@ def test_a_resolve_that_is_sent_again_has_the_same_cost_before_and_after_a_repla
     assert audit(scene.log, genesis=scene.genesis).ok
 
 
+@pytest.mark.parametrize("step", ["begin", "settle_lower", "void"])
+def test_a_step_that_is_sent_again_after_a_replay_is_taken_once(step: str) -> None:
+    scene = Scene()
+    scene.do("reserve", *(["begin"] if step == "settle_lower" else []))
+    first, record = getattr(scene, step)(), scene.last_step
+    total = scene.total()
+    scene.commit()
+    scene.state = scene.replayed()
+    scene.draft = Draft(scene.state)
+    again = scene.send("requests", record)
+    assert again.outcome == "repeated"
+    assert again.first is not None
+    assert again.first.outcome == first.outcome
+    assert scene.total() == total
+
+
 def test_the_guarantee_is_void_where_the_release_does_not_fit() -> None:
     scene = broken()
     claim = {"type": "pure", "epsilon": "0.91"}

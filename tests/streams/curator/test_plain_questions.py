@@ -204,6 +204,18 @@ async def test_a_claim_that_this_process_does_not_derive_never_runs(
         ledger.answering.draw(cheaper, view.schema)
 
 
+async def test_two_draws_of_one_question_have_noise_of_their_own(ledger: CuratedLedger) -> None:
+    answer = await ledger.service.submit("requests", question(epsilon="0.01"), wait=60)
+    assert answer.decision is not None
+    found = granted_question(0, answer.decision)
+    assert found is not None
+    view = await ledger.service.dataset("census")
+    assert view is not None
+    assert view.schema is not msgspec.UNSET
+    drawn = {ledger.answering.draw(found, view.schema) for _ in range(8)}
+    assert len(drawn) > 1, "the noise follows from the request"
+
+
 async def test_a_differing_claim_is_counted(ledger: CuratedLedger) -> None:
     def breaks(_: GrantedQuestion) -> None:
         raise ClaimDiffers
