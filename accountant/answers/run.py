@@ -6,7 +6,7 @@ from schema and question. Numbers are integers and fractions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -126,10 +126,26 @@ def _run_session(
         sessions = [LaplaceReduction(each, scales, bits, step=grid) for each in steps]
     else:
         sessions = [GaussianRefinement(each * grid, bits, step=grid) for each in steps]
+    return show_levels(
+        checked, draw, stop, lambda level: tuple([each.draw(level.noise) for each in sessions])
+    )
+
+
+def show_levels(
+    checked: CheckedQuestion,
+    draw: Draw,
+    stop: Stop,
+    values_at: Callable[[Level], tuple[Fraction, ...]],
+) -> Result:
+    """Return a session that shows level after level, until its rule stops it or none is left.
+
+    Args:
+        values_at: what a level shows, one number for each group; called for one after another.
+    """
     shown = list[tuple[Level, tuple[Fraction, ...]]]()
     stopped = False
-    for level in levels:
-        values = tuple([session.draw(level.noise) for session in sessions])
+    for level in levels_of(draw):
+        values = values_at(level)
         shown.append((level, values))
         if stopped := stops(stop, draw, level, values):
             break

@@ -43,3 +43,18 @@ class GaussianRefinement:
         self._total += added * self._step * rounded
         self._precision = 1 / t
         return self._total * t
+
+
+def added_mean(
+    variance: Fraction, value: Fraction, before: tuple[Fraction, Fraction] | None
+) -> Fraction:
+    """Return the X_k that a level has added, from what was shown.
+
+    Args:
+        variance, value: of the level.
+        before: those of the level before it, None for the first one.
+    """
+    if before is None:
+        return value
+    earlier, shown = before
+    return (value / variance - shown / earlier) / (1 / variance - 1 / earlier)

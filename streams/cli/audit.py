@@ -102,7 +102,8 @@ def audit(
 
     Verifies the chain of hashes, the sequence numbers and the totals, and decides every request
     again. Then compares each row of the ledger's state with the log; an exported log has no state.
-    Compares each stored answer with its grant, and with the settlement of its session.
+    Compares each stored answer with its grant, with the settlement of its session, and with what a
+    run of its question can show; names each that differs.
     A log alone cannot show that its end is missing: add --head or --checkpoints. Exit code 1 if a
     record disagrees; the first one is named. If the beginning of the log was archived, name every
     archive with --archive, in order. Without them, the command checks what follows the seal and
@@ -504,8 +505,8 @@ def _show_answers(report: AnswersReport) -> None:
 
     from streams.cli.printing.output import stdout
 
-    wrong, store = report.first_disagreement, escape(report.store)
-    if wrong is None:
+    store = escape(report.store)
+    if report.ok:
         others = f"; {report.waiting} questions have no answer" if report.waiting else ""
         if report.archived:
             others += f"; {report.archived} concern archived decisions"
@@ -516,17 +517,23 @@ def _show_answers(report: AnswersReport) -> None:
             soft_wrap=True,
         )
         return
-    where = f"partition {wrong.partition}"
-    if wrong.partition_sequence is not None:
-        where += f", decision {wrong.partition_sequence}"
-    if wrong.grant is not None:
-        where += f", the answer to grant {escape(wrong.grant)}"
+    for wrong in report.disagreements:
+        where = f"partition {wrong.partition}"
+        if wrong.partition_sequence is not None:
+            where += f", decision {wrong.partition_sequence}"
+        if wrong.grant is not None:
+            where += f", the answer to grant {escape(wrong.grant)}"
+        stdout().print(
+            f"[bold red]disagrees[/] answers, {where}, field {escape(wrong.what)}\n"
+            f"   expected {escape(wrong.expected[:400])}\n"
+            f"   found    {escape(wrong.found[:400])}",
+            soft_wrap=True,
+        )
+    number = f"{report.disagreeing} answers" if report.disagreeing > 1 else "1 answer"
     stdout().print(
-        f"[bold red]disagrees[/] answers, {where}, field {escape(wrong.what)}\n"
-        f"   expected {escape(wrong.expected[:400])}\n"
-        f"   found    {escape(wrong.found[:400])}\n"
-        f"   the decisions agree with each other, but {store} does not agree with them. What was "
-        "shown may have cost more than was charged. Stop the ledger and keep copies of both",
+        f"   the decisions agree with each other, but {number} in {store} disagree with them. What "
+        "was shown may have cost more than was charged, or is no answer of this ledger. Stop the "
+        "ledger and keep copies of both",
         soft_wrap=True,
     )
 

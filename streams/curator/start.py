@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
 from streams.clock import SystemClock
+from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.curator import Curator, CuratorOptions
 from streams.errors import Refused, name_missing_extra
 from streams.logs import get_logger
@@ -80,14 +81,15 @@ async def answers_of_file(
     store = SqliteAnswers.open(path, beside=answers_path(ledger, None))
     try:
         if settings.data_sources is None:
-            yield Answered(store)
+            yield Answered(CheckedAnswers(store, service))
             return
         curator = make_curator(service, store, settings)
         await curator.open()  # before the server takes the first question
         from streams.curator.metrics import CuratorMetrics
 
         async with _running(curator, store):
-            yield Answered(store, (CuratorMetrics(curator.counts, SystemClock()),))
+            metrics = CuratorMetrics(curator.counts, SystemClock())
+            yield Answered(CheckedAnswers(store, service), (metrics,))
     finally:
         await store.close()
 

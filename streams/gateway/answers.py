@@ -22,6 +22,7 @@ from streams.auth.decision_pages import log_reading
 from streams.auth.principal import principal_of
 from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import visibility_of
+from streams.errors import Refused
 from streams.gateway.paging import FEW, after_parameter, limit_parameter, read_page
 from streams.gateway.submit import wait_of
 from streams.http.context import HttpRequest, context_of
@@ -145,17 +146,28 @@ async def _find(request: HttpRequest, reader: AnswerReader, asked: _Asked) -> _F
 
     Whoever sees an analyst's answers reads it for ever; an engine that asked for the analyst, as
     long as the decision is remembered.
+
+    Raises: Refused: the stored answer is not shown to anybody.
     """
     access = visibility_of(request).at(asked.dataset)
-    stored = await reader.find(*asked)
-    if access is not None and stored is not None and sees_answer(access, asked.analyst):
-        return _Found(stored.value)
+    stored, not_shown = None, None
+    try:
+        stored = await reader.find(*asked)
+    except Refused as error:
+        not_shown = error  # only who may see the answer is told
+    if access is not None and sees_answer(access, asked.analyst):
+        if not_shown is not None:
+            raise not_shown
+        if stored is not None:
+            return _Found(stored.value)
     decision = await context_of(request).service.find(*asked)
     if access is None or decision is None:
         return _Found()
     line = decode_header(decision)
     if line.derived is None or line.outcome not in GRANTS or not sees_decision(access, line):
         return _Found()
+    if not_shown is not None:
+        raise not_shown
     if stored is None:
         return _Found(will_come=True)
     return _Found(stored.value if stored.grant == hash_of(decision) else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from accountant.answers import decode_answer
 from accountant.display.answers import answer_html
@@ -13,6 +13,7 @@ from accountant.records import Decision
 from accountant.records.outcomes import GRANTS
 from accountant.records.request_names import names_in_request
 from streams.answers.store import AnswerReader
+from streams.errors import Refused
 from streams.pages.request_rows import request_id_of
 
 
@@ -36,7 +37,11 @@ async def recent_answers(
         if reader is None or decision.derived is None or decision.outcome not in GRANTS:
             continue
         analyst, request_id = names_in_request(decision.request).analyst, request_id_of(decision)
-        stored = await reader.find(dataset, analyst, request_id)
+        try:
+            stored = await reader.find(dataset, analyst, request_id)
+        except Refused as error:
+            found[decision.sequence or 0] = ShownAnswer(escape(str(error)))
+            continue
         # Its texts are escaped where it is made: it holds no script, style or address.
         html = None if stored is None else Markup(answer_html(decode_answer(stored.value)))  # noqa: S704
         found[decision.sequence or 0] = ShownAnswer(html)

@@ -19,6 +19,7 @@ from accountant.records.outcomes import GRANTS, Outcome
 from streams.answers.store import AnswerReader
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
+from streams.errors import Refused
 from streams.gateway.source_check import check_source
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import HttpRequest, context_of
@@ -84,8 +85,9 @@ async def _wait(reader: AnswerReader, grant: str) -> None:
     """Wait a few seconds for the answer of a grant, so that the page has it at once."""
     coming = reader.subscribe()  # before the look, so that nothing is missed in between
     try:
-        if await reader.get(grant) is not None:
-            return
+        with contextlib.suppress(Refused):  # the page says why it is not shown
+            if await reader.get(grant) is not None:
+                return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DEFAULT_WAIT_S):
                 async for each in coming:

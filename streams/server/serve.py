@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from streams.auth import check_access
+from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import error_text
@@ -123,7 +124,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 settings,
                 registry=registry,
                 listening=ready,
-                answers=answers,
+                answers=None if answers is None else CheckedAnswers(answers, service),
                 pages=PAGES,
             )
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -14,8 +15,18 @@ from accountant.answers.compare import (
     difference_from_grant,
     difference_from_settlement,
 )
-from accountant.records import Begin, ReservationStep, Settle, decode_decision
+from accountant.answers.rebuild import difference_from_run
+from accountant.questions.schema import decode_schema
+from accountant.records import (
+    DECODE_ERRORS,
+    Begin,
+    ReservationStep,
+    Settle,
+    decode_decision,
+    decode_snapshot,
+)
 from accountant.records.outcomes import Outcome
+from accountant.records.request_names import schema_of_opening
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
 from streams.cli.reading.log_reader import Part
@@ -23,12 +34,14 @@ from streams.curator.granted import GrantedQuestion, granted_question
 
 # The encoder writes it so into each decision about a reservation.
 _MARK: Final = b'"reservation":'
+_SCHEMA: Final = b'"schema":'
+_NAMED: Final = 100
 _STEPS: Final = frozenset({Outcome.BEGUN, Outcome.SETTLED, Outcome.VOIDED})
 _decode_step = msgspec.json.Decoder(ReservationStep).decode
 
 
 class AnswerDisagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The first answer that disagrees with the log.
+    """An answer that disagrees with the log, or that no run of its question can show.
 
     Attributes:
         partition, partition_sequence: of its grant, or of the settlement that names another level;
@@ -46,7 +59,7 @@ class AnswerDisagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of comparing answers with a log, up to the first disagreement.
+    """The result of comparing answers with a log.
 
     Attributes:
         store: the file of the answers.
@@ -55,6 +68,8 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
         archived: how many answers have no grant in the log, whose beginning is in an archive that
             was not given.
         lost: how many sessions were settled by the answers of an earlier store, which is lost.
+        disagreeing: how many answers disagree.
+        disagreements: the first 100 of them.
     """
 
     ok: bool
@@ -63,6 +78,8 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     archived: int
     lost: int
+    disagreeing: int
+    disagreements: tuple[AnswerDisagreement, ...]
     first_disagreement: AnswerDisagreement | None
 
 
@@ -85,16 +102,28 @@ class AnswerComparison:
         self._store = store
         self._ends = store.ends()
         self._logs = store.logs()
+        self._schemas: dict[str, bytes] = {}
         self._sessions: dict[str, _Session] = {}
         self._granted = set[tuple[int, int]]()  # places of the answers whose grants passed by
-        self._compared = self._waiting = self._lost = 0
+        self._compared = self._waiting = self._lost = self._disagreeing = 0
         self._has_archive = False
-        self._wrong: AnswerDisagreement | None = None
+        self._wrong: list[AnswerDisagreement] = []
 
     def watch(self, part: Part) -> Part:
         """Return a partition whose decisions are compared as they are read."""
-        self._has_archive |= part.sealed is not None
+        if part.sealed is not None:
+            self._has_archive = True
+            with contextlib.suppress(*DECODE_ERRORS):  # the audit names a row that is damaged
+                self._take_rows(part.sealed.state)
         return part._replace(values=self._watched(part.number, part.values))
+
+    def _take_rows(self, rows: Iterable[bytes]) -> None:
+        """Take the schemas of datasets that were opened before a seal."""
+        for row in rows:
+            if _SCHEMA in row:
+                snapshot = decode_snapshot(row)
+                if snapshot.schema is not msgspec.UNSET:
+                    self._schemas[snapshot.dataset] = bytes(snapshot.schema)
 
     def report(self, ledgers: dict[int, str | None]) -> AnswersReport:
         """Return the result, after every partition was read to its end.
@@ -102,42 +131,55 @@ class AnswerComparison:
         Args:
             ledgers: the id of the ledger by each partition of the log.
         """
-        for number, bound in self._logs.items():
-            if bound.ledger != ledgers.get(number):  # so whatever else differs says nothing
-                other = AnswerDifference("ledger", str(ledgers.get(number)), bound.ledger)
-                self._disagree(number, None, None, other)
         for session in self._sessions.values():
             self._take_end(session)
         self._sessions.clear()
         archived = self._without_grant()
+        for number, bound in self._logs.items():
+            if bound.ledger != ledgers.get(number):  # so whatever else differs says nothing
+                other = AnswerDifference("ledger", str(ledgers.get(number)), bound.ledger)
+                self._wrong.clear()
+                self._disagreeing = 0
+                self._disagree(number, None, None, other)
+                break
         return AnswersReport(
-            ok=self._wrong is None,
+            ok=not self._wrong,
             store=str(self._store.path),
             compared=self._compared,
             waiting=self._waiting,
             archived=archived,
             lost=self._lost,
-            first_disagreement=self._wrong,
+            disagreeing=self._disagreeing,
+            disagreements=tuple(self._wrong),
+            first_disagreement=self._wrong[0] if self._wrong else None,
         )
 
     def _watched(self, partition: int, values: Iterable[bytes]) -> Iterator[bytes]:
         for value in values:
-            if self._wrong is None:
-                self._take(partition, value)
+            self._take(partition, value)
             yield value
 
     def _take(self, partition: int, value: bytes) -> None:
         try:
             question = granted_question(partition, value)
             step = None if question is not None else _step(value)
+            if _SCHEMA in value:
+                self._take_opening(value)
         except Exception:
             return  # the audit names a record that cannot be read
         if question is not None and question.is_reserved:
             self._sessions[question.grant] = _Session(question)
         elif question is not None:
-            self._answer(question)
+            found = self._find(question)
+            if found is not None:
+                self._compare(question, found, question.number)
         elif step is not None:
             self._take_step(*step)
+
+    def _take_opening(self, value: bytes) -> None:
+        decision = decode_decision(value)
+        if decision.outcome is Outcome.OPENED:
+            self._schemas[str(decision.dataset)] = schema_of_opening(decision)
 
     def _take_step(self, number: int, step: ReservationStep) -> None:
         session = self._sessions.get(step.grant)
@@ -154,70 +196,115 @@ class AnswerComparison:
 
     def _take_settlement(self, session: _Session, number: int, shown: str | None) -> None:
         question = session.question
-        found = self._answer(question)
-        if self._wrong is not None:
-            return
-        answer = None if found is None else decode_answer(found.value)
+        found = self._find(question)
+        answer = None if found is None else _decoded(found)
         difference = difference_from_settlement(answer, shown)
-        if difference is None:
-            return
-        bound = self._logs.get(question.partition)
-        if (answer is None or answer.outcome == "failed") and (
-            bound is None or question.number < bound.begins
-        ):
+        if difference is not None and self._is_lost(question, answer):
             self._lost += 1
-        else:
+            difference = None
+        if found is not None:
+            self._compare(question, found, number, difference)
+        elif difference is not None:
             self._disagree(question.partition, number, question.grant, difference)
+
+    def _is_lost(self, question: GrantedQuestion, answer: NoisyAnswer | None) -> bool:
+        """Tell whether an earlier store may have had a session's answer."""
+        bound = self._logs.get(question.partition)
+        is_older = bound is None or question.number < bound.begins
+        return is_older and (answer is None or answer.outcome == "failed")
 
     def _take_end(self, session: _Session) -> None:
         """Take a session that was voided, or that the log has not settled."""
-        question = session.question
-        found = self._answer(question)
-        if found is None or self._wrong is not None or session.has_begun:
-            return  # what has begun stays charged, and cannot be voided
+        question, difference = session.question, None
+        found = self._find(question)
+        if found is None:
+            return
+        answer = _decoded(found)
+        # What has begun stays charged, and cannot be voided.
         is_old = found.number <= self._ends.get(found.partition, 0)
-        if is_old and decode_answer(found.value).outcome != "failed":
+        if is_old and not session.has_begun and answer is not None and answer.outcome != "failed":
             difference = AnswerDifference("outcome", "failed: it never began", "answered")
-            self._disagree(question.partition, question.number, question.grant, difference)
+        self._compare(question, found, question.number, difference)
 
-    def _answer(self, question: GrantedQuestion) -> StoredAnswer | None:
-        """Return the answer of a grant, after comparing both; None without one."""
-        if self._wrong is not None:
-            return None
+    def _find(self, question: GrantedQuestion) -> StoredAnswer | None:
+        """Return the answer of a grant, None without one."""
         stored = self._store.get(question.grant)
         if stored is None:
             self._waiting += 1
             return None
         self._granted.add((stored.partition, stored.number))
-        difference = _difference(question, stored)
+        return stored
+
+    def _compare(
+        self,
+        question: GrantedQuestion,
+        stored: StoredAnswer,
+        number: int,
+        by_session: AnswerDifference | None = None,
+    ) -> None:
+        """Compare an answer with its grant, and with what a run of its question can show.
+
+        Args:
+            number: of the decision that says how its session ended; otherwise of the grant.
+            by_session: how it differs from that.
+        """
+        difference = _difference_from_grant(question, stored)
+        if difference is not None:
+            number = question.number
+        elif by_session is not None:
+            difference = by_session
+        else:
+            number, difference = question.number, self._difference_from_run(question, stored)
         if difference is None:
             self._compared += 1
         else:
-            self._disagree(question.partition, question.number, question.grant, difference)
-        return stored
+            self._disagree(question.partition, number, question.grant, difference)
+
+    def _difference_from_run(
+        self, question: GrantedQuestion, stored: StoredAnswer
+    ) -> AnswerDifference | None:
+        answer, schema = decode_answer(stored.value), self._schemas.get(question.request.dataset)
+        if answer.outcome == "failed":
+            return None  # it has no other content than its grant
+        if not schema:
+            return AnswerDifference("question", "a dataset with a schema", "none in the log")
+        return difference_from_run(question.content, decode_schema(schema), answer)
 
     def _without_grant(self) -> int:
         """Return how many answers have no grant, if their grants may be in an archive."""
         archived = 0
-        if self._wrong is not None:
-            return archived
         for partition, number, grant in self._store.places():
             if number > self._ends.get(partition, 0) or (partition, number) in self._granted:
                 continue
-            if not self._has_archive:
+            if self._has_archive:
+                archived += 1
+            else:
                 found = "an answer that no question in the log was granted"
                 missing = AnswerDifference("grant", "a grant in the log", found)
                 self._disagree(partition, None, grant, missing)
-                break
-            archived += 1
         return archived
 
     def _disagree(
         self, partition: int, number: int | None, grant: str | None, difference: AnswerDifference
     ) -> None:
-        self._wrong = AnswerDisagreement(
-            partition=partition, partition_sequence=number, grant=grant, **difference._asdict()
-        )
+        self._disagreeing += 1
+        if len(self._wrong) < _NAMED:
+            self._wrong.append(
+                AnswerDisagreement(
+                    partition=partition,
+                    partition_sequence=number,
+                    grant=grant,
+                    **difference._asdict(),
+                )
+            )
+
+
+def _decoded(stored: StoredAnswer) -> NoisyAnswer | None:
+    """Return an answer; None of bytes that are none, which the comparison names."""
+    try:
+        return decode_answer(stored.value)
+    except ValueError:
+        return None
 
 
 def _step(value: bytes) -> tuple[int, ReservationStep] | None:
@@ -230,7 +317,9 @@ def _step(value: bytes) -> tuple[int, ReservationStep] | None:
     return decision.partition_sequence, _decode_step(bytes(decision.request))
 
 
-def _difference(question: GrantedQuestion, stored: StoredAnswer) -> AnswerDifference | None:
+def _difference_from_grant(
+    question: GrantedQuestion, stored: StoredAnswer
+) -> AnswerDifference | None:
     granted = question.content
     for field in ("partition", "dataset", "request_id", "analyst"):  # by which answers are found
         due = question.partition if field == "partition" else getattr(granted, field)

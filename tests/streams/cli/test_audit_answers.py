@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -16,7 +17,14 @@ from msgspec.structs import replace
 from accountant.answers import NoisyAnswer, decode_answer, encode_answer
 from accountant.claims import Pure
 from accountant.questions.question import CountQuestion
+from accountant.records import decode_decision
+from accountant.records.outcomes import Outcome
+from accountant.replay.sealed_log import SealSnapshot
+from streams.answers.answer_file import open_answers
+from streams.cli.reading.answer_comparison import AnswerComparison
+from streams.cli.reading.log_reader import Part, SqliteLog
 from streams.curator.granted import GrantedQuestion
+from streams.embedded.checkpointing import ledger_id
 from tests.faults.ledger import new_id, until
 from tests.streams.cli.conftest import Command, Done
 from tests.streams.curator.curated import (
@@ -184,6 +192,58 @@ def test_an_answer_with_another_claim(ledger: Command, grants: Grants) -> None:
     wrong = failed_with(ledger, "claim")
     assert json.loads(wrong["found"])["epsilon"] == "0.5"
     assert wrong["grant"] == grants["plain"]
+
+
+def test_an_answer_with_less_noise_than_was_charged(ledger: Command, grants: Grants) -> None:
+    """Its question, claim and grant are right, so only a run of the question tells."""
+
+    def finer(answer: NoisyAnswer) -> NoisyAnswer:
+        return replace(answer, statistics=(replace(answer.statistics[0], scale="1/9"),))
+
+    forge(ledger, grants["plain"], finer)
+    wrong = failed_with(ledger, "statistics[0].scale")
+    assert (wrong["expected"], wrong["found"]) == ("1", "1/9")
+    assert wrong["grant"] == grants["plain"]
+
+
+def test_a_session_that_says_that_its_rule_was_not_reached(ledger: Command, grants: Grants) -> None:
+    forge(ledger, grants["session"], lambda answer: replace(answer, stopped=False))
+    assert failed_with(ledger, "stopped")["expected"] == "true"
+
+
+def test_each_answer_that_differs_is_named(ledger: Command, grants: Grants) -> None:
+    for name in "plain", "session":
+        forge(ledger, grants[name], lambda answer: replace(answer, confidence="0.5"))
+    done = ledger("audit", "ledger.db", "--json")
+    report = done.json["answers"]
+    assert (done.code, report["disagreeing"], report["compared"]) == (1, 2, 2)
+    named = {each["grant"] for each in report["disagreements"]}
+    assert named == {grants["plain"], grants["session"]}
+    text = ledger("audit", "ledger.db").out
+    assert text.count("field confidence") == 2
+    assert "2 answers in ledger.db.answers disagree with them" in text
+
+
+def test_answers_are_run_again_where_the_opening_is_archived(
+    ledger: Command, grants: Grants
+) -> None:
+    """Then the schema is in a row of the seal."""
+    path = ledger.directory / "ledger.db"
+    (whole,) = SqliteLog(path).parts()
+    kept = [value for value in whole.values if decode_decision(value).outcome is not Outcome.OPENED]
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        rows = [value for (value,) in db.execute("SELECT value FROM state")]
+    wanted = {"right": None, "forged": "confidence"}
+    for kind, what in wanted.items():
+        if kind == "forged":
+            forge(ledger, grants["plain"], lambda answer: replace(answer, confidence="0.5"))
+        part = Part(0, iter(kept), sealed=SealSnapshot(rows, ()))
+        with open_answers(ledger.directory / STORE) as store:
+            comparison = AnswerComparison(store)
+            assert len([*comparison.watch(part).values]) == len(kept)
+            report = comparison.report({0: ledger_id(path)})
+        found = report.first_disagreement
+        assert (None if found is None else found.what) == what
 
 
 def test_an_answer_to_another_question(ledger: Command, grants: Grants) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx
 import jsonschema_rs
 import pytest
+from msgspec.structs import replace
 
-from accountant.answers import decode_answer
+from accountant.answers import decode_answer, encode_answer
 from streams.gateway.contract.schemas import components
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
@@ -92,6 +95,28 @@ def test_a_count_is_near_the_number_of_rows(answering: LocalServer) -> None:
     answer = decode_answer(see(answering, id_of(granted(answering, epsilon="2"))).content)
     assert abs(int(answer.values[0]) - PEOPLE) < 40  # 40 scales of the noise and more
     assert int(answer.low[0]) <= int(answer.values[0]) <= int(answer.high[0])
+
+
+def test_an_answer_that_was_changed_in_its_store_is_not_shown(
+    answering: LocalServer, file: Path
+) -> None:
+    request_id, other = id_of(granted(answering)), id_of(granted(answering))
+    assert see(answering, other).status_code == 200
+    answer = decode_answer(see(answering, request_id).content)
+    forged = replace(answer, statistics=(replace(answer.statistics[0], scale="1/9"),))
+    with contextlib.closing(apsw.Connection(f"{file}.answers")) as db:
+        change = "UPDATE answers SET value = ? WHERE request_id = ?"
+        db.execute(change, (encode_answer(forged), request_id))
+    refused = see(answering, request_id)
+    assert refused.status_code == 503
+    assert "statistics[0].scale is none that a run" in refused.json()["message"]
+    listed = answering.http.get("/datasets/survey/answers").json()["answers"]
+    assert [each["request_id"] for each in listed] == [other]
+    state = answering.http.get("/readyz").json()
+    assert state["ready"]
+    assert any("1 stored answers are not shown" in each for each in state["notes"])
+    # Nobody learns of an answer that is not theirs to see.
+    assert see(answering, request_id, wait=0, analyst="zed").status_code == 404
 
 
 def test_a_repeat_and_a_restart_give_the_same_bytes(

@@ -1,0 +1,215 @@
+"""Run the half of an answer again that needs no data, and compare.
+
+Schema, question and noise say which noise was drawn, and all else in an answer follows from the
+noisy numbers that it shows. So the answer is made again from these, by the code that made it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final, NoReturn
+
+import msgspec
+
+from accountant.answers.answer import NoisyAnswer
+from accountant.answers.build import Granted, answer_of
+from accountant.answers.compare import AnswerDifference, difference_from_grant
+from accountant.answers.run import Noisy, Result, show_levels
+from accountant.errors import RequestInvalid
+from accountant.noise import added_mean
+from accountant.questions import (
+    CheckedQuestion,
+    Derivation,
+    Draw,
+    Level,
+    Schema,
+    Stop,
+    check_question,
+    derive,
+)
+from accountant.questions.schema import CategoryColumn, NumberColumn
+from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
+from accountant.replay.plain_text import plain
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,1000}(\.[0-9]{1,1000})?")
+_ORDER: Final = (
+    *("version", "dataset", "request_id", "analyst", "grant", "question", "noise", "stop", "claim"),
+    *("outcome", "reason", "bounds", "groups", "statistics", "levels", "stopped", "values"),
+    *("confidence", "low", "high", "cost", "reserved_cost", "fixed_cost"),
+)
+"""Of an answer's fields: a cause before its consequences."""
+
+
+class _Differs(Exception):
+    def __init__(self, difference: AnswerDifference) -> None:
+        super().__init__(difference.what)
+        self.difference = difference
+
+
+def difference_from_run(
+    granted: Granted, schema: Schema, answer: NoisyAnswer
+) -> AnswerDifference | None:
+    """Return the first field that no run of a granted question can show, None without any.
+
+    The noisy numbers themselves may be any that the noise can draw. What depends on the data is
+    not compared: an answer may still be another draw.
+
+    Args:
+        schema: of the dataset.
+    """
+    found = difference_from_grant(granted, answer)
+    if found is not None or answer.outcome == "failed":
+        return found
+    try:
+        due = _answer_again(granted, schema, answer)
+    except _Differs as error:
+        return error.difference
+    for field in _ORDER:
+        found = _first_difference(field, getattr(due, field), getattr(answer, field))
+        if found is not None:
+            return found
+    return None
+
+
+def _answer_again(granted: Granted, schema: Schema, answer: NoisyAnswer) -> NoisyAnswer:
+    """Return the answer that shows the same noisy numbers. Raises: _Differs: no run shows them."""
+    try:
+        checked = check_question(granted.question, schema)
+        derivation = derive(checked, granted.noise)
+    except RequestInvalid as error:
+        _differ("question", "a question that the schema allows", str(error))
+    if derivation.claim != granted.claim:
+        _differ("claim", plain(derivation.claim), plain(granted.claim))
+    draw = derivation.draws[0]
+    if (draw.first is None) is not (granted.stop is None):
+        _differ("stop", "a rule for a session, and for nothing else", plain(granted.stop))
+    if granted.stop is None:
+        result = Result(checked=checked, noisy=_noisy(checked, derivation, answer))
+    else:
+        result = _session(checked, draw, granted.stop, answer)
+    return answer_of(granted, result)
+
+
+def _noisy(
+    checked: CheckedQuestion, derivation: Derivation, answer: NoisyAnswer
+) -> tuple[Noisy, ...]:
+    """Return what each draw has shown."""
+    draws = derivation.draws
+    if isinstance(draws[0].statistic, SelectionStatistic):
+        return (Noisy(draw=draws[0], places=_places(checked, draws[0].statistic, answer.values)),)
+    if len(draws) == 1:
+        return (Noisy(draw=draws[0], values=_on_grid("values", draws[0], answer.values)),)
+    if len(answer.statistics) != len(draws):
+        _differ("statistics", f"{len(draws)} of them", str(len(answer.statistics)))
+    return tuple(
+        [
+            Noisy(draw=draw, values=_on_grid(f"statistics[{i}].values", draw, each.values))
+            for i, (draw, each) in enumerate(zip(draws, answer.statistics, strict=True))
+        ]
+    )
+
+
+def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnswer) -> Result:
+    """Return a session that shows the same values, and ends by its rule alone."""
+    before: list[tuple[Fraction, tuple[Fraction, ...]]] = []
+
+    def values_at(level: Level) -> tuple[Fraction, ...]:
+        place = len(before)
+        if place == len(answer.levels):
+            _differ("levels", f"level {level.text}: its rule was not reached", "no such level")
+        found, what = answer.levels[place], f"levels[{place}]"
+        if found.level != level.text:
+            _differ(f"{what}.level", level.text, found.level)
+        values = _numbers(f"{what}.values", draw, found.values)
+        for i, value in enumerate(values):
+            drawn = value
+            if draw.law == "gaussian_refinement":
+                earlier = (before[-1][0], before[-1][1][i]) if before else None
+                drawn = added_mean(level.noise, value, earlier)
+            _check_on_grid(f"{what}.values", draw, drawn, found.values[i])
+        before.append((level.noise, values))
+        return values
+
+    result = show_levels(checked, draw, stop, values_at)
+    if len(before) < len(answer.levels):
+        more = answer.levels[len(before)].level
+        _differ("levels", "no level after the one that its rule stops at", f"level {more}")
+    return result
+
+
+def _on_grid(what: str, draw: Draw, texts: Sequence[str]) -> tuple[Fraction, ...]:
+    """Return the noisy numbers of a draw, one for each group."""
+    numbers = _numbers(what, draw, texts)
+    for number, text in zip(numbers, texts, strict=True):
+        _check_on_grid(what, draw, number, text)
+    return numbers
+
+
+def _numbers(what: str, draw: Draw, texts: Sequence[str]) -> tuple[Fraction, ...]:
+    assert isinstance(draw.statistic, VectorStatistic), "a choice has no numbers"
+    if len(texts) != draw.statistic.cells:
+        _differ(what, f"{draw.statistic.cells} numbers", str(len(texts)))
+    return tuple([_number(what, text) for text in texts])
+
+
+def _number(what: str, text: str) -> Fraction:
+    if _NUMBER.fullmatch(text) is None:
+        _differ(what, "a decimal", text)
+    return Fraction(text)
+
+
+def _check_on_grid(what: str, draw: Draw, number: Fraction, text: str) -> None:
+    assert isinstance(draw.statistic, VectorStatistic), "a choice has no grid"
+    grid = draw.statistic.grid
+    if (number / grid).denominator != 1:
+        _differ(what, f"noise on multiples of {grid}", text)
+
+
+def _places(
+    checked: CheckedQuestion, statistic: SelectionStatistic, texts: Sequence[str]
+) -> tuple[tuple[int, ...], ...]:
+    """Return the places of the candidates chosen in each group."""
+    each = statistic.times
+    if len(texts) != statistic.groups * each:
+        _differ("values", f"{statistic.groups * each} choices", str(len(texts)))
+    places = [_place(checked, statistic, text) for text in texts]
+    groups = [tuple(places[i : i + each]) for i in range(0, len(places), each)]
+    for group in groups:
+        if len({*group}) < each:
+            _differ("values", "no candidate twice", plain(texts))
+    return tuple(groups)
+
+
+def _place(checked: CheckedQuestion, statistic: SelectionStatistic, text: str) -> int:
+    column = checked.column
+    if isinstance(column, CategoryColumn):
+        place = column.categories.index(text) if text in column.categories else -1
+    else:
+        assert isinstance(column, NumberColumn), "candidates are numbers or categories"
+        steps = (_number("values", text) - column.bounds[0]) / column.step_size
+        place = steps.numerator if steps.denominator == 1 else -1
+    if not 0 <= place < statistic.candidates:
+        _differ("values", "a declared candidate", text)
+    return place
+
+
+def _first_difference(what: str, due: object, found: object) -> AnswerDifference | None:
+    """Return the innermost field in which two values differ."""
+    if due == found:
+        return None
+    if isinstance(due, tuple) and isinstance(found, tuple) and len(due) == len(found):
+        pairs = enumerate(zip(due, found, strict=True))
+        inner = [(f"{what}[{i}]", *pair) for i, pair in pairs]
+    elif isinstance(due, msgspec.Struct) and type(due) is type(found):
+        names = due.__struct_fields__
+        inner = [(f"{what}.{name}", getattr(due, name), getattr(found, name)) for name in names]
+    else:
+        return AnswerDifference(what, plain(due), plain(found))
+    differences = (_first_difference(*each) for each in inner)
+    return next((each for each in differences if each is not None), None)
+
+
+def _differ(what: str, expected: str, found: str) -> NoReturn:
+    raise _Differs(AnswerDifference(what, expected, found))
