@@ -50,9 +50,11 @@ def _run(settings: Settings) -> None:
     import signal
 
     from accountant.errors import BudgetError
+    from streams.answers.waiting import QuestionQueue
     from streams.clock import SystemClock
     from streams.curator.metrics import CuratorMetrics
     from streams.curator.start import first_error, make_curator
+    from streams.gateway.question_queue import question_queue_routes
     from streams.kafka.answers import KafkaAnswers
     from streams.kafka.connect import connect_kafka
     from streams.kafka.deployment import deployment_of
@@ -64,11 +66,13 @@ def _run(settings: Settings) -> None:
             store = await KafkaAnswers.start(deployment_of(settings))
             try:
                 curator = make_curator(service, store, settings)
+                queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
                 server = WorkerHttpServer(
                     settings,
                     source=None,
                     readiness=service.readiness,
                     more=[CuratorMetrics(curator.counts, SystemClock())],
+                    routes=question_queue_routes(service, queue, SystemClock()),
                 )
                 await curator.open()
                 await server.start()

@@ -36,7 +36,7 @@ def ready(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     from streams.cli.printing.output import print_json
 
     with explain_errors():
-        server = _server_of(url)
+        server = server_of(url, "brokers have no readiness: each gateway and worker has", _NAME_ONE)
         found = _read(server, token_file)
     if json:
         print_json(
@@ -52,8 +52,13 @@ def ready(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     raise typer.Exit(Exit.OK if found.ready else Exit.FAILED)
 
 
-def _server_of(url: str) -> str:
-    """Return the address of a server; of a file, that of the server which has it open."""
+def server_of(url: str, no_broker: str, hint: str) -> str:
+    """Return the address of a server; of a file, that of the server which has it open.
+
+    Args:
+        no_broker: why a broker is no such server.
+        hint: what to name instead.
+    """
     from streams.address import ledger_url
     from streams.embedded.file_lock import FileLock
 
@@ -61,10 +66,10 @@ def _server_of(url: str) -> str:
     if kind == "http":
         return target
     if kind == "kafka":
-        fail(Exit.USAGE, "brokers have no readiness: each gateway and worker has", hint=_NAME_ONE)
+        fail(Exit.USAGE, no_broker, hint=hint)
     owner = FileLock(Path(target)).owner()
     if owner is None or owner.address is None:
-        fail(Exit.USAGE, f"no server has {target} open", hint=_NAME_ONE)
+        fail(Exit.USAGE, f"no server has {target} open", hint=hint)
     return owner.address
 
 

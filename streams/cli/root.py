@@ -29,6 +29,7 @@ from streams.cli import (
     me,
     member,
     plan,
+    question,
     ready,
     reservation,
     serve,
@@ -113,6 +114,7 @@ app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
 app.add_typer(member.app, name="member", rich_help_panel=_USE)
 app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
 app.add_typer(reservation.app, name="reservation", rich_help_panel=_USE)
+app.add_typer(question.app, name="question", rich_help_panel=_USE)
 app.command("login", rich_help_panel=_USE)(login.login)
 app.command("logout", rich_help_panel=_USE)(login.logout)
 app.command("me", rich_help_panel=_USE)(me.me)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from accountant.questions import Schema
-from streams.curator.granted import GrantedQuestion
+from streams.answers.granted import GrantedQuestion
 
 
 class ClaimDiffers(Exception):

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore, StepKind
-from streams.curator.granted import GrantedQuestion
 from streams.logs import get_logger
 
 _log = get_logger(__name__)

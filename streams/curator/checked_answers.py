@@ -17,8 +17,8 @@ from accountant.answers import Granted, NoisyAnswer, decode_answer
 from accountant.answers.compare import AnswerDifference
 from accountant.answers.rebuild import difference_from_run
 from accountant.partition import hash_of
+from streams.answers.granted import granted_question
 from streams.answers.store import AnswerReader, Answers, StoredAnswer
-from streams.curator.granted import granted_question
 from streams.errors import Refused, Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService

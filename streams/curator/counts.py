@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from streams.answers.waiting import WaitingQuestions
+
 
 @dataclass(slots=True)
 class CuratorCounts:
@@ -14,7 +16,8 @@ class CuratorCounts:
         claim_differs: grants whose claim this process does not derive.
         is_running: False once it has ended, whatever the process still does.
         unexpected_datasets: by source, how many open datasets name it and were not named for it.
-        waiting_since: when each grant without an answer was decided, milliseconds since 1970.
+        ended: questions that an owner has ended while they waited.
+        waiting: the grants without an answer, or whose reservation is not settled.
     """
 
     answered: int = 0
@@ -22,7 +25,8 @@ class CuratorCounts:
     claim_differs: int = 0
     is_running: bool = True
     unexpected_datasets: dict[str, int] = field(default_factory=dict)
-    waiting_since: dict[str, int] = field(default_factory=dict)
+    ended: int = 0
+    waiting: WaitingQuestions = field(default_factory=WaitingQuestions)
 
     def count(self, *, failed: bool) -> None:
         """Count an answer that was published."""
@@ -30,7 +34,3 @@ class CuratorCounts:
             self.failed += 1
         else:
             self.answered += 1
-
-    def oldest_waiting_ms(self, now: int) -> int:
-        """Return the age of the oldest grant without an answer, in milliseconds; 0 without any."""
-        return max(0, now - min([*self.waiting_since.values()], default=now))

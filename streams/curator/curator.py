@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 from streams.answers.store import AnswerStore
 from streams.clock import Clock, SystemClock
@@ -25,8 +26,12 @@ from streams.curator.publisher import AnswerPublisher
 from streams.curator.question_runner import QuestionRunner
 from streams.curator.sessions import SessionSteps
 from streams.curator.source_watch import SourceWatch
+from streams.curator.turns import Turns
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess
+
+_SPARE_THREADS: Final = 16
+"""For questions whose time is over, and whose thread does not end: such as at a disk that hangs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +41,13 @@ class CuratorOptions:
     Attributes:
         name: of the member with the role `curator`.
         tick: seconds between two moments at which answers become readable.
-        run_seconds: longest time of one question; a source's own limit is below it.
+        turn_seconds: longest time of one question; a source's own limit is below it.
         at_once: questions that run at the same time.
     """
 
     name: str = "curator"
     tick: float = 1.0
-    run_seconds: float = 3_600.0
+    turn_seconds: float = 900.0
     at_once: int = 2
 
 
@@ -70,7 +75,8 @@ class Curator:
         self._service = service
         self._access = access
         self._stopping = asyncio.Event()
-        self._threads = ThreadPoolExecutor(options.at_once, "question")
+        self._threads = ThreadPoolExecutor(options.at_once + _SPARE_THREADS, "question")
+        self._turns = Turns(options.at_once)
         self._publisher = AnswerPublisher(store, tick=options.tick, clock=clock)
         runner = QuestionRunner(
             service,
@@ -80,8 +86,8 @@ class Curator:
             self._publisher,
             SessionSteps(service, store, options.name, clock),
             self._threads,
-            at_once=options.at_once,
-            run_seconds=options.run_seconds,
+            turns=self._turns,
+            turn_seconds=options.turn_seconds,
             counts=self.counts,
             stopping=self._stopping,
         )
@@ -101,6 +107,19 @@ class Curator:
     def stop(self) -> None:
         """Have `run` return once the questions that run now have their answers; start no other."""
         self._stopping.set()
+
+    def end_questions(self, dataset: str, analyst: str | None = None) -> int:
+        """End the questions that wait on a dataset; return how many these are.
+
+        Each has the answer `failed` from the next tick on, and its charge stays. What runs already
+        gets its answer.
+
+        Args:
+            analyst: end only theirs.
+        """
+        found = self.counts.waiting.end(dataset, analyst)
+        self._turns.end(dataset, analyst)
+        return found
 
     async def open(self) -> None:
         """Bind the store to the ledger. A new store never runs what was granted before.

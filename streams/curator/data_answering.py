@@ -14,8 +14,8 @@ from accountant.answers import (
 )
 from accountant.questions import CheckedQuestion, Schema, check_question, derive
 from accountant.questions.evaluate import Vector
+from streams.answers.granted import GrantedQuestion
 from streams.curator.answering import ClaimDiffers
-from streams.curator.granted import GrantedQuestion
 
 
 class Sources(Protocol):

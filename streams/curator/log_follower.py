@@ -11,10 +11,11 @@ from accountant.errors import BudgetError, LedgerFault
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS
 from accountant.views.heads import ledger_of
+from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import AnswerStore, LogPlace
+from streams.answers.waiting import names_of
 from streams.clock import steady
 from streams.curator.counts import CuratorCounts
-from streams.curator.granted import GrantedQuestion, granted_question
 from streams.curator.question_runner import Stopping
 from streams.errors import Gone, JournalFault, Refused
 from streams.logs import get_logger
@@ -22,8 +23,11 @@ from streams.service import Appending, LedgerService
 
 _log = get_logger(__name__)
 _SLICE: Final = 1_000
-_MAX_OPEN: Final = 1_000
+_MAX_OPEN: Final = 50_000
 """Questions in work at most: the follower waits for one to end before it reads on."""
+MAX_OF_A_NAME: Final = 5_000
+"""Questions of one name in work at most, so that no name keeps the follower from the others'. A
+server refuses them earlier; what it has not seen is granted, and fails."""
 _MOVE_S: Final = 30.0
 """Between two stores of the place: a new start reads again what came after it."""
 _REREAD_S: Final = 10.0
@@ -173,15 +177,30 @@ class LogFollower:
         if question is not None:
             await self._room.acquire()
             self._open[number] = self._next
-            self._counts.waiting_since[question.grant] = question.decided_at
-            questions.create_task(self._until_finished(question))
+            may_run = number >= self._begins and self._has_room_for(question)
+            self._counts.waiting.add(question)
+            questions.create_task(self._until_finished(question, may_run=may_run))
         self._next = LogPlace(number + 1, hash_of(value))
 
-    async def _until_finished(self, question: GrantedQuestion) -> None:
+    def _has_room_for(self, question: GrantedQuestion) -> bool:
+        """Tell whether few enough questions of one name wait; say so in the log if not."""
+        request, waiting = question.request, self._counts.waiting
+        if max(map(waiting.count_of, names_of(request))) < MAX_OF_A_NAME:
+            return True
+        _log.error(
+            "question_beyond_the_limit",
+            grant=question.grant,
+            dataset=request.dataset,
+            analyst=request.analyst,
+            then="it is not run",
+        )
+        return False
+
+    async def _until_finished(self, question: GrantedQuestion, *, may_run: bool) -> None:
         pause, why = _PAUSE_S, ""
         while True:
             try:
-                await self._finish(question, may_run=question.number >= self._begins)
+                await self._finish(question, may_run=may_run)
             except JournalFault as error:
                 if why != str(error):  # once: a dataset may be paused for days
                     why = str(error)
@@ -200,7 +219,8 @@ class LogFollower:
             if await self._stops_within(pause):
                 return
             pause = min(2 * pause, _MAX_PAUSE_S)
-        del self._open[question.number], self._counts.waiting_since[question.grant]
+        del self._open[question.number]
+        self._counts.waiting.remove(question.grant)
         self._room.release()
 
     async def _stops_within(self, seconds: float) -> bool:

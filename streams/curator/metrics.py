@@ -8,6 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from streams.answers.waiting import WaitingQuestions
 from streams.clock import Clock
 from streams.curator.counts import CuratorCounts
 
@@ -47,13 +48,52 @@ class CuratorMetrics(Collector):
             "1 while the curator of this process runs questions; 0 once it has ended.",
             value=int(counts.is_running),
         )
-        yield GaugeMetricFamily(
+        yield CounterMetricFamily(
+            "privacy_questions_ended",
+            "Questions that owners have ended while they waited: they failed.",
+            value=counts.ended,
+        )
+        waiting = GaugeMetricFamily(
             "privacy_questions_waiting",
             "Granted questions that have no answer yet, or whose reservation is not settled.",
-            value=len(counts.waiting_since),
+            labels=["dataset"],
         )
-        yield GaugeMetricFamily(
+        age = GaugeMetricFamily(
             "privacy_question_wait_seconds",
             "Age of the oldest of them; 0 without any.",
-            value=counts.oldest_waiting_ms(self._clock.now()) / 1000,
+            labels=["dataset"],
         )
+        yield from _by_dataset(counts.waiting, self._clock.now(), waiting, age)
+
+
+class UnansweredMetrics(Collector):
+    """Tells of the questions without an answer, as a gateway knows them: it runs none."""
+
+    def __init__(self, waiting: WaitingQuestions, clock: Clock) -> None:
+        self._waiting = waiting
+        self._clock = clock
+
+    def collect(self) -> Iterator[Metric]:
+        number = GaugeMetricFamily(
+            "privacy_questions_unanswered",
+            "Granted questions whose answer this gateway does not have yet.",
+            labels=["dataset"],
+        )
+        age = GaugeMetricFamily(
+            "privacy_question_unanswered_seconds",
+            "Age of the oldest of them; 0 without any.",
+            labels=["dataset"],
+        )
+        yield from _by_dataset(self._waiting, self._clock.now(), number, age)
+
+
+def _by_dataset(
+    waiting: WaitingQuestions, now: int, number: GaugeMetricFamily, age: GaugeMetricFamily
+) -> Iterator[Metric]:
+    """Yield both families with a value for each dataset."""
+    oldest = waiting.oldest()
+    for dataset, count in waiting.by_dataset().items():
+        number.add_metric([dataset], count)
+        age.add_metric([dataset], max(0, now - oldest.get(dataset, now)) / 1000)
+    yield number
+    yield age

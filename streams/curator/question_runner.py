@@ -6,23 +6,27 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
+from typing import Final
 
 from msgspec import UNSET
 
 from accountant.questions import Schema
+from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore, NewAnswer, StoredAnswer
 from streams.curator.answering import Answering, ClaimDiffers
 from streams.curator.attempts import Attempts
 from streams.curator.counts import CuratorCounts
-from streams.curator.granted import GrantedQuestion
 from streams.curator.publisher import AnswerPublisher
 from streams.curator.sessions import SessionSteps
+from streams.curator.turns import Ended, Turns
 from streams.errors import Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess, SourceReader
 
 _log = get_logger(__name__)
+_BEGIN_S: Final = 30.0
+"""The longest wait within a turn for the decision on a `begin`."""
 
 
 class Stopping(Exception):
@@ -30,13 +34,13 @@ class Stopping(Exception):
 
 
 class QuestionRunner:
-    """Runs the questions of a curator, a few at a time.
+    """Runs the questions of a curator, a few at a time, and in turns.
 
     Args:
         access: whose source a question may read.
         threads: where the data are read.
-        at_once: questions that run at the same time.
-        run_seconds: longest time of one question.
+        turns: of the questions that run at the same time.
+        turn_seconds: longest time of one question.
     """
 
     def __init__(
@@ -49,8 +53,8 @@ class QuestionRunner:
         steps: SessionSteps,
         threads: Executor,
         *,
-        at_once: int,
-        run_seconds: float,
+        turns: Turns,
+        turn_seconds: float,
         counts: CuratorCounts,
         stopping: asyncio.Event,
     ) -> None:
@@ -62,8 +66,8 @@ class QuestionRunner:
         self._steps = steps
         self._attempts = Attempts(store)
         self._threads = threads
-        self._free = asyncio.Semaphore(at_once)
-        self._run_seconds = run_seconds
+        self._turns = turns
+        self._turn_seconds = turn_seconds
         self._counts = counts
         self._stopping = stopping
 
@@ -76,35 +80,60 @@ class QuestionRunner:
         """
         stored = await self._store.get(question.grant)
         if stored is None:
-            run = self._run if may_run else self._fail
-            stored = await run(question)
+            stored = await (self._run(question) if may_run else self._fail(question))
         if question.is_reserved:
             # By what is stored, and so shown: another life or another curator may have drawn it.
             await self._steps.settle(question, self._answering.shown(stored.value))
 
     async def _run(self, question: GrantedQuestion) -> StoredAnswer:
-        """Store an answer that nobody has seen, or that there is none."""
+        try:
+            return await self._run_in_turn(question)
+        except Ended:
+            self._counts.ended += 1
+            _log.warning(
+                "question_ended",
+                grant=question.grant,
+                dataset=question.request.dataset,
+                analyst=question.request.analyst,
+                then="it failed, and stays charged",
+            )
+            return await self._fail(question)
+
+    async def _run_in_turn(self, question: GrantedQuestion) -> StoredAnswer:
+        """Store an answer that nobody has seen, or that there is none.
+
+        Raises: Ended: an owner did not want to wait for it.
+        """
         view = await self._service.dataset(question.request.dataset)
         schema = view.schema if view is not None else UNSET
         if view is None or schema is UNSET:
             raise Unavailable("the view of the dataset is behind its log")
         reader = SourceReader.of(view, schema)
         # Before the begin: a reservation that waits, or that is refused, can still be voided.
-        async with self._place():
-            if await self._is_refused(question, reader):
-                return await self._fail(question)
-            if question.is_reserved:  # its `begin` bounds it to one run
-                may_run = await self._steps.begin(question)
-            else:
-                may_run = await self._attempts.is_first(question)
+        async with self._place(question):
+            is_refused = await self._is_refused(question, reader)
+            may_run = not is_refused and await self._may_run(question)
             value = await self._draw(question, schema) if may_run else None
-        if may_run or question.is_reserved:
+        # Outside of the place: an answer waits for the tick.
+        if may_run or is_refused or question.is_reserved:
             return await self._publish(question, value)
+        self._counts.waiting.wait(question.grant)
         async with self._attempts.again(question) as may_run:
-            async with self._place():
+            async with self._place(question):
                 refused = not may_run or await self._is_refused(question, reader)
                 value = None if refused else await self._draw(question, schema)
             return await self._publish(question, value)
+
+    async def _may_run(self, question: GrantedQuestion) -> bool:
+        """Tell whether a question may be drawn now. Raises: Unavailable."""
+        if not question.is_reserved:
+            return await self._attempts.is_first(question)
+        try:
+            async with asyncio.timeout(_BEGIN_S):
+                return await self._steps.begin(question)  # it bounds a session to one run
+        except TimeoutError as error:
+            # Others have their turn meanwhile. The same `begin` is sent again.
+            raise Unavailable(f"no decision on the begin within {_BEGIN_S:g} s") from error
 
     async def _is_refused(self, question: GrantedQuestion, reader: SourceReader) -> bool:
         """Tell whether a question's dataset may not read its source; say so in the log.
@@ -126,15 +155,22 @@ class QuestionRunner:
         return True
 
     @contextlib.asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
-        """Wait for a place among the questions that run.
+    async def _place(self, question: GrantedQuestion) -> AsyncIterator[None]:
+        """Wait for a turn among the questions that run.
 
-        Raises: Stopping.
+        Raises: Stopping. Ended.
         """
-        async with self._free:
+        waiting, request = self._counts.waiting, question.request
+        async with self._turns.place(request.dataset, request.analyst):
             if self._stopping.is_set():
                 raise Stopping
-            yield
+            if not waiting.start(question.grant):
+                raise Ended
+            try:
+                yield
+            except BaseException:
+                waiting.wait(question.grant)
+                raise
 
     async def _fail(self, question: GrantedQuestion) -> StoredAnswer:
         return await self._publish(question, None)
@@ -150,7 +186,7 @@ class QuestionRunner:
         try:
             loop = asyncio.get_running_loop()
             draw = self._answering.draw
-            async with asyncio.timeout(self._run_seconds):
+            async with asyncio.timeout(self._turn_seconds):
                 return await loop.run_in_executor(self._threads, draw, question, schema)
         except ClaimDiffers:
             self._counts.claim_differs += 1

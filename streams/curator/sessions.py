@@ -18,9 +18,9 @@ from accountant.records import Begin, Decision, Settle, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import VERSION
 from accountant.times import uuid7
+from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore
 from streams.clock import Clock
-from streams.curator.granted import GrantedQuestion
 from streams.errors import Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService

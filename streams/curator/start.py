@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
+from streams.answers.waiting import QuestionQueue
 from streams.clock import SystemClock
 from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.curator import Curator, CuratorOptions
@@ -21,6 +22,8 @@ from streams.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
+
+    from streams.sources.source_settings import SourceSettings
 
 _log = get_logger(__name__)
 _STOP_S: Final = 10.0
@@ -41,15 +44,32 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
         from streams.sources.source_access import source_access
 
         sources = read_data_sources(settings.data_sources)
+    _check_turns(sources, settings)
     key = settings.data_sources_key or default_key_path(settings.data_sources)
     answering = DataAnswering(sources, load_contribution_key(key))
     options = CuratorOptions(
         name=settings.curator_name,
         tick=settings.curator_tick_seconds,
+        turn_seconds=settings.curator_turn_seconds,
         at_once=settings.curator_parallel,
     )
     access = source_access(sources, settings)
     return Curator(service, store, answering, options, access=access)
+
+
+def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> None:
+    """Check that a question's turn is not over before its source's time is.
+
+    Raises: Refused.
+    """
+    turn = settings.curator_turn_seconds
+    for name, source in sources.items():
+        if source.seconds > turn:
+            raise Refused(
+                f"a question on the source {name} may take {source.seconds} s, and no question may "
+                f"take longer than {turn} s. Set {PREFIX}CURATOR_TURN_SECONDS to at least "
+                f"{source.seconds}, or lower `seconds` of {name}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +79,12 @@ class Answered:
     Attributes:
         reader: None where the ledger has no answers.
         collectors: of the curator's metrics.
+        queue: the questions that wait; None where nobody runs any.
     """
 
     reader: AnswerReader | None = None
     collectors: tuple[Collector, ...] = ()
+    queue: QuestionQueue | None = None
 
 
 @contextlib.asynccontextmanager
@@ -89,7 +111,8 @@ async def answers_of_file(
 
         async with _running(curator, store):
             metrics = CuratorMetrics(curator.counts, SystemClock())
-            yield Answered(CheckedAnswers(store, service), (metrics,))
+            queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
+            yield Answered(CheckedAnswers(store, service), (metrics,), queue)
     finally:
         await store.close()
 

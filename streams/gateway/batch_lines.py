@@ -19,6 +19,7 @@ from streams.auth.principal import principal_of
 from streams.auth.visibility import visibility_of
 from streams.gateway.source_check import check_source
 from streams.gateway.submit import answer_response, check_kind
+from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import PROBLEM_JSON, response_to
 from streams.http.request_quota import quota_of
@@ -81,6 +82,7 @@ class LineGroup:
         if not self._is_open:
             await self._check_may_send(checked)
         await self._check_source(checked)
+        await check_waiting(self._request, checked.body)
         self._bodies.append(body)
         self._checked.append(checked)
         return None

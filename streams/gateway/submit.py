@@ -54,6 +54,7 @@ from streams.gateway.contract.openapi import (
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
 from streams.gateway.source_check import check_source
+from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
 from streams.service import Answer
@@ -266,6 +267,7 @@ async def submit_body(
     check_kind(checked, kind, dataset)
     await check_may_send(request, checked.body)
     await check_source(request, checked.body, new=new)
+    await check_waiting(request, checked.body)
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
     return await answer_response(request, answer, checked, replays=replays)

@@ -16,9 +16,9 @@ from streams.http.problems import HTTPProblem, problem
 
 ACTIONS: Final = (
     *("request", "open", "amend", "close", "pause", "resume", "member"),
-    *("read", "metrics"),
+    *("questions", "read", "metrics"),
 )
-"""What a 403 refuses: a kind of record, or reading."""
+"""What a 403 refuses: a kind of record, an owner's look at questions that wait, or reading."""
 _COUNTER: Final = "not_permitted"
 _UNAVAILABLE_S: Final = 5
 

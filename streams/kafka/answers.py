@@ -21,7 +21,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import os
+import platform
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, Self
 
 import apsw
@@ -30,9 +32,11 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
 from accountant.records import DECODE_ERRORS
+from accountant.times import iso
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import AnswerTables
 from streams.broadcast import Broadcast, Subscription
+from streams.clock import SystemClock
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
 from streams.kafka.acls.roles import ANSWER_IDS, ANSWER_MARKS
 from streams.kafka.deployment import Deployment
@@ -50,6 +54,8 @@ _POLL_MS: Final = 200
 _MAX_RECORDS: Final = 1_000
 _RETRY_S: Final = 1.0
 _READ_BACK_S: Final = 15.0
+_SUCCESSOR_S: Final = 10.0
+"""The longest wait for the record of the curator that has taken over."""
 
 
 class _Record(msgspec.Struct, frozen=True, tag_field="type"):
@@ -80,7 +86,19 @@ class _PlaceRecord(_Record, frozen=True, tag="place"):
     head: str
 
 
-_TopicRecord = _AnswerRecord | _StepRecord | _LogRecord | _PlaceRecord
+class _CuratorRecord(_Record, frozen=True, tag="curator"):
+    """A curator has started: it writes from here on."""
+
+    host: str
+    process: int
+    since: str
+
+    @property
+    def text(self) -> str:
+        return f"process {self.process} on {self.host}, since {self.since}"
+
+
+_TopicRecord = _AnswerRecord | _StepRecord | _LogRecord | _PlaceRecord | _CuratorRecord
 _decode: Final = msgspec.json.Decoder(_TopicRecord).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -95,6 +113,7 @@ class AnswerTopic:
         self._offsets = dict.fromkeys(map(self._tp, range(deployment.partitions)), 0)
         self._taken = dict.fromkeys(range(deployment.partitions), 0)  # records of each
         self._hashes = dict.fromkeys(range(deployment.partitions), b"")  # of these records
+        self._curators: dict[int, _CuratorRecord] = {}  # the last one of each partition
         self._moved = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
         self.trouble: str | None = None
@@ -221,6 +240,8 @@ class AnswerTopic:
                     self._tables.begin_again(tp.partition, begins)
             case _PlaceRecord(number, head):
                 self._tables.move(tp.partition, LogPlace(number, head))
+            case _CuratorRecord():
+                self._curators[tp.partition] = record
         return []
 
     async def get(self, grant: str) -> StoredAnswer | None:
@@ -234,6 +255,10 @@ class AnswerTopic:
     async def page(self, dataset: str, *, after: int, limit: int) -> list[StoredAnswer]:
         """As `AnswerReader.page`."""
         return self._tables.page(dataset, after=after, limit=limit)
+
+    async def place(self, partition: int) -> LogPlace:
+        """As `AnswerStore.place`."""
+        return self._tables.place(partition)
 
     def subscribe(self) -> Subscription[StoredAnswer]:
         """As `AnswerReader.subscribe`."""
@@ -271,18 +296,22 @@ class KafkaAnswers(AnswerTopic):
         self._fenced: dict[int, TransactionalProducer] = {}  # started, and not used yet
         self._marked = set[int]()  # partitions whose mark was found or written
         self._writing = {number: asyncio.Lock() for number in range(deployment.partitions)}
+        since = iso(SystemClock().now())
+        self._own = _CuratorRecord(platform.node(), os.getpid(), since)
 
     async def _open(self) -> None:
         # A curator that was killed may have left a transaction open, which hides its end from
         # readers for up to 20 s. A producer's start aborts it.
         for partition in self._writing:
-            with self._stopping_if_fenced(partition):
+            async with self._stopping_if_fenced(partition):
                 self._fenced[partition] = await self._new_producer(partition)
         await super()._open()
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
         """As `AnswerStore.open_log`."""
         async with self._written(partition) as records:
+            if self._curators.get(partition) != self._own:
+                records.append(self._own)
             first = self._tables.bound_log(partition)
             if first is None:
                 records.append(_LogRecord(ledger, begins))
@@ -302,10 +331,6 @@ class KafkaAnswers(AnswerTopic):
                 f"is ledger {ledger}. Give each ledger its own topics"
             )
         return bound[1]
-
-    async def place(self, partition: int) -> LogPlace:
-        """As `AnswerStore.place`."""
-        return self._tables.place(partition)
 
     async def move(self, partition: int, place: LogPlace) -> None:
         """As `AnswerStore.move`."""
@@ -349,21 +374,20 @@ class KafkaAnswers(AnswerTopic):
         Raises: Unavailable: whether they are written is unknown. Refused: another curator writes.
         """
         records = list[_TopicRecord]()
-        async with self._writing[partition]:
-            with self._stopping_if_fenced(partition):
-                producer = await self._producer(partition)
-                yield records
-                if not records:
-                    return
-                topic = self._deployment.topics.answers
-                values = [_encode(each) for each in records]
-                taken = self._taken[partition] + len(records)
-                mark = self._mark(partition, taken, values)
-                await producer.transact(
-                    partition, {topic: [Record(None, value) for value in values]}, mark
-                )
-                self._marked.add(partition)
-                await self._read_back(lambda: self._taken[partition] >= taken)
+        async with self._writing[partition], self._stopping_if_fenced(partition):
+            producer = await self._producer(partition)
+            yield records
+            if not records:
+                return
+            topic = self._deployment.topics.answers
+            values = [_encode(each) for each in records]
+            taken = self._taken[partition] + len(records)
+            mark = self._mark(partition, taken, values)
+            await producer.transact(
+                partition, {topic: [Record(None, value) for value in values]}, mark
+            )
+            self._marked.add(partition)
+            await self._read_back(lambda: self._taken[partition] >= taken)
 
     @property
     def _group(self) -> str:
@@ -399,14 +423,14 @@ class KafkaAnswers(AnswerTopic):
             )
         self._marked.add(partition)
 
-    @contextlib.contextmanager
-    def _stopping_if_fenced(self, partition: int) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def _stopping_if_fenced(self, partition: int) -> AsyncIterator[None]:
         try:
             yield
         except Fenced as error:
             raise Refused(
-                f"another curator has started, and writes the answers of partition {partition}. "
-                "This one has stopped; run one at a time"
+                f"another curator has started ({await self._successor(partition)}), and writes the "
+                f"answers of partition {partition}. This one has stopped; run one at a time"
             ) from error
         except JournalFault as error:
             # The next call starts a producer that ends what this one left.
@@ -414,6 +438,14 @@ class KafkaAnswers(AnswerTopic):
             if producer is not None:
                 producer.drop()
             raise Unavailable(f"the answers cannot be written: {error}") from error
+
+    async def _successor(self, partition: int) -> str:
+        """Return which curator writes a partition now, as far as it has said so."""
+        with contextlib.suppress(TimeoutError, Refused):
+            async with asyncio.timeout(_SUCCESSOR_S):
+                await self._wait(lambda: self._curators.get(partition) != self._own)
+        found = self._curators.get(partition)
+        return "it has not said which" if found in (None, self._own) else found.text
 
     async def _producer(self, partition: int) -> TransactionalProducer:
         """Return the producer of a partition, whose every earlier record this process has read."""

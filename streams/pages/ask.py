@@ -22,6 +22,7 @@ from streams.auth.visibility import visibility_of
 from streams.errors import Refused
 from streams.gateway.source_check import check_source
 from streams.gateway.submit import DEFAULT_WAIT_S
+from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
@@ -36,6 +37,10 @@ _NOT_ASKED: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALI
 _NO_SOURCE: Final = (
     "Nothing was asked: this dataset may not read the data that its schema names. Whoever runs the "
     "server names the datasets of each source."
+)
+_TOO_MANY: Final = (
+    "Nothing was asked, and nothing is charged: many questions of this name wait for their "
+    "answers. Ask again once some are answered."
 )
 _TOO_LATE: Final = "This form was open for too long. Nothing was asked. Preview the question again."
 
@@ -63,6 +68,10 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
         await check_source(request, record.checked.body)
     except HTTPProblem:
         return await _page(request, dataset, 403, _NO_SOURCE)
+    try:
+        await check_waiting(request, record.checked.body)
+    except HTTPProblem:
+        return await _page(request, dataset, 429, _TOO_MANY)
     answer = await context.service.submit(
         "requests", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )

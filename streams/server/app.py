@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from streams.answers.store import AnswerReader
+from streams.answers.waiting import QuestionQueue
 from streams.auth import Authenticator, add_authentication, make_authenticator, proxies_of
 from streams.auth.middleware import BrowserAuth
 from streams.clock import Clock, SystemClock
@@ -34,6 +35,7 @@ from streams.gateway.events.answer_stream import stream_answers
 from streams.gateway.me import show_me
 from streams.gateway.overview import show_overview
 from streams.gateway.preview import preview_request
+from streams.gateway.question_queue import question_queue_routes
 from streams.gateway.source_check import add_source_check
 from streams.gateway.submit import (
     amend_dataset,
@@ -49,6 +51,7 @@ from streams.gateway.submit import (
     submit_request,
     void_reservation,
 )
+from streams.gateway.waiting_check import WaitingLimit, add_waiting_limit
 from streams.gateway.why import show_why
 from streams.http.context import Context
 from streams.http.head_method import answer_head
@@ -126,6 +129,7 @@ def create_app(
     clock: Clock | None = None,
     answers: AnswerReader | None = None,
     pages: Pages | None = None,
+    queue: QuestionQueue | None = None,
 ) -> Litestar:
     """Return the HTTP application of a ledger; the caller closes the service.
 
@@ -134,6 +138,7 @@ def create_app(
         clock: decides when memberships expire; by default the machine's.
         answers: to questions, where the ledger has any; the caller closes them.
         pages: for people; without them, the application serves the API only.
+        queue: of the questions that wait, where this process knows them.
     Raises: Refused: the settings ask for authentication that cannot work.
     """
     context = Context(service, settings, clock or SystemClock(), answers=answers)
@@ -142,8 +147,9 @@ def create_app(
     app = Litestar(
         route_handlers=[
             *_ROUTES,
+            *question_queue_routes(service, queue, context.clock),
             *(() if pages is None else pages.routes),
-            *monitoring(shown, with_answers(service.readiness, answers)),
+            *monitoring(shown, with_answers(service.readiness, answers, queue)),
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
@@ -155,6 +161,8 @@ def create_app(
     if authenticator is not None:
         count_refusals(app, shown)
     add_source_check(app, read_source_access(settings))
+    limit = None if queue is None else WaitingLimit(queue.waiting, settings.questions_waiting)
+    add_waiting_limit(app, limit)
     browsers = None
     if pages is not None:
         browsers = pages.prepare(app, settings, context.clock, authenticator)

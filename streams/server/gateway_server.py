@@ -14,6 +14,7 @@ from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
 from streams.answers.store import AnswerReader
+from streams.answers.waiting import QuestionQueue
 from streams.auth import proxies_of, tls_of, trusts_forwarded_headers
 from streams.auth.open_datasets import log_open_datasets
 from streams.clock import Clock
@@ -146,13 +147,14 @@ async def run_gateway(
     clock: Clock | None = None,
     answers: AnswerReader | None = None,
     pages: Pages | None = None,
+    queue: QuestionQueue | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 
     Args:
         listening: called with the URL once the server accepts connections.
         made: called with the server before it starts.
-        clock, answers, pages: as for `create_app`.
+        clock, answers, pages, queue: as for `create_app`.
     Raises: Refused: the address cannot be bound.
     """
     with bind(settings) as listened:
@@ -169,13 +171,19 @@ async def run_gateway(
             listening(address)
 
         app = create_app(
-            service, settings, registry=registry, clock=clock, answers=answers, pages=pages
+            service,
+            settings,
+            registry=registry,
+            clock=clock,
+            answers=answers,
+            pages=pages,
+            queue=queue,
         )
         tracing = start_tracing(settings)
         server = GatewayServer(app, settings, on_started=started, tracing=tracing)
         if made is not None:
             made(server)
-        readiness = with_answers(service.readiness, answers)
+        readiness = with_answers(service.readiness, answers, queue)
         probes = Probes(settings, readiness, app.state.get("authenticator"))
         await probes.start()
         try:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
 from streams.answers.store import AnswerReader
+from streams.answers.waiting import QuestionQueue
 from streams.auth.principal import KEY, optional_principal
 from streams.http.problems import JSON
 from streams.http.refusal import forbidden
@@ -35,15 +36,18 @@ async def healthz() -> Response[bytes]:
 
 
 def with_answers(
-    readiness: Callable[[], Readiness], answers: AnswerReader | None
+    readiness: Callable[[], Readiness],
+    answers: AnswerReader | None,
+    queue: QuestionQueue | None = None,
 ) -> Callable[[], Readiness]:
     """Return a readiness that also notes why answers are missing: requests are still decided."""
 
     def noted() -> Readiness:
         state = readiness()
-        if answers is None or answers.trouble is None:
-            return state
-        return replace(state, notes=[*state.notes, answers.trouble])
+        trouble = None if answers is None else answers.trouble
+        late = None if queue is None else queue.note()
+        notes = [each for each in (trouble, late) if each is not None]
+        return replace(state, notes=[*state.notes, *notes]) if notes else state
 
     return noted
 

@@ -8,8 +8,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from prometheus_client.registry import Collector
+
+from streams.answers.unanswered import UnansweredQuestions
+from streams.answers.waiting import QuestionQueue
 from streams.auth import check_access
+from streams.clock import SystemClock
 from streams.curator.checked_answers import CheckedAnswers
+from streams.curator.metrics import UnansweredMetrics
 from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import error_text
@@ -86,6 +92,7 @@ async def _serve(
             listening=publish,
             made=made,
             answers=answered.reader,
+            queue=answered.queue,
             pages=PAGES,
         )
     return ended[0] if ended else None
@@ -114,11 +121,19 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
     async def run() -> None:
         service = await connect_kafka(settings)
         answers: AnswerTopic | None = None
+        queue: QuestionQueue | None = None
+        following: asyncio.Task[None] | None = None
         try:
             answers = await open_answers(deployment_of(settings))
+            collectors = list[Collector]()
+            if answers is not None:
+                unanswered = UnansweredQuestions(service, answers, SystemClock())
+                following = asyncio.create_task(unanswered.run(), name="unanswered questions")
+                queue = QuestionQueue(unanswered.waiting, note=unanswered.note)
+                collectors.append(UnansweredMetrics(unanswered.waiting, SystemClock()))
             service.usage_index.start()
             usage = UsageCollector(service.usage_index, settings.metrics_analysts)
-            registry = make_registry(None, usage)
+            registry = make_registry(None, usage, *collectors)
             await run_gateway(
                 service,
                 settings,
@@ -126,8 +141,11 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 listening=ready,
                 answers=None if answers is None else CheckedAnswers(answers, service),
                 pages=PAGES,
+                queue=queue,
             )
         finally:
+            if following is not None:
+                following.cancel()
             if answers is not None:
                 await answers.close()
             await service.close()

@@ -33,6 +33,20 @@ class QuestionSettings(BaseSettings):
     curator_parallel: int = Field(
         2, ge=1, le=64, description="largest number of questions that read data at the same time"
     )
+    curator_turn_seconds: int = Field(
+        900,
+        ge=1,
+        le=86_400,
+        description="longest time of one question, in seconds, before others have their turn; no "
+        "source's `seconds` may be longer",
+    )
+    questions_waiting: int = Field(
+        1_000,
+        ge=1,
+        le=5_000,
+        description="largest number of questions that wait for an answer, of one analyst or one "
+        "engine; servers refuse more",
+    )
 
 
 QUESTION_FIELDS = frozenset(QuestionSettings.model_fields)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 
 from litestar import Litestar, Response, get
+from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from prometheus_client.registry import Collector
 
+from accountant.errors import LedgerFault
 from accountant.records import encode
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import Rows, views_of
@@ -67,6 +69,7 @@ class WorkerHttpServer:
         source: read at each scrape; None without a ledger of this process.
         readiness: called by /readyz.
         tracing: makes a span for each request.
+        routes: in addition to its own.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class WorkerHttpServer:
         readiness: Callable[[], Readiness],
         more: Sequence[Collector] = (),
         tracing: Tracing | None = None,
+        routes: Sequence[HTTPRouteHandler] = (),
     ) -> None:
         registry = make_registry(source, *more)
 
@@ -99,10 +103,11 @@ class WorkerHttpServer:
             encoded = await asyncio.to_thread(_encode_view, view, rows)
             return Response(encoded, media_type=JSON)
 
+        own = [*monitoring(registry, readiness, needs_tokens=False), datasets, dataset]
         app = Litestar(
-            [*monitoring(registry, readiness, needs_tokens=False), datasets, dataset],
+            [*own, *routes],
             before_request=host_check(settings),
-            exception_handlers={HTTPProblem: HANDLERS[HTTPProblem]},
+            exception_handlers={kind: HANDLERS[kind] for kind in (HTTPProblem, LedgerFault)},
             openapi_config=None,
         )
         authenticator = make_authenticator(settings, registry)

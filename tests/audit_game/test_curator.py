@@ -14,8 +14,8 @@ from accountant.questions import CheckedQuestion, Schema, derive, parse_noise, p
 from accountant.questions.evaluate import Vector, evaluate
 from accountant.records import MechanismRequest
 from streams.answers import NewAnswer, SqliteAnswers
+from streams.answers.granted import GrantedQuestion
 from streams.curator.data_answering import DataAnswering
-from streams.curator.granted import GrantedQuestion
 from tests.audit_game.auditor import Games, Outcome, audit
 from tests.audit_game.neighbours import Row, game_schema, other_units
 from tests.audit_game.promises import promise_of, together

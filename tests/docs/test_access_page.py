@@ -123,6 +123,13 @@ def answers(server: RolesServer, name: str, dataset: str) -> str:
     return "all" if whose == {"ana", "ben"} else "own"
 
 
+def end_questions(server: RolesServer, name: str, dataset: str) -> str:
+    listed = access_by_status(server.see(name, f"/datasets/{dataset}/questions"))
+    ended = access_by_status(server.send(name, f"/datasets/{dataset}/questions/end", {}))
+    assert listed == ended
+    return ended
+
+
 def members(server: RolesServer, name: str, dataset: str) -> str:
     answer = server.see(name, f"/datasets/{dataset}/members")
     if answer.status_code != 200:
@@ -172,6 +179,7 @@ CALLS: dict[str, Call] = {
     "`GET .../requests`": requests,
     "`GET .../reservations`": reservations,
     "`GET .../answers`, `GET .../answers/events`, `GET /answers/{request_id}`": answers,
+    "`GET .../questions`, `POST .../questions/end`": end_questions,
     "`GET .../members`": members,
     "`GET .../budgets/{analyst}`": budgets,
     "`GET .../usage`": usage,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,13 +14,21 @@ import pytest
 from confluent_kafka import Producer
 
 from accountant.answers import decode_answer
-from streams.kafka.answers import AnswerTopic
+from streams.answers.granted import GrantedQuestion
+from streams.answers.unanswered import UnansweredQuestions
+from streams.clock import SystemClock
+from streams.curator.curator import Curator, CuratorOptions
+from streams.curator.data_answering import DataAnswering
+from streams.kafka.answers import AnswerTopic, KafkaAnswers
 from streams.server.monitoring import with_answers
+from streams.sources import DataSources
+from streams.sources.source_access import SourceAccess
+from streams.sources.source_settings import CsvSource
 from streams.testing import LocalBroker
 from tests.faults.ledger import until
 from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_on_kafka
 from tests.patience import PATIENCE_S
-from tests.streams.curator.curated import opened, question, session
+from tests.streams.curator.curated import Counting, opened, question, session
 
 STARTS = ()
 
@@ -53,7 +63,8 @@ async def test_curators_take_over_from_one_another(on_kafka: OnKafka) -> None:
             assert decode_answer((await answer_of(topic, grant)).value).outcome == "answered"
         await until(lambda: first.poll() is not None, "the first one has ended, at its next write")
         assert first.returncode == 4, on_kafka.log("first")
-        assert b"another curator has started" in on_kafka.log("first")
+        said = f"another curator has started (process {second.pid} on {platform.node()}, since 20"
+        assert said.encode() in on_kafka.log("first")
         assert [await topic.get(each) for each in grants] == before
         find = on_kafka.service.open_reservation
         await until(lambda: find("census", grants[-1]) is None, "the session is settled")
@@ -66,6 +77,51 @@ async def test_curators_take_over_from_one_another(on_kafka: OnKafka) -> None:
                 each.kill()
                 each.wait()
         await topic.close()
+
+
+async def test_a_thousand_costly_questions_of_one_name_stop_nobody_elses(
+    on_kafka: OnKafka,
+) -> None:
+    sources = {"census": CsvSource(path=str(on_kafka.directory / "census.csv"), datasets=DATASETS)}
+    turns = list[str]()
+
+    def breaks(question: GrantedQuestion) -> None:
+        turns.append(question.request.analyst)
+        if question.request.analyst == "ana":
+            time.sleep(0.05)
+
+    answering = Counting(DataAnswering(DataSources(sources), b"k" * 32), breaks)
+    store = await KafkaAnswers.start(on_kafka.ledger.deployment)
+    # As a gateway does.
+    topic = await AnswerTopic.start(on_kafka.ledger.deployment)
+    unanswered = UnansweredQuestions(on_kafka.service, topic, SystemClock())
+    following = asyncio.create_task(unanswered.run())
+    access, options = SourceAccess(sources, "nobody"), CuratorOptions(tick=0.1)
+    curator = Curator(on_kafka.service, store, answering, options, access=access)
+    await curator.open()
+    running = asyncio.create_task(curator.run())
+    try:
+        costly = (on_kafka.ask(question("census", epsilon="0.0001")) for _ in range(1_000))
+        grants = await asyncio.gather(*costly)
+        await until(lambda: len(curator.counts.waiting) > 900, "they wait")
+        await until(lambda: len(unanswered.waiting) > 900, "and a gateway knows it")
+        # Of the same partition, whose log has all of them before it.
+        before = len(turns)
+        cheap = await on_kafka.ask(question("census", analyst="bob"))
+        assert decode_answer((await answer_of(store, cheap)).value).outcome == "answered"
+        assert "bob" in turns[before : before + 2 * 3]
+        assert curator.end_questions("census", "ana") > 800
+        await until(lambda: not len(curator.counts.waiting), "nothing waits")
+        await until(lambda: not len(unanswered.waiting), "and a gateway knows it")
+        found = [await answer_of(store, each) for each in (grants[0], grants[-1])]
+        outcomes = [decode_answer(each.value).outcome for each in found]
+        assert outcomes == ["answered", "failed"]
+    finally:
+        curator.stop()
+        await asyncio.wait({running}, timeout=PATIENCE_S)
+        following.cancel()
+        await topic.close()
+        await store.close()
 
 
 async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None:

@@ -60,7 +60,9 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "PrivacyDeadLetters-0": (),
     "PrivacyAlertGivenUp-0": (r"dataset .*guarantee",),
     "PrivacyCuratorEnded-0": (_READY, r"up\{.*\} => 1 @"),
-    "PrivacyQuestionUnanswered-0": (r"up\{.*\} => 1 @", _READY),
+    "PrivacyQuestionUnanswered-0": (r"no question on .* waits",),
+    "PrivacyQuestionUnanswered-1": (r"up\{.*\} => 1 @", _READY),
+    "PrivacyCuratorAbsent-0": (_READY, r"up\{.*\} => 1 @"),
     "PrivacyAnswersFailed-0": (r"up\{.*\} => 1 @",),
     "PrivacyQuestionClaimDiffers-0": (_AUDIT, r"rules="),
     "PrivacySourceNamedByAnotherDataset-0": (r"up\{.*\} => 1 @", r'"outcome":"opened"'),
@@ -73,6 +75,7 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "PrivacyAuthenticationAway-0": (_READY,),
     "PrivacyAccountantDown-0": (_READY,),
     "PrivacyAccountantAbsent-0": (_READY, r"up\{.*\} => 1 @"),
+    "PrivacyGatewayAbsent-0": (_READY, r"up\{.*\} => 1 @"),
 }
 
 

@@ -201,12 +201,19 @@ def _exported(home: Path) -> dict[str, str]:
     }
 
 
+def _sources(home: Path) -> dict[str, str]:
+    """Return the settings of a process that runs questions; nobody asks any."""
+    path = home / "sources.json"
+    path.write_text("{}")
+    return {"ACCOUNTANT_DATA_SOURCES": str(path)}
+
+
 @contextlib.contextmanager
 def on_a_file(home: Path, blocks: Sequence[Block], *, authenticates: bool) -> Iterator[Stack]:
     """Run `accountant serve`, with tokens and TLS or without both."""
     settings, tokens = _token_files(home) if authenticates else ({}, {})
     url = f"sqlite:///{home / 'ledger.db'}"
-    environment = {**os.environ, **_exported(home), "ACCOUNTANT_URL": url}
+    environment = {**os.environ, **_exported(home), **_sources(home), "ACCOUNTANT_URL": url}
     log = home / "serve.log"
     command = [ACCOUNTANT, "serve", "--port", "0"]
     with running(command, log, env={**environment, **settings}, cwd=home):
@@ -216,7 +223,7 @@ def on_a_file(home: Path, blocks: Sequence[Block], *, authenticates: bool) -> It
             return found and found[1]
 
         server = str(until("the ledger listens", address, log))
-        values = {"ACCOUNTANT_URL": server, "WORKER": server, "LOG": url}
+        values = {"ACCOUNTANT_URL": server, "WORKER": server, "CURATOR": server, "LOG": url}
         if authenticates:
             values["SSL_CERT_FILE"] = settings["ACCOUNTANT_TLS_CERTIFICATE"]
         stack = Stack(home, server, server, values, log, tokens)
@@ -226,19 +233,22 @@ def on_a_file(home: Path, blocks: Sequence[Block], *, authenticates: bool) -> It
 
 @contextlib.contextmanager
 def on_kafka(home: Path, ledger: SecuredLedger, blocks: Sequence[Block]) -> Iterator[Stack]:
-    """Run a worker and a gateway with tokens and TLS, on a broker with SASL, TLS and ACLs."""
+    """Run worker, gateway and curator with tokens and TLS, on a broker with SASL, TLS and ACLs."""
     settings, tokens = _token_files(home)
-    port, own = free_port(), free_port()
-    logs = {name: home / f"{name}.log" for name in ("worker", "gateway")}
+    port, own, of_curator = free_port(), free_port(), free_port()
+    logs = {name: home / f"{name}.log" for name in ("worker", "gateway", "curator")}
     every = {**settings, **_exported(home), "ACCOUNTANT_METRICS_PORT": str(own)}
     for name in ("auditor", "operator"):
         secret = home / f"{name}.password"
         secret.touch(0o600)
         secret.write_text(ledger.broker.security.passwords[name])
     server, worker = f"https://127.0.0.1:{port}", f"https://127.0.0.1:{own}"
+    curator = f"https://127.0.0.1:{of_curator}"
+    runs_questions = {**every, **_sources(home), "ACCOUNTANT_METRICS_PORT": str(of_curator)}
     with (
         ledger.running("worker", logs["worker"], "worker", **every),
         ledger.running("gateway", logs["gateway"], "gateway", "--port", str(port), **every),
+        ledger.running("curator", logs["curator"], "curator", **runs_questions),
     ):
         of_ledger = ledger.variables("auditor")
         values = {
@@ -259,10 +269,11 @@ def on_kafka(home: Path, ledger: SecuredLedger, blocks: Sequence[Block]) -> Iter
             "SSL_CERT_FILE": settings["ACCOUNTANT_TLS_CERTIFICATE"],
             "ACCOUNTANT_URL": server,
             "WORKER": worker,
+            "CURATOR": curator,
             "LOG": ledger.url,
         }
         stack = Stack(home, server, worker, values, logs["worker"], tokens)
-        for address in (server, worker):
+        for address in (server, worker, curator):
             until(f"{address} ready", lambda address=address: stack.is_ready(address), stack.log)
         stack.prepare(blocks)
         yield stack

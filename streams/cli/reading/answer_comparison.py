@@ -29,8 +29,8 @@ from accountant.records.outcomes import Outcome
 from accountant.records.request_names import schema_of_opening
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
+from streams.answers.granted import GrantedQuestion, granted_question
 from streams.cli.reading.log_reader import Part
-from streams.curator.granted import GrantedQuestion, granted_question
 
 # The encoder writes it so into each decision about a reservation.
 _MARK: Final = b'"reservation":'

@@ -13,10 +13,10 @@ from accountant.answers import NoisyAnswer, decode_answer
 from accountant.partition import hash_of
 from accountant.questions import Schema
 from streams.answers import SqliteAnswers, StoredAnswer, answers_path
+from streams.answers.granted import GrantedQuestion
 from streams.curator.answering import Answering
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
-from streams.curator.granted import GrantedQuestion
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from streams.sources import DataSources
@@ -79,6 +79,12 @@ def member(name: str, *roles: str, dataset: str = "census") -> bytes:
     """Return the record that makes somebody a member, or ends that without a role."""
     body = {"version": 1, "type": "member", "request_id": new_id(), "dataset": dataset}
     return json.dumps(body | {"by": "owner", "member": name, "roles": roles}).encode()
+
+
+def brake(kind: str) -> bytes:
+    """Return the record that pauses or resumes the dataset."""
+    body = {"version": 1, "type": kind, "request_id": new_id(), "dataset": "census"}
+    return json.dumps(body | {"by": "owner"}).encode()
 
 
 class Counting:

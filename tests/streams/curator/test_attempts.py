@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from streams.answers.granted import GrantedQuestion
 from streams.curator.curator import CuratorOptions
-from streams.curator.granted import GrantedQuestion
 from tests.streams.curator.curated import Counting, CuratedLedger, opened, question
 
 STARTS = ()

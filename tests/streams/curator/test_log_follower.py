@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from streams.answers.granted import GrantedQuestion
 from streams.curator.counts import CuratorCounts
-from streams.curator.granted import GrantedQuestion
 from streams.curator.log_follower import LogFollower
 from streams.curator.question_runner import Stopping
 from tests.faults.ledger import until

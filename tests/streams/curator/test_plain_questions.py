@@ -14,11 +14,11 @@ import pytest
 
 from accountant.answers import FAILED
 from accountant.claims import Pure
+from streams.answers.granted import GrantedQuestion, granted_question
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import SystemClock
 from streams.curator.answering import ClaimDiffers
 from streams.curator.curator import CuratorOptions
-from streams.curator.granted import GrantedQuestion, granted_question
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.service import Appended
@@ -87,7 +87,7 @@ async def test_a_stored_answer_is_never_drawn_again(ledger: CuratedLedger) -> No
     async with ledger.curated() as again:
         last = await ledger.ask(question())
         await ledger.stored(last)
-        await until(lambda: not again.counts.waiting_since, "everything is finished")
+        await until(lambda: not len(again.counts.waiting), "everything is finished")
     assert sorted(ledger.answering.draws) == sorted([*grants, last])
     assert [await ledger.store.get(each) for each in grants] == stored
 
@@ -175,7 +175,7 @@ async def test_a_question_that_takes_too_long_fails(ledger: CuratedLedger) -> No
         if question.request.purpose == "slow":
             assert release.wait(PATIENCE_S)
 
-    options = CuratorOptions(tick=0.05, run_seconds=1.5)  # enough for a quick one on any machine
+    options = CuratorOptions(tick=0.05, turn_seconds=1.5)  # enough for a quick one on any machine
     async with ledger.curated(Counting(ledger.answering, breaks), options):
         slow = await ledger.ask(question(purpose="slow"))
         try:

@@ -15,9 +15,9 @@ from accountant.records import Begin, Source
 from accountant.records.requests import VERSION
 from accountant.reservations.reservation import Reservation
 from streams.answers import SqliteAnswers
+from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import StepKind
 from streams.clock import SystemClock
-from streams.curator.granted import GrantedQuestion, granted_question
 from streams.curator.sessions import SessionSteps
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
@@ -26,6 +26,7 @@ from tests.faults.ledger import new_id, until
 from tests.streams.curator.curated import (
     Counting,
     CuratedLedger,
+    brake,
     member,
     opened,
     question,
@@ -40,12 +41,6 @@ async def ledger(tmp_path: Path) -> AsyncIterator[CuratedLedger]:
         await made.send(opened("census"), "admin")
         await made.send(member("curator", "curator"), "admin")
         yield made
-
-
-def brake(kind: str) -> bytes:
-    """Return the record that pauses or resumes the dataset."""
-    body = {"version": 1, "type": kind, "request_id": new_id(), "dataset": "census"}
-    return json.dumps(body | {"by": "owner"}).encode()
 
 
 async def steps(ledger: CuratedLedger, grant: str) -> list[dict[str, Any]]:

@@ -77,6 +77,7 @@ class LocalServer:
                     made=made,
                     clock=self.clock,
                     answers=answered.reader,
+                    queue=answered.queue,
                     pages=self._pages,
                 )
 

@@ -1,0 +1,162 @@
+"""One analyst's questions do not stop another's, and an owner can end them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from streams.answers.granted import GrantedQuestion
+from streams.curator.curator import Curator, CuratorOptions
+from streams.curator.metrics import CuratorMetrics
+from tests.faults.ledger import until
+from tests.streams.clock import TestClock
+from tests.streams.curator.curated import (
+    Counting,
+    CuratedLedger,
+    brake,
+    member,
+    opened,
+    question,
+    session,
+)
+
+STARTS = ()
+
+_COSTLY_S = 0.05
+
+
+class CostlyLedger(CuratedLedger):
+    """A ledger whose questions of `ana` take their time."""
+
+    async def ask_many(self, count: int, dataset: str = "census") -> list[str]:
+        asked = (self.ask(question(dataset, epsilon="0.0001")) for _ in range(count))
+        return await asyncio.gather(*asked)
+
+    def costly(self) -> Counting:
+        self.analysts = list[str]()
+        """Who had a turn, in their order."""
+
+        def breaks(question: GrantedQuestion) -> None:
+            self.analysts.append(question.request.analyst)
+            if question.request.analyst == "ana":
+                time.sleep(_COSTLY_S)
+
+        return Counting(self.answering, breaks)
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[CostlyLedger]:
+    made = CostlyLedger(tmp_path)
+    async with made.open():
+        await made.send(opened("census"), "admin")
+        await made.send(member("curator", "curator"), "admin")
+        await made.store.open_log(0, await made.id(), 0)
+        yield made
+
+
+async def test_a_cheap_question_has_its_turn_before_a_thousand_costly_ones(
+    ledger: CostlyLedger,
+) -> None:
+    await ledger.ask_many(1_000)
+    cheap = await ledger.ask(question(analyst="bob"))
+    async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05)):
+        assert (await ledger.answer(cheap)).outcome == "answered"
+    assert "bob" in ledger.analysts[: 2 * 3]
+
+
+async def test_a_cheap_question_that_comes_later_waits_for_three_turns_at_most(
+    ledger: CostlyLedger,
+) -> None:
+    await ledger.ask_many(1_000)
+    async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05)) as curator:
+        await until(lambda: len(curator.counts.waiting) == 1_000, "all of them wait")
+        before = len(ledger.analysts)
+        cheap = await ledger.ask(question(analyst="bob"))
+        assert (await ledger.answer(cheap)).outcome == "answered"
+    assert "bob" in ledger.analysts[before : before + 2 * 3]
+
+
+async def test_questions_that_are_refused_hold_no_place_until_the_tick(
+    ledger: CostlyLedger,
+) -> None:
+    # Their dataset may not read the source, so they fail without a look at it.
+    await ledger.send(opened("mine"), "admin")
+    await ledger.ask_many(10, "mine")
+    cheap = await ledger.ask(question(analyst="bob"))
+    async with ledger.curated(options=CuratorOptions(tick=1.0)):
+        async with asyncio.timeout(4):
+            assert (await ledger.answer(cheap)).outcome == "answered"
+
+
+@pytest.mark.parametrize("analyst", ["ana", None])
+async def test_an_owner_ends_the_questions_that_wait(
+    ledger: CostlyLedger, analyst: str | None
+) -> None:
+    grants = [*await ledger.ask_many(20), await ledger.ask(session())]
+    of_bob = await ledger.ask(question(analyst="bob"))
+    async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05, at_once=1)) as curator:
+        await until(lambda: len(ledger.analysts) == 1, "the first one runs")
+        assert curator.end_questions("other") == 0
+        assert curator.end_questions("census", "eva") == 0
+        ended = curator.end_questions("census", analyst)
+        assert curator.end_questions("census", analyst) == 0, "they were ended already"
+        found = [(await ledger.answer(each)).outcome for each in grants]
+        assert found.count("answered") == 1, "what runs gets its answer"
+        assert (await ledger.answer(of_bob)).outcome == ("answered" if analyst else "failed")
+        later = await ledger.ask(question())
+        assert (await ledger.answer(later)).outcome == "answered", "later ones run"
+        await until(lambda: not len(curator.counts.waiting), "nothing waits")
+    assert ended == (20 if analyst else 21)
+    assert curator.counts.ended == ended
+    assert ledger.analysts.count("ana") == 2
+
+
+async def test_a_session_that_waits_for_the_end_of_a_pause_can_be_ended(
+    ledger: CostlyLedger,
+) -> None:
+    grant = await ledger.ask(session())
+    await ledger.send(brake("pause"), "admin")
+    async with ledger.curated() as curator:
+        await until(lambda: len(curator.counts.waiting) == 1, "it waits")
+        assert curator.end_questions("census") == 1
+        assert (await ledger.answer(grant)).outcome == "failed"
+    reservation = ledger.service.open_reservation("census", grant)
+    assert reservation is not None
+    assert reservation.stage == "reserved", "it never began, and its analyst may void it"
+
+
+async def test_more_than_the_most_of_one_name_fail_at_once(
+    ledger: CostlyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.curator.log_follower.MAX_OF_A_NAME", 5)
+    grants = await ledger.ask_many(8)
+    of_bob = await ledger.ask(question(analyst="bob"))
+    async with ledger.curated(ledger.costly()):
+        found = [(await ledger.answer(each)).outcome for each in grants]
+        assert (await ledger.answer(of_bob)).outcome == "answered"
+    assert found.count("failed") == 3
+
+
+async def test_metrics_count_what_waits_by_dataset(ledger: CostlyLedger) -> None:
+    await ledger.send(opened("mine"), "admin")
+    curator: Curator
+    async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05, at_once=1)) as curator:
+        await ledger.ask(question("mine"))
+        await until(lambda: not len(curator.counts.waiting), "it is finished")
+        await ledger.ask_many(3)
+        await until(lambda: len(curator.counts.waiting) == 3, "they wait")
+        later = TestClock(max(curator.counts.waiting.oldest().values()) + 60_000)
+        found = {
+            (each.name, sample.labels["dataset"]): sample.value
+            for each in CuratorMetrics(curator.counts, later).collect()
+            for sample in each.samples
+            if "dataset" in sample.labels
+        }
+    assert found["privacy_questions_waiting", "census"] == 3
+    assert found["privacy_questions_waiting", "mine"] == 0
+    assert found["privacy_question_wait_seconds", "census"] >= 60
+    assert found["privacy_question_wait_seconds", "mine"] == 0
