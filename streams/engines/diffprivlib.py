@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, NoReturn, Self
 
 try:
@@ -24,6 +25,7 @@ from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
 from streams.engines.diffprivlib_blocks import BlockBudget, NotAsked
+from streams.engines.diffprivlib_gaussians import gaussian_delta
 from streams.engines.diffprivlib_tools import LOSSES, RunningTool, revealing_argument, running_tool
 from streams.engines.rounding import pure_or_approximate
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
@@ -31,6 +33,10 @@ from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> ScopedClaim:
     """Return the claim of one call of a mechanism's `randomise`: its epsilon and delta.
+
+    The delta of a Gaussian is computed from its noise where diffprivlib's is smaller. A
+    `monotonic` mechanism has noise for utilities that all move in one direction; a replaced row
+    moves them in both, so it loses twice its epsilon.
 
     Args:
         mechanism: of `diffprivlib.mechanisms`; it is not changed.
@@ -50,7 +56,13 @@ def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> Sco
     if mechanism.random_state is not None:
         rule = "must be None: a known seed reveals the noise"
         raise RequestInvalid("random_state", rule, repr(mechanism.random_state))
-    claim = pure_or_approximate(mechanism.epsilon, mechanism.delta)
+    epsilon, delta = mechanism.epsilon, mechanism.delta
+    if neighbours == "replace" and getattr(mechanism, "monotonic", False):
+        epsilon = 2 * epsilon
+    if isinstance(mechanism, mechanisms.Gaussian | mechanisms.GaussianDiscrete):
+        discrete = kind is mechanisms.GaussianDiscrete
+        delta = max(Decimal(delta), gaussian_delta(mechanism, discrete=discrete))
+    claim = pure_or_approximate(epsilon, delta)
     return scoped_claim(claim, unit=unit, neighbours=neighbours)
 
 

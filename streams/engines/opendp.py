@@ -8,11 +8,12 @@ from functools import partial
 from operator import index
 from typing import Any, Final, SupportsIndex
 
-from accountant.claims import ApproximateZcdp, Claim, Zcdp
+from accountant.claims import Approximate, ApproximateZcdp, Claim, Interactive, Zcdp
 from accountant.claims.fields import MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.engines.mechanism import EngineMechanism
+from streams.engines.opendp_constructors import check_constructors, is_one_release
 from streams.engines.rounding import float_down, pure_or_approximate, text_up
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
@@ -37,7 +38,8 @@ def opendp_claim(
 ) -> ScopedClaim:
     """Return the claim of a measurement for data sets at distance `d_in`.
 
-    OpenDP rounds its maps outward. The result is rounded up again, to the digits of the wire.
+    OpenDP rounds its maps outward. The result is rounded up again, to the digits of the wire. A
+    compositor with a delta is claimed as `interactive`.
 
     Args:
         measurement: whose input metric counts records: added or removed (SymmetricDistance,
@@ -52,7 +54,8 @@ def opendp_claim(
 
     Raises:
         RequestInvalid: the metric does not count records, no claim has the measure, the map is not
-            finite, or the map does not accept the distance.
+            finite, or the map does not accept the distance; it is a compositor of a rho with a
+            delta; or one of its constructors has a map that does not hold.
         TypeError: it is not a Measurement of OpenDP.
     """
     claim, relation = _claim_and_relation(measurement, d_in, delta, neighbours)
@@ -112,7 +115,9 @@ def _claim_and_relation(
         raise TypeError(_wrong_type(measurement))
     distance = _distance(d_in)
     relation = _relation(str(measurement.input_metric.type), distance, neighbours)
-    return _claim(measurement, distance, delta), relation
+    check_constructors(measurement)
+    claim = _claim(measurement, distance, delta)
+    return (claim if is_one_release(measurement) else _interactive(claim)), relation
 
 
 def _is_exactly(value: object, module: str, name: str) -> bool:
@@ -238,6 +243,24 @@ def _claim(measurement: Any, distance: int, delta: str | Decimal | float | None)
                 f"(Approximate), or {_CURVE}"
             )
             raise RequestInvalid("measurement.output_measure", rule, measure)
+
+
+def _interactive(claim: Claim) -> Claim:
+    """Return the claim of a measurement that answers queries after it was made.
+
+    Without a delta it is charged as one release is (docs/theory.md P12).
+    """
+    match claim:
+        case Approximate():
+            return Interactive(claim)
+        case ApproximateZcdp():
+            rule = (
+                "must have no delta where it answers queries by a rho (a compositor, or a "
+                "measurement of unknown making). Claim each measurement that it runs"
+            )
+            raise RequestInvalid("measurement", rule, f"rho {claim.rho}, delta {claim.delta}")
+        case _:
+            return claim
 
 
 def _apply_map(measurement: Any, distance: int) -> Any:

@@ -272,7 +272,7 @@ def test_remaining_refers_to_the_ledger(budget):
         (mechanisms.Laplace(epsilon=0.1, sensitivity=1), Pure),
         (mechanisms.Laplace(epsilon=0.1, delta=1e-7, sensitivity=1), Approximate),
         (mechanisms.Geometric(epsilon=0.1, sensitivity=1), Pure),
-        (mechanisms.GaussianAnalytic(epsilon=0.1, delta=1e-7, sensitivity=1), Approximate),
+        (mechanisms.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1), Approximate),
         (mechanisms.Exponential(epsilon=0.1, sensitivity=1, utility=[1, 2, 3]), Pure),
         (mechanisms.Binary(epsilon=0.1, value0="no", value1="yes"), Pure),
     ],

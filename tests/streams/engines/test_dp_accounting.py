@@ -9,6 +9,7 @@ from fractions import Fraction
 import dp_accounting as dpa
 import numpy as np
 import pytest
+from dp_accounting import dp_event
 from dp_accounting.dp_event import DiscreteLaplaceDpEvent, MixtureOfGaussiansDpEvent
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
@@ -28,8 +29,42 @@ from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from streams.engines.dp_accounting import event_claim
 from tests.every_case import every_case
+from tests.streams.engines.laws import covers, discrete_laplace
 
 ORDERS = [2, 3, 5, 8, 16, 32, 64]
+
+
+CLAIMED = {
+    "ComposedDpEvent",
+    "DiscreteLaplaceDpEvent",
+    "GaussianDpEvent",
+    "LaplaceDpEvent",
+    "NoOpDpEvent",
+    "PoissonSampledDpEvent",
+    "SelfComposedDpEvent",
+    "ZCDpEvent",
+}
+REFUSED = {
+    "DpEvent",
+    "MixtureOfGaussiansDpEvent",
+    "NonPrivateDpEvent",
+    "RandomizedResponseDpEvent",
+    "RepeatAndSelectDpEvent",
+    "SampledWithReplacementDpEvent",
+    "SampledWithoutReplacementDpEvent",
+    "SingleEpochTreeAggregationDpEvent",
+    "TruncatedSubsampledGaussianDpEvent",
+    "UnsupportedDpEvent",
+}
+
+
+def test_every_event_of_the_installed_version_is_claimed_or_refused():
+    found = {
+        name
+        for name, value in vars(dp_event).items()
+        if isinstance(value, type) and issubclass(value, dpa.DpEvent)
+    }
+    assert found - CLAIMED - REFUSED == set()
 
 
 def claim_of(event):
@@ -77,6 +112,8 @@ def test_discrete_laplace_is_pure(parameter, sensitivity):
     claim = claim_of(event)
     assert type(claim) is Pure
     assert Fraction(claim.epsilon) >= Fraction(parameter) * sensitivity
+    laws = (discrete_laplace(place, 1 / parameter) for place in (0, sensitivity))
+    assert covers(claim, *laws)
     engine = PLDAccountant().compose(event)
     assert float(claim.epsilon) == pytest.approx(engine.get_epsilon(0), rel=1e-3)
 
@@ -110,6 +147,7 @@ def test_numpy_counts_are_counts():
         dpa.NonPrivateDpEvent(),
         dpa.UnsupportedDpEvent(),
         dpa.RandomizedResponseDpEvent(0.5, 2),
+        dp_event.RepeatAndSelectDpEvent(dpa.GaussianDpEvent(1.0), 1.0, 1.0),
         dpa.SampledWithReplacementDpEvent(100, 10, dpa.GaussianDpEvent(1.0)),
         dpa.SampledWithoutReplacementDpEvent(100, 10, dpa.GaussianDpEvent(1.0)),
         dpa.SingleEpochTreeAggregationDpEvent(1.0, 10),
