@@ -106,7 +106,8 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         cost: by the claim alone: an epsilon or a rho, rounded up.
         reason: of a failure, always `FAILED`, or `FAILED_SESSION`.
         groups: columns of the groups, the last one changing fastest; () without groups.
-        values: the answer, group by group; a `top` has as many in each group as it asks for.
+        values: the answer, group by group; a `top` has as many in each group as it asks for. None
+            of a mean or variance whose noisy count carries no estimate.
         low, high: ends of an interval around each value, () of choices.
         confidence: the probability with which an interval holds, if there are any.
         bounds: which the values keep to.
@@ -131,9 +132,9 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     stop: Stop | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     groups: tuple[GroupColumn, ...] = ()
-    values: tuple[str, ...] = ()
-    low: tuple[str, ...] = ()
-    high: tuple[str, ...] = ()
+    values: tuple[str | None, ...] = ()
+    low: tuple[str | None, ...] = ()
+    high: tuple[str | None, ...] = ()
     confidence: str | UnsetType = UNSET
     bounds: AnswerBounds | UnsetType = UNSET
     statistics: tuple[StatisticNoise, ...] = ()
@@ -171,13 +172,13 @@ class AnswerRow:
     Attributes:
         group: its declared values, in the order of the answer's `groups`.
         rank: of a `top`, 0 for the candidate that was chosen first; else 0.
-        value: a decimal, or a category.
+        value: a decimal, or a category; None where there is no estimate.
         low, high: ends of its interval, None without one.
     """
 
     group: tuple[GroupValue, ...]
     rank: int
-    value: str
+    value: str | None
     low: str | None
     high: str | None
 

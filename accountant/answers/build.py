@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, overload
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from accountant.answers.cost import cost_of, cost_text
 from accountant.answers.intervals import (
     CONFIDENCE,
     Interval,
+    carries_estimate,
     half_width,
     mean_interval,
     outward_decimals,
@@ -85,7 +87,7 @@ def answer_of(granted: Granted, result: Result) -> NoisyAnswer:
     """
     checked = result.checked
     values, intervals, places = _shown(checked, result)
-    ends = [outward_decimals(each, places) for each in intervals]
+    ends = [None if each is None else outward_decimals(each, places) for each in intervals]
     answer = _answer(granted)
     if result.session is not None:
         answer = _with_session(answer, result.session)
@@ -93,8 +95,8 @@ def answer_of(granted: Granted, result: Result) -> NoisyAnswer:
         answer,
         groups=tuple([GroupColumn(column=c.name, values=group_values(c)) for c in checked.groups]),
         values=values,
-        low=_texts([low for low, _ in ends], places),
-        high=_texts([high for _, high in ends], places),
+        low=_texts([each and each[0] for each in ends], places),
+        high=_texts([each and each[1] for each in ends], places),
         confidence=CONFIDENCE if ends else UNSET,
         bounds=_bounds(checked),
         statistics=tuple([_noise_of(each, len(result.noisy) > 1) for each in result.noisy]),
@@ -150,8 +152,14 @@ def _bounds(checked: CheckedQuestion) -> AnswerBounds:
     )
 
 
-def _shown(checked: CheckedQuestion, result: Result) -> tuple[tuple[str, ...], list[Interval], int]:
-    """Return the values of the answer, their intervals, and how many digits both may have."""
+def _shown(
+    checked: CheckedQuestion, result: Result
+) -> tuple[tuple[str | None, ...], Sequence[Interval | None], int]:
+    """Return the values of the answer, their intervals, and how many digits both may have.
+
+    A mean or variance without an estimate is None, and so is its interval. Source: the rule reads
+    the noisy count and its declared noise alone, so it is post-processing of what is released.
+    """
     column, parts = checked.column, result.noisy
     if parts[0].places:
         return _candidates(checked, parts[0]), [], 0
@@ -183,7 +191,15 @@ def _shown(checked: CheckedQuestion, result: Result) -> tuple[tuple[str, ...], l
             for n, total, squares in zip(*bounds, strict=True)
         ]
     unit = Fraction(1, 10**places)
-    return _texts([round_half_up(each, unit) for each in quotients], places), intervals, places
+    carries = [carries_estimate(count) for count in bounds[0]]
+    shown = [
+        round_half_up(each, unit) if estimated else None
+        for each, estimated in zip(quotients, carries, strict=True)
+    ]
+    within = [
+        each if estimated else None for each, estimated in zip(intervals, carries, strict=True)
+    ]
+    return _texts(shown, places), within, places
 
 
 def _at_once(result: Result) -> int:
@@ -213,8 +229,16 @@ def _places(draw: Draw) -> int:
     return len(str(grid.denominator)) - 1  # the grid is a power of 1/10
 
 
-def _texts(values: tuple[Fraction, ...] | list[Fraction], places: int) -> tuple[str, ...]:
-    return tuple([decimal_text(each, places) for each in values])
+@overload
+def _texts(values: Sequence[Fraction], places: int) -> tuple[str, ...]: ...
+
+
+@overload
+def _texts(values: Sequence[Fraction | None], places: int) -> tuple[str | None, ...]: ...
+
+
+def _texts(values: Sequence[Fraction | None], places: int) -> tuple[str | None, ...]:
+    return tuple([None if each is None else decimal_text(each, places) for each in values])
 
 
 def _intervals(noisy: Noisy, confidence: Decimal) -> list[Interval]:

@@ -44,6 +44,14 @@ def half_width(draw: Draw, confidence: Decimal) -> Fraction:
     return width(variance=draw.variance, confidence=confidence, grid=grid)
 
 
+def carries_estimate(count: Interval) -> bool:
+    """Tell whether a noisy count carries a quotient: its whole interval is of one row or more.
+
+    Of a group without rows, it does so only where the interval misses 0.
+    """
+    return count[0] >= 1
+
+
 def mean_interval(column: NumberColumn, *, count: Interval, total: Interval) -> Interval:
     """Return the least and the largest mean of a count and a sum within their intervals.
 

@@ -27,6 +27,7 @@ from accountant.questions.question import (
 MAX_ROWS: Final = 200
 """Rows of a table; an answer has up to 10,000."""
 MAX_BARS: Final = 60
+NO_ESTIMATE: Final = "no estimate"
 _EXACT: Final = Context(prec=200)
 _WIDTH_DIGITS: Final = 2
 """Significant digits of an interval's half width."""
@@ -87,7 +88,8 @@ def answer_html(answer: NoisyAnswer) -> str:
 def _html_row(answer: NoisyAnswer, row: AnswerRow) -> str:
     *group, value = map(escape, _row_cells(answer, row))
     cells = "".join(f"<td>{each}</td>" for each in group)
-    return f'<tr>{cells}<td title="{escape(escape_text(row.value))}">{value}</td></tr>'
+    exact = "" if row.value is None else f' title="{escape(escape_text(row.value))}"'
+    return f"<tr>{cells}<td{exact}>{value}</td></tr>"
 
 
 def answer_chart(answer: NoisyAnswer) -> str:
@@ -95,10 +97,13 @@ def answer_chart(answer: NoisyAnswer) -> str:
 
     The scale is that of the intervals, which are noisy, too.
     """
-    rows = list(answer.rows())
+    # A group without an estimate has no bar.
+    rows = [row for row in answer.rows() if row.value is not None]
     if not 1 < len(rows) <= MAX_BARS or not answer.low:
         return ""
-    ends = [(Decimal(str(row.low)), Decimal(row.value), Decimal(str(row.high))) for row in rows]
+    ends = [
+        (Decimal(str(row.low)), Decimal(str(row.value)), Decimal(str(row.high))) for row in rows
+    ]
     least = min(Decimal(0), *(low for low, _, _ in ends))
     span = max(Decimal(0), *(high for _, _, high in ends)) - least or Decimal(1)
 
@@ -131,9 +136,13 @@ def answer_chart(answer: NoisyAnswer) -> str:
 def interval_text(row: AnswerRow) -> str:
     """Return a value with its interval: `4286 ± 18`, `48200 (41200 to 55700)`, or the value alone.
 
+    `no estimate` of a mean or variance whose noisy count carries none.
+
     The half width has two digits, and the value as many places. Both are rounded so that the
     interval only grows.
     """
+    if row.value is None:
+        return NO_ESTIMATE
     if row.low is None or row.high is None:
         return escape_text(row.value)
     low, value, high = Decimal(row.low), Decimal(row.value), Decimal(row.high)
@@ -155,7 +164,10 @@ def interval_text(row: AnswerRow) -> str:
 
 
 def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
-    """Return the bounds that the values keep to, in one line; none of an answer without them."""
+    """Return the bounds that the values keep to, in one line; none of an answer without them.
+
+    In further lines, what a reader may take for data: a choice, or that there is no estimate.
+    """
     bounds = answer.bounds
     if bounds is UNSET:
         return []
@@ -166,7 +178,15 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
         words = f"at most {rows} per {bounds.unit}"
     if bounds.lower is not UNSET and not isinstance(answer.question, CountQuestion):
         words += f"; {answer.question.column} from {bounds.lower} to {bounds.upper}"
-    return [f"bounds: {escape_text(words)}"]
+    return [f"bounds: {escape_text(words)}", *_notes(answer)]
+
+
+def _notes(answer: NoisyAnswer) -> list[str]:
+    if None in answer.values:
+        return [f"{NO_ESTIMATE}: the noisy count may be of no rows at all"]
+    if isinstance(answer.question, QuantileQuestion | TopQuestion):
+        return ["something is chosen where there are no rows, too: ask a count"]
+    return []
 
 
 def cost_line(answer: NoisyAnswer) -> str:
@@ -191,7 +211,8 @@ def _confidence(answer: NoisyAnswer) -> str:
     if answer.confidence is UNSET:
         return ""
     percent = Decimal(answer.confidence).scaleb(2).normalize()
-    return f", {percent:f} % interval{'s' if len(answer.values) > 1 else ''}"
+    plural = "s" if len(answer.values) > 1 else ""
+    return f", {percent:f} % interval{plural} of the bounded rows"
 
 
 def _headings(answer: NoisyAnswer) -> list[str]:

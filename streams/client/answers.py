@@ -98,23 +98,28 @@ class PrivateAnswer:
         self.request_id = record.request_id
 
     @property
-    def value(self) -> Decimal | str:
-        """The value, of an answer that has one.
+    def value(self) -> Decimal | str | None:
+        """The value, of an answer that has one. None where there is no estimate.
 
         Raises: ValueError: it has several: read `values`.
         """
         return self.values[self._only("value", "values")]
 
     @property
-    def values(self) -> list[Decimal | str]:
-        """The values, group by group: numbers, or the categories of a `top`. They are exact."""
+    def values(self) -> list[Decimal | str | None]:
+        """The values, group by group: numbers, or the categories of a `top`. They are exact.
+
+        None for a mean or variance without an estimate: its noisy count may be of no rows.
+        """
         if isinstance(self.record.question, TopQuestion):
             return list(self.record.values)
-        return [Decimal(each) for each in self.record.values]
+        return [_number(each) for each in self.record.values]
 
     @property
     def interval(self) -> tuple[Decimal, Decimal] | None:
-        """The interval of the one value, None of a choice. Noise is all that it accounts for.
+        """The interval of the one value, None of a choice and where there is no estimate.
+
+        It is of the rows within the bounds. Noise is all that it accounts for.
 
         Raises: ValueError: there are several values: read `intervals`.
         """
@@ -122,10 +127,16 @@ class PrivateAnswer:
         return self.intervals[i] if self.intervals else None
 
     @property
-    def intervals(self) -> list[tuple[Decimal, Decimal]]:
-        """The interval of each value, none of choices. Each holds with `confidence` by itself."""
+    def intervals(self) -> list[tuple[Decimal, Decimal] | None]:
+        """The interval of each value, none of choices. Each holds with `confidence` by itself.
+
+        None where there is no estimate.
+        """
         ends = zip(self.record.low, self.record.high, strict=True)
-        return [(Decimal(low), Decimal(high)) for low, high in ends]
+        return [
+            None if low is None or high is None else (Decimal(low), Decimal(high))
+            for low, high in ends
+        ]
 
     @property
     def confidence(self) -> Decimal | None:
@@ -154,7 +165,8 @@ class PrivateAnswer:
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame`: a column for each group, `value`, `low` and `high`.
 
-        Whole numbers are integers, others floats; `values` has them exactly.
+        Whole numbers are integers, others floats; `values` has them exactly. NaN, in Arrow null, is
+        no estimate.
 
         Raises: ImportError: pandas is not installed.
         """
@@ -190,6 +202,8 @@ class PrivateAnswer:
         return 0
 
     def __float__(self) -> float:
+        if self.value is None:
+            raise ValueError("there is no estimate: the noisy count may be of no rows at all")
         return float(self.value)
 
     def __eq__(self, other: object) -> bool:
@@ -211,12 +225,19 @@ class PrivateAnswer:
         return [f"the dataset has {self._remaining}"] if self._remaining else []
 
 
-def _numbers(texts: Sequence[str]) -> list[Any]:
-    """Return numbers as integers if all of them are whole, else as floats."""
-    exact = [Decimal(text) for text in texts]
-    if all(each == each.to_integral_value() and abs(each) < _LARGEST for each in exact):
-        return [int(each) for each in exact]
-    return [float(each) for each in exact]
+def _number(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+def _numbers(texts: Sequence[str | None]) -> list[Any]:
+    """Return numbers as integers if all of them are whole, else as floats; None stays."""
+    exact = [_number(text) for text in texts]
+    whole = all(
+        each is None or (each == each.to_integral_value() and abs(each) < _LARGEST)
+        for each in exact
+    )
+    kind = int if whole else float
+    return [None if each is None else kind(each) for each in exact]
 
 
 def private_answer(record: NoisyAnswer) -> PrivateAnswer:

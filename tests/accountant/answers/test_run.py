@@ -193,10 +193,10 @@ def test_statistics_off_the_grid_are_an_error_without_their_value(text: str) -> 
 
 def test_values_are_the_statistics_where_the_noise_is_next_to_none() -> None:
     rows = [{"person": str(i), "age": i, "region": "south"} for i in range(41)]
-    expected = {
+    expected: dict[str, tuple[str | None, ...]] = {
         "count": ("41",),
         "sum(age)": ("820",),
-        "mean(age) by region": ("0", "20", "0"),
+        "mean(age) by region": (None, "20", None),
         "variance(age)": ("140",),
         "histogram(region)": ("0", "41", "0"),
         "median(age)": ("20",),
@@ -210,7 +210,8 @@ def test_values_are_the_statistics_where_the_noise_is_next_to_none() -> None:
         if "age" not in text or "quantile" in text or "median" in text:
             assert found == values
         else:
-            close = zip(found, values, strict=True)
+            assert [each is None for each in found] == [each is None for each in values]
+            close = [(a, b) for a, b in zip(found, values, strict=True) if a and b]
             assert all(abs(Fraction(a) - Fraction(b)) < 3 for a, b in close), (text, found)
 
 

@@ -38,13 +38,14 @@ def of(text: str, noise: str, number: int = 0) -> NoisyAnswer:
 
 def test_one_value_is_one_line_with_its_interval_and_cost() -> None:
     lines = answer_text(of("count where age > 65", "epsilon: 0.5", 4286)).splitlines()
-    assert re.fullmatch(r"count where age > 65: 42\d\d ± 18, 95 % interval", lines[0])
+    value = r"count where age > 65: 42\d\d ± 18"
+    assert re.fullmatch(f"{value}, 95 % interval of the bounded rows", lines[0])
     assert lines[1:] == ["bounds: at most 3 rows per person", "cost ε 0.5 (epsilon: 0.5)"]
 
 
 def test_groups_are_a_table() -> None:
     lines = answer_text(of("count by region, smoker", "rho: 0.5", 100)).splitlines()
-    assert lines[0] == "count by region, smoker, 95 % intervals"
+    assert lines[0] == "count by region, smoker, 95 % intervals of the bounded rows"
     assert lines[1].split() == ["region", "smoker", "count"]
     assert re.fullmatch(r"north +false +\d+ ± \d+", lines[2])
     assert len(lines) == 2 + 6 + 2

@@ -47,7 +47,8 @@ def test_a_question_prints_answer_interval_cost_and_what_is_left(served: Command
     done = ask(served, QUESTION, "--epsilon", "0.5")
     assert (done.code, done.err) == (0, "")
     first, bounds, cost, *decision = done.out.splitlines()
-    assert re.fullmatch(r"count where age > 65: -?\d+ ± 6, 95 % interval", first)
+    value = r"count where age > 65: -?\d+ ± 6"
+    assert re.fullmatch(f"{value}, 95 % interval of the bounded rows", first)
     assert bounds == "bounds: each row counts as one unit"
     assert cost == "cost ε 0.5 (epsilon: 0.5)"
     assert decision[0].startswith("granted: ")
