@@ -66,7 +66,11 @@ class SqliteAnswers:
             reader = AnswerTables(_connect(path))
             mark = StoreMark.beside(beside or path, path)
         except (OSError, apsw.Error) as error:
-            raise Refused(f"the answers in {path} cannot be opened: {error}") from error
+            raise Refused(
+                f"the answers in {path} cannot be opened: {error}. Repair that, or put the newest "
+                f"file back. If it is lost, remove {path} and {(beside or path).name}.mark: every "
+                "question without an answer that was granted before fails, and stays charged"
+            ) from error
         return cls(writer, reader, path, mark)
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
@@ -126,7 +130,9 @@ class SqliteAnswers:
         if count < self._marked or not self._mark.is_of_file():
             raise Refused(
                 f"{self._path} was replaced while it was in use, and nothing more is stored in it. "
-                "Start again"
+                "Stop the server and put the file back that was there. If it is lost, remove "
+                f"{self._mark.path}: every question without an answer that was granted before the "
+                "next start fails, and stays charged"
             )
         if count > self._marked:
             try:

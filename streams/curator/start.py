@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
+from streams.answers.untrusted import UntrustedAnswers
 from streams.answers.waiting import QuestionQueue
 from streams.clock import SystemClock
 from streams.curator.checked_answers import CheckedAnswers
+from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
 from streams.errors import Refused, name_missing_extra
 from streams.logs import get_logger
@@ -93,20 +95,36 @@ async def answers_of_file(
 ) -> AsyncIterator[Answered]:
     """Read the answers of a ledger's file, and run its questions if there are data sources.
 
-    Raises: Refused: as `make_curator`, or the store of answers cannot be opened.
+    Without a store that can be trusted the ledger decides on: no question runs, no answer is shown,
+    and `trouble` of the reader says what to do.
+
+    Raises: Refused: as `make_curator`.
     """
     path = answers_path(ledger, settings.curator_store)
     if settings.data_sources is None and not path.exists():
         yield Answered()
         return
     # Beside the ledger, so that a second store of one ledger is noticed, too.
-    store = SqliteAnswers.open(path, beside=answers_path(ledger, None))
+    untrusted: Answered | None = None
+    try:
+        store = SqliteAnswers.open(path, beside=answers_path(ledger, None))
+    except Refused as error:
+        untrusted = _without(error)
+    if untrusted is not None:
+        yield untrusted
+        return
     try:
         if settings.data_sources is None:
             yield Answered(CheckedAnswers(store, service))
             return
         curator = make_curator(service, store, settings)
-        await curator.open()  # before the server takes the first question
+        try:
+            await curator.open()  # before the server takes the first question
+        except BudgetError as error:
+            untrusted = _without(error)
+        if untrusted is not None:
+            yield untrusted
+            return
         from streams.curator.metrics import CuratorMetrics
 
         async with _running(curator, store):
@@ -115,6 +133,15 @@ async def answers_of_file(
             yield Answered(CheckedAnswers(store, service), (metrics,), queue)
     finally:
         await store.close()
+
+
+def _without(error: BudgetError) -> Answered:
+    """Return what a server has whose answers cannot be trusted."""
+    from streams.curator.metrics import CuratorMetrics
+
+    reader = UntrustedAnswers(str(error))
+    _log.error("answers_not_trusted", why=str(error), then="requests are decided, none is answered")
+    return Answered(reader, (CuratorMetrics(CuratorCounts(is_running=False), SystemClock()),))
 
 
 @contextlib.asynccontextmanager
@@ -133,7 +160,7 @@ async def run_curator(curator: Curator, store: AnswerStore) -> None:
     """Run a curator that is open until it stops.
 
     The ledger decides on if this ends early: its questions wait for the next start, and `trouble`
-    of the store says so.
+    of the store says so, and what to do before.
     """
     try:
         await curator.run()
@@ -141,12 +168,12 @@ async def run_curator(curator: Curator, store: AnswerStore) -> None:
         _end(store, str(first_error(group)))
     except* Exception as group:
         # A defect. Only the type, since a message may hold data.
-        _end(store, type(first_error(group)).__name__)
+        _end(store, f"report this defect, {type(first_error(group)).__name__}")
 
 
 def _end(store: AnswerStore, why: str) -> None:
-    _log.error("curator_ended", why=why, then="questions wait until the server starts again")
-    store.trouble = f"questions get no answers until the server starts again: {why}"
+    _log.error("curator_ended", why=why, then="questions wait; requests are decided")
+    store.trouble = f"questions get no answers: {why}. Once that is done, start the server again"
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -169,7 +169,9 @@ class AnswerTopic:
                     await asyncio.sleep(_RETRY_S)
                 except Exception as error:  # a defect: nobody reads on
                     self.trouble = f"the answers are not read any more: {type(error).__name__}"
-                    _log.error("answers_not_read", why=type(error).__name__, then="start again")
+                    _log.error(
+                        "answers_not_read", why=type(error).__name__, then="report this defect"
+                    )
                     raise
         finally:
             async with self._moved:

@@ -13,7 +13,7 @@ from accountant.records import Decision
 from accountant.records.outcomes import GRANTS
 from accountant.records.request_names import names_in_request
 from streams.answers.store import AnswerReader
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
 from streams.pages.request_rows import request_id_of
 
 
@@ -42,6 +42,8 @@ async def recent_answers(
         except Refused as error:
             found[decision.sequence or 0] = ShownAnswer(escape(str(error)))
             continue
+        except Unavailable:  # the page shows more than answers
+            stored = None
         # Its texts are escaped where it is made: it holds no script, style or address.
         html = None if stored is None else Markup(answer_html(decode_answer(stored.value)))  # noqa: S704
         found[decision.sequence or 0] = ShownAnswer(html)

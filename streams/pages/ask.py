@@ -19,7 +19,7 @@ from accountant.records.outcomes import GRANTS, Outcome
 from streams.answers.store import AnswerReader
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
 from streams.gateway.source_check import check_source
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.gateway.waiting_check import check_waiting
@@ -94,10 +94,10 @@ async def _wait(reader: AnswerReader, grant: str) -> None:
     """Wait a few seconds for the answer of a grant, so that the page has it at once."""
     coming = reader.subscribe()  # before the look, so that nothing is missed in between
     try:
-        with contextlib.suppress(Refused):  # the page says why it is not shown
-            if await reader.get(grant) is not None:
-                return
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, Unavailable):
+            with contextlib.suppress(Refused):  # the page says why it is not shown
+                if await reader.get(grant) is not None:
+                    return
             async with asyncio.timeout(DEFAULT_WAIT_S):
                 async for each in coming:
                     if each.grant == grant:

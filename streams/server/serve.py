@@ -10,7 +10,9 @@ from typing import Final
 
 from prometheus_client.registry import Collector
 
+from streams.answers.store import AnswerReader
 from streams.answers.unanswered import UnansweredQuestions
+from streams.answers.untrusted import UntrustedAnswers
 from streams.answers.waiting import QuestionQueue
 from streams.auth import check_access
 from streams.clock import SystemClock
@@ -22,6 +24,7 @@ from streams.embedded.writer import error_text
 from streams.errors import Refused, name_missing_extra
 from streams.kafka.connect import connect_kafka
 from streams.kafka.topic_sink import topic_sink
+from streams.logs import get_logger
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
 from streams.pages import PAGES
@@ -30,6 +33,7 @@ from streams.server.gateway_server import GatewayServer, Listening, ignore_addre
 from streams.settings import PREFIX, Settings
 from streams.tracing import check_tracing
 
+_log = get_logger(__name__)
 _SWITCH_S: Final = 0.0005
 
 
@@ -121,10 +125,18 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
     async def run() -> None:
         service = await connect_kafka(settings)
         answers: AnswerTopic | None = None
+        reader: AnswerReader | None = None
         queue: QuestionQueue | None = None
         following: asyncio.Task[None] | None = None
         try:
-            answers = await open_answers(deployment_of(settings))
+            try:
+                answers = await open_answers(deployment_of(settings))
+            except Refused as error:
+                # It takes requests all the same.
+                reader = UntrustedAnswers(str(error))
+                _log.error("answers_not_trusted", why=str(error))
+            else:
+                reader = CheckedAnswers(answers, service)
             collectors = list[Collector]()
             if answers is not None:
                 unanswered = UnansweredQuestions(service, answers, SystemClock())
@@ -139,7 +151,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 settings,
                 registry=registry,
                 listening=ready,
-                answers=None if answers is None else CheckedAnswers(answers, service),
+                answers=reader,
                 pages=PAGES,
                 queue=queue,
             )

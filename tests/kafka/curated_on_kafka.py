@@ -46,8 +46,8 @@ class OnKafka:
         assert decision["outcome"] in {"granted", "reserved"}, decision
         return grant
 
-    def start(self, name: str) -> subprocess.Popen[bytes]:
-        """Start `accountant curator` in a process."""
+    def start(self, name: str, *words: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start a command in a process, by default `accountant curator`."""
         deployment = self.ledger.deployment
         settings = {
             "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
@@ -57,10 +57,11 @@ class OnKafka:
             "ACCOUNTANT_DATA_SOURCES": str(self.directory / "sources.json"),
             "ACCOUNTANT_CURATOR_TICK_SECONDS": "0.1",
             "ACCOUNTANT_METRICS_PORT": "0",
+            **more,
         }
         with (self.directory / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "streams.cli", "curator"],
+                [sys.executable, "-m", "streams.cli", *(words or ("curator",))],
                 env=settings,
                 stdout=log,
                 stderr=subprocess.STDOUT,

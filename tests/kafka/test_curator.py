@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ from confluent_kafka import Producer
 from accountant.answers import decode_answer
 from streams.answers.granted import GrantedQuestion
 from streams.answers.unanswered import UnansweredQuestions
+from streams.client.http.readiness import read_readiness
 from streams.clock import SystemClock
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
@@ -135,5 +137,18 @@ async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None
         state = with_answers(on_kafka.service.readiness, topic)()
         assert state.ready
         assert "no record of this version" in " ".join(state.notes)
+        # A gateway that starts now takes requests, and says the same.
+        gateway = on_kafka.start("gateway", "gateway", "--port", "0")
+        try:
+            await until(lambda: b"listening at http" in on_kafka.log("gateway"), "it listens")
+            found = re.search(rb"listening at (http://[0-9.:]+)", on_kafka.log("gateway"))
+            assert found
+            ready = await asyncio.to_thread(read_readiness, found[1].decode(), None)
+            assert ready.ready
+            (note,) = [each for each in ready.notes if "no question gets an answer" in each]
+            assert "Run the version that wrote it" in note
+        finally:
+            gateway.kill()
+            gateway.wait()
     finally:
         await topic.close()

@@ -41,7 +41,7 @@ async def readyz(ledger: CuratedLedger) -> httpx.Response:
 
 @pytest.mark.parametrize(
     ("store_class", "why"),
-    [(TakenOver, "another curator has started"), (Broken, "AssertionError")],
+    [(TakenOver, "another curator has started"), (Broken, "report this defect, AssertionError")],
 )
 async def test_a_curator_that_has_ended_is_a_note_of_readyz(
     tmp_path: Path, store_class: type[SqliteAnswers], why: str, caplog: pytest.LogCaptureFixture
@@ -61,7 +61,7 @@ async def test_a_curator_that_has_ended_is_a_note_of_readyz(
         await run_curator(curator, ledger.store)
         after = await readyz(ledger)
     assert before == {"ready": True, "reasons": []}
-    note = f"questions get no answers until the server starts again: {why}"
+    note = f"questions get no answers: {why}. Once that is done, start the server again"
     assert after.json() == before | {"notes": [note]}
     assert after.status_code == 200
     assert "curator_ended" in caplog.text

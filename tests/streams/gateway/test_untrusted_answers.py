@@ -1,0 +1,123 @@
+"""Answers that cannot be trusted stop no decision, and what the note says brings them back."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.answers import decode_answer
+from tests.streams.clock import TestClock
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import request
+from tests.streams.gateway.test_answers import answering_server, granted, id_of, see
+from tests.streams.waiting import eventually
+
+
+def note_of(server: LocalServer) -> str:
+    """Return the note of a server that decides."""
+    body = server.http.get("/readyz").json()
+    assert body["ready"], body
+    (note,) = body["notes"]
+    return str(note)
+
+
+def does_all_but_answer(server: LocalServer, before: dict[str, Any]) -> dict[str, Any]:
+    """Check that a server decides and shows no answer; return a question that it granted."""
+    plain = request(server.clock, dataset="survey", analyst="ana")
+    assert server.post("/requests", plain).json()["granted"]
+    asked = granted(server, epsilon="0.1")
+    for decision in (before, asked):
+        response = see(server, id_of(decision), wait=0)
+        assert (response.status_code, response.json()["error"]) == (503, "unavailable")
+        assert "`accountant ready`" in response.json()["message"]
+        assert "ledger.db" not in response.text, "files are the operator's"
+    assert server.metric("privacy_curator_running") == "0.0"
+    return asked
+
+
+def do_as_it_says(note: str) -> None:
+    """Run the command in a note, or remove the file that it names."""
+    chmod = re.search(r"`chmod 600 (\S+)`", note)
+    if chmod:
+        Path(chmod[1]).chmod(0o600)
+        return
+    removed = re.search(r"remove (\S+?)(?: and (\S+?))?: every question", note)
+    assert removed, note
+    first = Path(removed[1])
+    first.unlink()
+    if removed[2]:
+        first.with_name(removed[2]).unlink()
+
+
+def damage_copy(store: Path) -> None:
+    shutil.copy(store.with_name("older"), store.with_name("new"))
+    for end in ("-wal", "-shm"):
+        store.with_name(store.name + end).unlink(missing_ok=True)
+    store.with_name("new").rename(store)
+
+
+def damage_content(store: Path) -> None:
+    for end in ("-wal", "-shm"):
+        store.with_name(store.name + end).unlink(missing_ok=True)
+    store.write_bytes(b"no database at all" * 1000)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (damage_copy, "is not the file in which"),
+        (damage_content, "cannot be opened"),
+        (lambda store: store.chmod(0o644), "accessible to other users"),
+    ],
+    ids=["older copy", "no database", "readable by others"],
+)
+def test_a_server_with_such_answers_starts_and_its_note_repairs_them(
+    tmp_path: Path, file: Path, clock: TestClock, damage: Callable[[Path], None], words: str
+) -> None:
+    store = file.with_name(file.name + ".answers")
+    with answering_server(tmp_path, file, clock) as server:
+        before = granted(server)
+        assert see(server, id_of(before)).status_code == 200
+    shutil.copy(store, store.with_name("older"))
+    damage(store)
+    for _ in range(2):  # a start alone repairs nothing
+        with answering_server(tmp_path, file, clock) as server:
+            note = note_of(server)
+            assert words in note
+            assert note.endswith("Do that while the server is stopped, then start it again")
+            waiting = does_all_but_answer(server, before)
+    do_as_it_says(note)
+    with answering_server(tmp_path, file, clock) as server:
+        after = granted(server, epsilon="0.1")
+        assert decode_answer(see(server, id_of(after)).content).outcome == "answered"
+        # It may have been answered by the lost store: only a store that is complete runs it.
+        outcome = decode_answer(see(server, id_of(waiting)).content).outcome
+        assert outcome == ("answered" if "chmod" in note else "failed")
+        assert "notes" not in server.http.get("/readyz").json()
+
+
+def test_answers_that_are_replaced_while_it_runs_are_repaired_by_the_note(
+    tmp_path: Path, file: Path, clock: TestClock
+) -> None:
+    store = file.with_name(file.name + ".answers")
+    with answering_server(tmp_path, file, clock) as server:
+        before = granted(server)
+        assert see(server, id_of(before)).status_code == 200
+        shutil.copy(store, store.with_name("copy"))
+        store.with_name("copy").rename(store)
+        granted(server, epsilon="0.1")
+        eventually(lambda: "notes" in server.http.get("/readyz").json())
+        note = note_of(server)
+        assert note.index("Stop the server") < note.index("start the server again")
+        plain = request(server.clock, dataset="survey", analyst="ana")
+        assert server.post("/requests", plain).json()["granted"]
+    with answering_server(tmp_path, file, clock) as server:
+        does_all_but_answer(server, before)
+    do_as_it_says(note)
+    with answering_server(tmp_path, file, clock) as server:
+        assert see(server, id_of(granted(server, epsilon="0.1"))).status_code == 200
