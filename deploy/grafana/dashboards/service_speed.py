@@ -202,10 +202,17 @@ def _deliveries(board: Board) -> None:
             "Age of the oldest granted question that has no answer yet, or whose session is not "
             "settled, and how many wait. Questions are charged before they run.",
             [
-                query("max(privacy_question_wait_seconds)", "the oldest"),
+                query("max by (dataset) (privacy_question_wait_seconds)", "{{dataset}}"),
                 query("sum(privacy_questions_waiting)", "waiting", ref="B"),
+                query("max(privacy_question_unanswered_seconds)", "seen by gateways", ref="C"),
+                query(
+                    "max(sum by (instance) (privacy_questions_unanswered))", "no answer", ref="D"
+                ),
             ],
-            overrides=[override("waiting", unit="short", custom__axisPlacement="right")],
+            overrides=[
+                override("waiting", unit="short", custom__axisPlacement="right"),
+                override("no answer", unit="short", custom__axisPlacement="right"),
+            ],
             unit="s",
             bounds=(0, 1),
         ),
