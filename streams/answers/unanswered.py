@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from accountant.errors import BudgetError
@@ -17,7 +18,7 @@ from streams.service import LedgerService
 
 _log = get_logger(__name__)
 _SLICE: Final = 1_000
-_PAUSE_S: Final = 1.0
+_PAUSE_S: Final = 5.0
 _AGAIN_S: Final = 30.0
 """Between two looks for the answers of all that wait: a subscription may lose some."""
 NOTE_MS: Final = 300_000
@@ -87,12 +88,8 @@ class UnansweredQuestions:
         """Read the log to its end."""
         while True:
             try:
-                values = await self._service.read_log(partition, self._next[partition], _SLICE)
-            except Gone:
-                # An archived grant had its time.
-                self._next[partition] = (await self._service.last_decision(partition))[0] + 1
-                return
-            except JournalFault as error:
+                values = await self._read(partition)
+            except BudgetError as error:
                 _log.warning("grants_not_read", partition=partition, why=str(error))
                 await asyncio.sleep(_PAUSE_S)
                 continue
@@ -100,6 +97,14 @@ class UnansweredQuestions:
                 await self._take(partition, value)
             if not values:
                 return
+
+    async def _read(self, partition: int) -> Sequence[bytes]:
+        try:
+            return await self._service.read_log(partition, self._next[partition], _SLICE)
+        except Gone:
+            # An archived grant had its time.
+            self._next[partition] = (await self._service.last_decision(partition))[0] + 1
+            return ()
 
     async def _take(self, partition: int, value: bytes) -> None:
         self._next[partition] += 1

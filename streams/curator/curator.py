@@ -27,6 +27,7 @@ from streams.curator.question_runner import QuestionRunner
 from streams.curator.sessions import SessionSteps
 from streams.curator.source_watch import SourceWatch
 from streams.curator.turns import Turns
+from streams.errors import Unavailable
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess
 
@@ -116,7 +117,12 @@ class Curator:
 
         Args:
             analyst: end only theirs.
+        Raises: Unavailable: it runs no questions any more, so that those would stay.
         """
+        if not self.counts.is_running or self._stopping.is_set():
+            raise Unavailable(
+                "the curator has ended, and ends no question. Start it again, then end them"
+            )
         found = self.counts.waiting.end(dataset, analyst)
         self._turns.end(dataset, analyst)
         return found

@@ -43,7 +43,7 @@ class QuestionSettings(BaseSettings):
     questions_waiting: int = Field(
         1_000,
         ge=1,
-        le=5_000,
+        le=4_000,  # a curator fails what is beyond 5,000
         description="largest number of questions that wait for an answer, of one analyst or one "
         "engine; servers refuse more",
     )

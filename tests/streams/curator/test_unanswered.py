@@ -90,6 +90,12 @@ async def test_a_question_without_an_answer_for_five_minutes_is_a_note(
         assert "1 granted questions have no answer, the oldest for 5 minutes" in note
         assert "accountant curator" in note
         assert readiness().ready
+        # What it says ends it.
+        async with ledger.curated():
+            await until(lambda: not readiness().notes, "the question is answered")
+        await ledger.ask(question())
+        await until(lambda: len(found.waiting) == 1, "another one waits")
+        clock.pass_(seconds=NOTE_MS / 1000 + 60)
         found_ages = {
             sample.name: sample.value
             for family in UnansweredMetrics(found.waiting, clock).collect()

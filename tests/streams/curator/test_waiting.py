@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streams.answers.granted import GrantedQuestion
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.metrics import CuratorMetrics
+from streams.curator.start import make_curator
+from streams.errors import Refused, Unavailable
+from streams.settings import Settings
 from tests.faults.ledger import until
 from tests.streams.clock import TestClock
 from tests.streams.curator.curated import (
@@ -112,6 +117,8 @@ async def test_an_owner_ends_the_questions_that_wait(
         await until(lambda: not len(curator.counts.waiting), "nothing waits")
     assert ended == (20 if analyst else 21)
     assert curator.counts.ended == ended
+    with pytest.raises(Unavailable, match="Start it again, then end them"):
+        curator.end_questions("census")
     assert ledger.analysts.count("ana") == 2
 
 
@@ -160,3 +167,37 @@ async def test_metrics_count_what_waits_by_dataset(ledger: CostlyLedger) -> None
     assert found["privacy_questions_waiting", "mine"] == 0
     assert found["privacy_question_wait_seconds", "census"] >= 60
     assert found["privacy_question_wait_seconds", "mine"] == 0
+
+
+async def test_a_session_whose_begin_is_not_decided_lets_others_have_their_turn(
+    ledger: CostlyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.curator.question_runner._BEGIN_S", 0.2)
+    submit = ledger.service.submit
+
+    async def undecided(source: Any, body: bytes, **more: Any) -> Any:
+        if b'"type":"begin"' in body:
+            await asyncio.sleep(3_600)
+        return await submit(source, body, **more)
+
+    monkeypatch.setattr(ledger.service, "submit", undecided)
+    waiting = await ledger.ask(session())
+    async with ledger.curated(options=CuratorOptions(tick=0.05, at_once=1)):
+        cheap = await ledger.ask(question(analyst="bob"))
+        assert (await ledger.answer(cheap)).outcome == "answered"
+        assert await ledger.store.get(waiting) is None
+        monkeypatch.setattr(ledger.service, "submit", submit)
+        assert (await ledger.answer(waiting)).outcome == "answered", "it begins later, once"
+
+
+async def test_no_source_may_take_longer_than_a_turn(ledger: CostlyLedger) -> None:
+    sources = ledger.directory / "sources.json"
+    sources.write_text(
+        json.dumps({"census": {"kind": "csv", "path": str(ledger.data), "seconds": 901}})
+    )
+    sources.chmod(0o600)
+    settings = Settings(data_sources=sources)
+    with pytest.raises(Refused, match="ACCOUNTANT_CURATOR_TURN_SECONDS to at least 901"):
+        make_curator(ledger.service, ledger.store, settings)
+    longer = settings.model_copy(update={"curator_turn_seconds": 901})
+    make_curator(ledger.service, ledger.store, longer)
