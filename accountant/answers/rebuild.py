@@ -98,9 +98,9 @@ def _noisy(
     """Return what each draw has shown."""
     draws = derivation.draws
     if isinstance(draws[0].statistic, SelectionStatistic):
-        return (Noisy(draw=draws[0], places=_places(checked, draws[0].statistic, answer.values)),)
+        return (Noisy(draw=draws[0], places=_places(checked, draws[0].statistic, _shown(answer))),)
     if len(draws) == 1:
-        return (Noisy(draw=draws[0], values=_on_grid("values", draws[0], answer.values)),)
+        return (Noisy(draw=draws[0], values=_on_grid("values", draws[0], _shown(answer))),)
     if len(answer.statistics) != len(draws):
         _differ("statistics", f"{len(draws)} of them", str(len(answer.statistics)))
     return tuple(
@@ -137,6 +137,14 @@ def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnsw
         more = answer.levels[len(before)].level
         _differ("levels", "no level after the one that its rule stops at", f"level {more}")
     return result
+
+
+def _shown(answer: NoisyAnswer) -> tuple[str, ...]:
+    """Return the values of an answer whose values are what was drawn: none lacks an estimate."""
+    values = tuple([each for each in answer.values if each is not None])
+    if len(values) < len(answer.values):
+        _differ("values", "a noisy value for each group", "no estimate")
+    return values
 
 
 def _on_grid(what: str, draw: Draw, texts: Sequence[str]) -> tuple[Fraction, ...]:

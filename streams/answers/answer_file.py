@@ -9,8 +9,15 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from streams.answers.chain import ChainEnd, read_chain
 from streams.answers.store import StoredAnswer
-from streams.answers.tables import APPLICATION_ID, VERSION, select_answers
+from streams.answers.tables import (
+    APPLICATION_ID,
+    VERSION,
+    WITHOUT_CHAIN,
+    answers_in_order,
+    select_answers,
+)
 from streams.errors import Refused
 from streams.immutable_sqlite import file_stamp, open_immutable
 
@@ -57,6 +64,22 @@ class AnswerFile:
             rows: Any = self._db.execute(query)
             return dict(rows)
 
+    def chain(self, partition: int, ledger: str) -> ChainEnd | None:
+        """Return a partition's chain after checking all of it, None of an earlier version's store.
+
+        Raises: Refused: an answer was changed, removed or added.
+        """
+        with refusing(self.path):
+            if self._db.pragma("user_version") == WITHOUT_CHAIN:
+                return None
+            self._db.execute("BEGIN")  # so that all reads see one state
+            try:
+                answers = answers_in_order(self._db, partition)
+                found = read_chain(self._db, partition, ledger, answers)
+            finally:
+                self._db.execute("ROLLBACK")
+        return found
+
     def places(self) -> Iterator[tuple[int, int, str]]:
         """Yield partition, number and grant of each answer."""
         with refusing(self.path):
@@ -100,7 +123,7 @@ def _connect(db: apsw.Connection, path: Path) -> apsw.Connection:
         db.set_busy_timeout(_BUSY_MS)
         if db.pragma("application_id") != APPLICATION_ID:
             raise Refused(f"{path} is no store of answers")
-        if int(db.pragma("user_version") or 0) != VERSION:
+        if int(db.pragma("user_version") or 0) not in {VERSION, WITHOUT_CHAIN}:
             raise Refused(f"{path} was made by another version of this program. Run that version")
     except BaseException:
         db.close()

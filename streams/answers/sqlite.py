@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 import apsw
 
-from streams.answers.mark import StoreMark
+from streams.answers.chain import (
+    ChainEnd,
+    add_entries,
+    difference_from_heads,
+    first_head,
+    has_entry,
+    last_entry,
+)
+from streams.answers.heads import AnswerHeads, ChainHead, StoredHead
+from streams.answers.mark import SUFFIX, fits_mark
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
-from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables
+from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, insert_first
 from streams.broadcast import Broadcast, Subscription
 from streams.errors import Refused, Unavailable
 from streams.logs import get_logger
@@ -22,6 +31,11 @@ _log = get_logger(__name__)
 
 _BUSY_MS: Final = 10_000
 _SUFFIX: Final = ".answers"
+_WAY_OUT: Final = (
+    "Put the newest copy of the answers back. If there is none, stop the ledger and run "
+    "`accountant accept-answers`: every question without an answer that was granted before fails, "
+    "and stays charged"
+)
 
 
 def answers_path(ledger: Path, path: Path | None) -> Path:
@@ -32,27 +46,33 @@ def answers_path(ledger: Path, path: Path | None) -> Path:
 class SqliteAnswers:
     """An `AnswerStore` in a file that only its user can read. Use `open` to make one.
 
-    Several processes may have it open. Each commit is synced to disk before its call returns.
+    Several processes may have it open. Each commit is synced to disk before its call returns. An
+    answer is shown from the moment at which a head outside of the file names its entry.
     """
 
     def __init__(
-        self, writer: AnswerTables, reader: AnswerTables, path: Path, mark: StoreMark
+        self, writer: AnswerTables, reader: AnswerTables, path: Path, heads: AnswerHeads, mark: Path
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._path = path
+        self._inode = path.stat().st_ino
+        self._heads = heads
         self._mark = mark
-        self._marked = 0  # answers that the mark knows of
+        self._firsts = dict[int, ChainHead]()  # of the chains that were compared
+        self._shown = dict[int, int]()  # numbers up to which answers are shown
+        self._unsent = list[StoredAnswer]()  # committed, and not named by a head yet
+        self._ready = list[StoredAnswer]()
         self._new = Broadcast[StoredAnswer]()
         self.trouble: str | None = None
 
     @classmethod
-    def open(cls, path: Path, *, beside: Path | None = None) -> Self:
+    def open(cls, path: Path, heads: AnswerHeads, *, beside: Path | None = None) -> Self:
         """Open a file, and create it if it is missing.
 
         Args:
-            beside: the file that the mark is beside, by default this one. Name one that stays the
-                same where `path` may change.
+            heads: of the ledger.
+            beside: the file that an earlier version's mark is beside, by default this one.
 
         Raises: Refused: it is no store of answers, other users can access it, or it cannot be
             opened.
@@ -64,42 +84,108 @@ class SqliteAnswers:
             writer = AnswerTables(_connect(path))
             # In WAL mode a second connection reads while the first one waits for the disk.
             reader = AnswerTables(_connect(path))
-            mark = StoreMark.beside(beside or path, path)
+            mark = (beside or path).with_name((beside or path).name + SUFFIX)
+            return cls(writer, reader, path, heads, mark)
         except (OSError, apsw.Error) as error:
-            raise Refused(
-                f"the answers in {path} cannot be opened: {error}. Repair that, or put the newest "
-                f"file back. If it is lost, remove {path} and {(beside or path).name}.mark: every "
-                "question without an answer that was granted before fails, and stays charged"
-            ) from error
-        return cls(writer, reader, path, mark)
+            raise Refused(f"the answers in {path} cannot be opened: {error}. {_WAY_OUT}") from error
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
         """As `AnswerStore.open_log`."""
         with self._unavailable():
             bound, first = await asyncio.to_thread(self._writer.open_log, partition, ledger, begins)
-            if bound != ledger:
-                raise Refused(
-                    f"{self._path} has the answers of ledger {bound}, and this is ledger {ledger}. "
-                    "Give each ledger its own file"
-                )
-            return await asyncio.to_thread(self._check_mark, partition, first, begins)
+            self._check_bound(bound, ledger)
+            return await asyncio.to_thread(self._open_chain, partition, ledger, first, begins)
 
-    def _check_mark(self, partition: int, first: int, begins: int) -> int:
-        """Return the number that a log begins with: `begins` if answers may be missing."""
-        count = self._writer.count()
-        if self._mark.fits(count):
-            self._write_mark()
-            return first
-        # Before the mark: after a crash between the two, the mark is still missing.
-        self._writer.begin_again(partition, begins)
-        self._mark.write(count)
-        self._marked = count
-        if first != begins:
-            _log.warning(
-                "answers_may_be_missing",
-                file=str(self._path),
-                then=f"questions that were granted before decision {begins} are not run",
+    def _check_bound(self, bound: str, ledger: str) -> None:
+        if bound != ledger:
+            raise Refused(
+                f"{self._path} has the answers of ledger {bound}, and this is ledger {ledger}. "
+                "Give each ledger its own file"
             )
+
+    def _open_chain(self, partition: int, ledger: str, first: int, begins: int) -> int:
+        """Compare the chain with its heads, and write the head; return where the log begins."""
+        chain, stored = self._chain(partition, ledger), self._heads.read(partition)
+        branch = self._heads.branch(partition)
+        if stored is None:
+            self._check_heads(chain, partition, None)
+            if first != begins and not fits_mark(self._mark, self._path, self._writer.count()):
+                first = self._begin_again(partition, begins)
+            new = StoredHead(chain.head, branch, 0, first)
+        elif stored.branch < branch:
+            # Decisions were lost and accepted as lost, so answers may be, too.
+            new = StoredHead(chain.head, branch, 0, self._begin_again(partition, begins))
+        else:
+            self._check_heads(chain, partition, stored)
+            new = stored._replace(head=chain.head, begins=max(first, stored.begins))
+        self._heads.write(partition, new)
+        self._mark.unlink(missing_ok=True)
+        self._firsts[partition] = first_head(ledger, partition)
+        self._shown[partition] = chain.head.number
+        return new.begins
+
+    def begin_anew(self, partition: int, ledger: str, begins: int) -> StoredHead:
+        """Accept the answers that are here as all there are; return the new head.
+
+        No question that was granted before decision `begins` is run afterwards. Call it while no
+        curator runs, since it waits.
+
+        Raises: Refused: they are another ledger's, or an answer was changed. Unavailable.
+        """
+        with self._unavailable():
+            bound, _ = self._writer.open_log(partition, ledger, begins)
+            self._check_bound(bound, ledger)
+            try:
+                chain = self._reader.chain(partition, ledger)
+            except Refused as error:
+                what = f"{self._path}: {error}. Put a sound copy back, or remove the file"
+                raise Refused(what) from error
+            stored, branch = self._heads.read(partition), self._heads.branch(partition)
+            known = [*self._heads.signed(partition), *([stored] if stored is not None else ())]
+            begun = max((each.begun for each in known if each.branch >= branch), default=-1)
+            self._begin_again(partition, begins)
+            new = StoredHead(chain.head, branch, begun + 1, begins)
+            self._heads.write(partition, new)
+            self._mark.unlink(missing_ok=True)
+            return new
+
+    async def check(self, partition: int, ledger: str) -> None:
+        """Compare the answers with their heads, and write nothing. For a server without data.
+
+        Raises: Refused: they are another ledger's, or an older, changed or cut copy. Unavailable.
+        """
+        with self._unavailable():
+            await asyncio.to_thread(self._check, partition, ledger)
+
+    def _check(self, partition: int, ledger: str) -> None:
+        bound = self._reader.bound_log(partition)
+        if bound is not None:
+            self._check_bound(bound[0], ledger)
+        stored = self._heads.read(partition)
+        if stored is None or stored.branch == self._heads.branch(partition):
+            self._check_heads(self._chain(partition, ledger), partition, stored)
+
+    def _chain(self, partition: int, ledger: str) -> ChainEnd:
+        """Return the chain, after checking all of it. Raises: Refused."""
+        try:
+            return self._reader.chain(partition, ledger)
+        except Refused as error:
+            raise Refused(f"{self._path}: {error}. {_WAY_OUT}") from error
+
+    def _check_heads(self, chain: ChainEnd, partition: int, stored: StoredHead | None) -> None:
+        """Raises: Refused: the store is older than a head, or another one."""
+        signed = self._heads.signed(partition)
+        why = difference_from_heads(chain, stored, signed)
+        if why is not None:
+            raise Refused(f"{self._path} is {why}. {_WAY_OUT}")
+
+    def _begin_again(self, partition: int, begins: int) -> int:
+        self._writer.begin_again(partition, begins)
+        _log.warning(
+            "answers_may_be_missing",
+            file=str(self._path),
+            then=f"questions that were granted before decision {begins} are not run",
+        )
         return begins
 
     async def place(self, partition: int) -> LogPlace:
@@ -114,32 +200,63 @@ class SqliteAnswers:
 
     async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
         """As `AnswerStore.put_first`."""
+        if not answers:
+            return []
         with self._unavailable():
-            # If the last call could not write the mark, nothing is stored before it is written.
-            await asyncio.to_thread(self._write_mark)
-            stored, new = await asyncio.to_thread(self._writer.put_first, answers)
-            try:
-                await asyncio.to_thread(self._write_mark)
-            finally:
-                self._new.send(new)
+            stored = await asyncio.to_thread(self._put_first, answers)
+        ready, self._ready = self._ready, []
+        self._new.send(ready)
         return stored
 
-    def _write_mark(self) -> None:
-        """Write the mark if it is behind. Raises: Refused: the file was replaced; Unavailable."""
-        count = self._writer.count()
-        if count < self._marked or not self._mark.is_of_file():
+    def _put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
+        partition = answers[0].partition
+        with self._writer.transaction() as db:
+            stored_head = self._finish_batch(db, partition)
+            stored, new = insert_first(db, answers)
+            head = add_entries(db, stored_head.head, new)
+        # Until here nobody reads them: `_is_shown` asks for the head.
+        self._unsent += new
+        self._heads.write(partition, stored_head._replace(head=head))
+        self._shown[partition] = max(head.number, self._shown.get(partition, 0))
+        self._ready, self._unsent = self._ready + self._unsent, []
+        return stored
+
+    def _finish_batch(self, db: apsw.Connection, partition: int) -> StoredHead:
+        """Write the head of a batch whose curator has ended before it did; return the head.
+
+        So nothing is stored behind a head that lacks an earlier batch.
+
+        Raises: Refused: the file is not the one with that head any more.
+        """
+        first, stored = self._firsts[partition], self._heads.read(partition)
+        is_here = stored is not None and has_entry(db, partition, stored.head, first)
+        if stored is None or not is_here or not self._is_in_place():
             raise Refused(
                 f"{self._path} was replaced while it was in use, and nothing more is stored in it. "
-                "Stop the server and put the file back that was there. If it is lost, remove "
-                f"{self._mark.path}: every question without an answer that was granted before the "
-                "next start fails, and stays charged"
+                f"{_WAY_OUT}"
             )
-        if count > self._marked:
-            try:
-                self._mark.write(count)
-            except Refused as error:
-                raise Unavailable(str(error)) from error
-            self._marked = count
+        last = last_entry(db, partition) or first
+        if last != stored.head:
+            stored = stored._replace(head=last)
+            self._heads.write(partition, stored)
+        return stored
+
+    def _is_in_place(self) -> bool:
+        try:
+            return self._path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
+
+    def _is_shown(self, answer: StoredAnswer) -> bool:
+        """Tell whether a head names an answer; before that, the disk may still lose it."""
+        partition = answer.partition
+        if answer.number <= self._shown.get(partition, 0):
+            return True
+        stored = self._heads.read(partition)
+        if stored is None:  # an earlier version's store, which no curator has opened yet
+            return True
+        self._shown[partition] = stored.head.number
+        return answer.number <= stored.head.number
 
     async def put_step(self, partition: int, grant: str, kind: StepKind, body: bytes) -> bytes:
         """As `AnswerStore.put_step`."""
@@ -148,18 +265,29 @@ class SqliteAnswers:
 
     async def get(self, grant: str) -> StoredAnswer | None:
         """As `AnswerReader.get`."""
-        with self._unavailable():
-            return await asyncio.to_thread(self._reader.get, grant)
+        return await self._one(lambda: self._reader.get(grant))
 
     async def find(self, dataset: str, analyst: str, request_id: str) -> StoredAnswer | None:
         """As `AnswerReader.find`."""
+        return await self._one(lambda: self._reader.find(dataset, analyst, request_id))
+
+    async def _one(self, read: Callable[[], StoredAnswer | None]) -> StoredAnswer | None:
+        def shown() -> StoredAnswer | None:
+            found = read()
+            return found if found is not None and self._is_shown(found) else None
+
         with self._unavailable():
-            return await asyncio.to_thread(self._reader.find, dataset, analyst, request_id)
+            return await asyncio.to_thread(shown)
 
     async def page(self, dataset: str, *, after: int, limit: int) -> list[StoredAnswer]:
         """As `AnswerReader.page`."""
+
+        def shown() -> list[StoredAnswer]:
+            found = self._reader.page(dataset, after=after, limit=limit)
+            return [each for each in found if self._is_shown(each)]
+
         with self._unavailable():
-            return await asyncio.to_thread(self._reader.page, dataset, after=after, limit=limit)
+            return await asyncio.to_thread(shown)
 
     def subscribe(self) -> Subscription[StoredAnswer]:
         """As `AnswerReader.subscribe`."""
@@ -167,9 +295,13 @@ class SqliteAnswers:
 
     async def close(self) -> None:
         """As `AnswerStore.close`."""
+        await asyncio.to_thread(self.close_now)
+
+    def close_now(self) -> None:
+        """As `close`; waits for a call that runs."""
         self._new.end()
-        await asyncio.to_thread(self._reader.close)
-        await asyncio.to_thread(self._writer.close)
+        self._reader.close()
+        self._writer.close()
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:

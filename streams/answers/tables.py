@@ -9,10 +9,13 @@ from typing import Any, Final
 
 import apsw
 
+from streams.answers.chain import CHAIN_TABLE, ChainEnd, add_entries, first_head, read_chain
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 
 APPLICATION_ID: Final = 0x5042414E  # "PBAN"
-VERSION: Final = 1
+VERSION: Final = 2
+WITHOUT_CHAIN: Final = 1
+"""The version whose stores have no chain. It is added when a curator opens one."""
 _COLUMNS: Final = "partition, number, grant_hash, dataset, analyst, request_id, value"
 _SCHEMA: Final = """
 CREATE TABLE answers (
@@ -52,14 +55,25 @@ class AnswerTables:
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
         self._one_at_a_time = threading.Lock()
-        with self._transaction():
-            if db.pragma("user_version") != VERSION:
-                db.execute(_SCHEMA)
+        with self.transaction():
+            made_by = db.pragma("user_version")
+            if made_by != VERSION:
+                if made_by != WITHOUT_CHAIN:
+                    db.execute(_SCHEMA)
+                db.execute(CHAIN_TABLE)
+                self._add_chains(db)
                 db.pragma("user_version", VERSION)
+
+    def _add_chains(self, db: apsw.Connection) -> None:
+        """Add the entries of answers that an earlier version has stored, as one batch."""
+        logs: Any = db.execute("SELECT partition, ledger FROM logs").fetchall()
+        for partition, ledger in logs:
+            answers = answers_in_order(db, partition)
+            add_entries(db, first_head(ledger, partition), answers)
 
     def open_log(self, partition: int, ledger: str, begins: int) -> tuple[str, int]:
         """Return the ledger that a partition is bound to, and where it begins; bind it if new."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             insert = "INSERT OR IGNORE INTO logs (partition, ledger, begins) VALUES (?, ?, ?)"
             db.execute(insert, (partition, ledger, begins))
         bound = self.bound_log(partition)
@@ -68,7 +82,7 @@ class AnswerTables:
 
     def begin_again(self, partition: int, begins: int) -> None:
         """Set where a partition that is bound begins."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("UPDATE logs SET begins = ? WHERE partition = ?", (begins, partition))
 
     def bound_log(self, partition: int) -> tuple[str, int] | None:
@@ -87,17 +101,23 @@ class AnswerTables:
 
     def move(self, partition: int, place: LogPlace) -> None:
         """As `AnswerStore.move`."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             update = "UPDATE logs SET number = ?, head = ? WHERE partition = ?"
             db.execute(update, (*place, partition))
 
     def count(self) -> int:
         """Return the number of all answers; none is ever removed."""
         with self._one_at_a_time:
-            # Rows are numbered from 1 without gaps. Counting them would read all.
-            query = "SELECT coalesce(max(rowid), 0) FROM answers"
-            found: Any = self._db.execute(query).fetchone()
+            found: Any = self._db.execute("SELECT count(*) FROM answers").fetchone()
         return int(found[0])
+
+    def chain(self, partition: int, ledger: str) -> ChainEnd:
+        """Return a partition's chain, after checking all of it, as it is at one moment.
+
+        Raises: Refused: an answer was changed, removed or added.
+        """
+        with self.transaction(writes=False) as db:
+            return read_chain(db, partition, ledger, answers_in_order(db, partition))
 
     def put_first(
         self, answers: Sequence[NewAnswer], *, number: int | None = None
@@ -108,24 +128,12 @@ class AnswerTables:
             number: of a single answer; None for the next free numbers.
         Returns: what is stored for each grant, and which of them are new.
         """
-        stored, new = list[StoredAnswer](), list[StoredAnswer]()
-        with self._transaction() as db:
-            for each in answers:
-                next_number = _next_number(db, each.partition) if number is None else number
-                row = (
-                    *(each.partition, next_number, each.grant),
-                    *(each.dataset, each.analyst, each.request_id, each.value),
-                )
-                db.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-                is_new = db.changes() > 0
-                stored += select_answers(db, "grant_hash = ?", (each.grant,))
-                if is_new:
-                    new.append(stored[-1])
-        return stored, new
+        with self.transaction() as db:
+            return insert_first(db, answers, number=number)
 
     def put_step(self, grant: str, kind: StepKind, body: bytes) -> bytes:
         """As `AnswerStore.put_step`."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("INSERT OR IGNORE INTO steps VALUES (?, ?, ?)", (grant, kind, body))
         stored = self.step(grant, kind)
         assert stored is not None
@@ -164,10 +172,10 @@ class AnswerTables:
             return next(select_answers(self._db, where, values), None)
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        """Run a transaction that holds the right to write from its begin on."""
+    def transaction(self, *, writes: bool = True) -> Iterator[apsw.Connection]:
+        """Run a transaction; if it writes, it holds the right to from its begin on."""
         with self._one_at_a_time:
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
                 yield self._db
                 self._db.execute("COMMIT")
@@ -176,6 +184,25 @@ class AnswerTables:
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
                 raise
+
+
+def insert_first(
+    db: apsw.Connection, answers: Sequence[NewAnswer], *, number: int | None = None
+) -> tuple[list[StoredAnswer], list[StoredAnswer]]:
+    """Store answers within a transaction: see `AnswerTables.put_first`."""
+    stored, new = list[StoredAnswer](), list[StoredAnswer]()
+    for each in answers:
+        next_number = _next_number(db, each.partition) if number is None else number
+        row = (
+            *(each.partition, next_number, each.grant),
+            *(each.dataset, each.analyst, each.request_id, each.value),
+        )
+        db.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        is_new = db.changes() > 0
+        stored += select_answers(db, "grant_hash = ?", (each.grant,))
+        if is_new:
+            new.append(stored[-1])
+    return stored, new
 
 
 def _next_number(db: apsw.Connection, partition: int) -> int:
@@ -192,13 +219,27 @@ def select_answers(
     Raises: apsw.Error.
     """
     rows: Any = db.execute(f"SELECT {_COLUMNS} FROM answers WHERE {where}", values)  # noqa: S608
-    for partition, number, grant, dataset, analyst, request_id, value in rows.fetchall():
-        yield StoredAnswer(
-            number=number,
-            grant=grant,
-            partition=partition,
-            dataset=dataset,
-            analyst=analyst,
-            request_id=request_id,
-            value=bytes(value),
-        )
+    yield from map(_stored_answer, rows.fetchall())
+
+
+def answers_in_order(db: apsw.Connection, partition: int) -> Iterator[StoredAnswer]:
+    """Yield every answer of a partition, by number; read them to the end.
+
+    Raises: apsw.Error.
+    """
+    query = f"SELECT {_COLUMNS} FROM answers WHERE partition = ? ORDER BY number"  # noqa: S608
+    rows: Any = db.execute(query, (partition,))
+    yield from map(_stored_answer, rows)
+
+
+def _stored_answer(row: tuple[Any, ...]) -> StoredAnswer:
+    partition, number, grant, dataset, analyst, request_id, value = row
+    return StoredAnswer(
+        number=number,
+        grant=grant,
+        partition=partition,
+        dataset=dataset,
+        analyst=analyst,
+        request_id=request_id,
+        value=bytes(value),
+    )

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -131,20 +132,19 @@ def audit(
                     split_from=split_from,
                     processes=processes,
                 )
-                answered = None
-                if comparison is not None and all(report.right for _, report in reports):
-                    answered = comparison.report({number: each.ledger for number, each in reports})
+                looked = checkpoints is not None
+                reports = [
+                    (number, _with_signatures(number, _of_ledger(report, ledger)))
+                    for number, report in reports
+                ]
+                compared = answered = None
+                if evidence is not None:
+                    compared = compare_checkpoints(
+                        evidence, reports, looked=looked, is_meant=ledger is not None
+                    )
+                if comparison is not None:
+                    answered = _answers_report(comparison, reports, evidence)
                 break
-        looked = checkpoints is not None
-        reports = [
-            (number, _with_signatures(number, _of_ledger(report, ledger)))
-            for number, report in reports
-        ]
-        compared = None
-        if evidence is not None:
-            compared = compare_checkpoints(
-                evidence, reports, looked=looked, is_meant=ledger is not None
-            )
     right = bool(reports) and all(report.right for _, report in reports)
     right = right and (compared is None or compared.ok) and (answered is None or answered.ok)
     whole = right and all(report.ok for _, report in reports)
@@ -162,8 +162,7 @@ def audit(
             _show(number, report, head_given=head is not None or looked)
         if compared is not None:
             print_report(compared)
-        if answered is not None:
-            _show_answers(answered)
+        _show_answers(answered, evidence)
         if not reports:
             say("the log is empty: it has no genesis record")
     if not whole and not (right and from_seal):
@@ -321,8 +320,13 @@ def _comparison(source: LogSource, answers: Path | None) -> Iterator[AnswerCompa
     from streams.answers.answer_file import open_answers
     from streams.cli.reading.answer_comparison import AnswerComparison
 
+    read_head = None
+    if isinstance(source, SqliteLog):
+        from streams.embedded.answer_heads import LedgerAnswerHeads
+
+        read_head = partial(LedgerAnswerHeads(source.path).read, 0)
     with open_answers(answers) as store:
-        yield AnswerComparison(store)
+        yield AnswerComparison(store, read_head)
 
 
 def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> AuditReport:
@@ -500,11 +504,30 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     )
 
 
-def _show_answers(report: AnswersReport) -> None:
+def _answers_report(
+    comparison: AnswerComparison,
+    reports: list[tuple[int, AuditReport]],
+    evidence: Evidence | None,
+) -> AnswersReport | None:
+    """Return what was found of the answers, None where the log itself is wrong."""
+    if not all(report.right for _, report in reports):
+        return None
+    if evidence is not None:
+        comparison.take_signed(evidence.answers_heads, evidence.trusted)
+    return comparison.report({number: each.ledger for number, each in reports})
+
+
+def _show_answers(report: AnswersReport | None, evidence: Evidence | None) -> None:
     from rich.markup import escape
 
     from streams.cli.printing.output import stdout
 
+    if report is None:
+        heads = [] if evidence is None else evidence.answers_heads
+        if heads:
+            what = f"{len(heads)} signed heads of answers were not compared: add --answers FILE"
+            stdout().print(what, soft_wrap=True)
+        return
     store = escape(report.store)
     if report.ok:
         others = f"; {report.waiting} questions have no answer" if report.waiting else ""
@@ -513,7 +536,8 @@ def _show_answers(report: AnswersReport) -> None:
         if report.lost:
             others += f"; {report.lost} sessions were settled by a store that is lost"
         stdout().print(
-            f"[green]ok[/] answers: {report.compared} in {store} agree with the log{others}",
+            f"[green]ok[/] answers: {report.compared} in {store} agree with the log{others}\n"
+            f"   {_values_shown(report)}",
             soft_wrap=True,
         )
         return
@@ -535,6 +559,24 @@ def _show_answers(report: AnswersReport) -> None:
         "was shown may have cost more than was charged, or is no answer of this ledger. Stop the "
         "ledger and keep copies of both",
         soft_wrap=True,
+    )
+
+
+def _values_shown(report: AnswersReport) -> str:
+    """Return what is known of the values themselves, which no log has."""
+    if report.last_signed is not None:
+        return (
+            f"{report.signed_heads} signed heads of the answers agree, up to answer "
+            f"{report.last_signed}"
+        )
+    if report.ledger_head is not None:
+        return (
+            f"the ledger's file names the last of {report.ledger_head} answers, and it is there. "
+            "Whoever can write both files can change both: compare with --checkpoints"
+        )
+    return (
+        "their values are not on the log: another draw may have taken the place of each. No head "
+        "of the answers was compared: use --checkpoints, or audit the ledger's own file"
     )
 
 

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from streams.cli import (
+    accept_answers,
     accept_rollback,
     answers,
     ask,
@@ -143,6 +144,7 @@ app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.add_typer(key.app, name="key", rich_help_panel=_RUN)
 app.add_typer(token.app, name="token", rich_help_panel=_RUN)
 app.add_typer(clock.app, name="clock", rich_help_panel=_RUN)
+app.command("accept-answers", rich_help_panel=_RUN)(accept_answers.accept_answers)
 app.command("accept-rollback", rich_help_panel=_RUN)(accept_rollback.accept_rollback)
 
 

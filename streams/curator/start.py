@@ -17,6 +17,8 @@ from streams.clock import SystemClock
 from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
+from streams.embedded.answer_heads import signing_heads
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, name_missing_extra
 from streams.logs import get_logger
 from streams.service import LedgerService
@@ -91,7 +93,7 @@ class Answered:
 
 @contextlib.asynccontextmanager
 async def answers_of_file(
-    service: LedgerService, ledger: Path, settings: Settings
+    service: EmbeddedService, ledger: Path, settings: Settings
 ) -> AsyncIterator[Answered]:
     """Read the answers of a ledger's file, and run its questions if there are data sources.
 
@@ -105,25 +107,42 @@ async def answers_of_file(
         yield Answered()
         return
     # Beside the ledger, so that a second store of one ledger is noticed, too.
+    beside = answers_path(ledger, None)
+    heads = signing_heads(ledger, settings, SystemClock(), service.checkpoint_places)
     untrusted: Answered | None = None
     try:
-        store = SqliteAnswers.open(path, beside=answers_path(ledger, None))
-    except Refused as error:
-        untrusted = _without(error)
-    if untrusted is not None:
-        yield untrusted
-        return
-    try:
-        if settings.data_sources is None:
-            yield Answered(CheckedAnswers(store, service))
-            return
-        curator = make_curator(service, store, settings)
         try:
-            await curator.open()  # before the server takes the first question
+            store = SqliteAnswers.open(path, heads, beside=beside)
+        except Refused as error:
+            untrusted = _without(error)
+        if untrusted is not None:
+            yield untrusted
+            return
+        async with _answered(store, service, settings) as answered:
+            yield answered
+    finally:
+        await asyncio.to_thread(heads.close)
+
+
+@contextlib.asynccontextmanager
+async def _answered(
+    store: SqliteAnswers, service: EmbeddedService, settings: Settings
+) -> AsyncIterator[Answered]:
+    untrusted: Answered | None = None
+    try:
+        curator = None if settings.data_sources is None else make_curator(service, store, settings)
+        try:
+            if curator is None:
+                await _check(store, service)
+            else:
+                await curator.open()  # before the server takes the first question
         except BudgetError as error:
             untrusted = _without(error)
         if untrusted is not None:
             yield untrusted
+            return
+        if curator is None:
+            yield Answered(CheckedAnswers(store, service))
             return
         from streams.curator.metrics import CuratorMetrics
 
@@ -133,6 +152,15 @@ async def answers_of_file(
             yield Answered(CheckedAnswers(store, service), (metrics,), queue)
     finally:
         await store.close()
+
+
+async def _check(store: SqliteAnswers, service: LedgerService) -> None:
+    """Compare answers that this server only shows with their heads.
+
+    Raises: Refused: they differ. Unavailable.
+    """
+    (head,) = await service.heads()
+    await store.check(0, head.ledger)
 
 
 def _without(error: BudgetError) -> Answered:

@@ -66,6 +66,14 @@ CREATE TABLE IF NOT EXISTS sealed (
 ) WITHOUT ROWID
 """
 """The snapshot of a seal; only a file whose log has archives has this table."""
+ANSWER_HEADS_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS answer_heads (
+    partition INTEGER PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL,
+    branch INTEGER NOT NULL, begun INTEGER NOT NULL, begins INTEGER NOT NULL
+)
+"""
+"""The head of the answers; only the file of a ledger with a curator has this table."""
+_OPTIONAL: Final = frozenset({"sealed", "answer_heads"})
 
 
 def connect_writer(path: Path) -> apsw.Connection:
@@ -211,7 +219,7 @@ def _check_schema(db: apsw.Connection, path: Path) -> None:
     """
     found, due = _schema(db), _due_schema()
     for name in sorted(found.keys() | due.keys()):
-        if found.get(name) != due.get(name) and not (name == "sealed" and name not in found):
+        if found.get(name) != due.get(name) and not (name in _OPTIONAL and name not in found):
             what = "is missing" if name not in found else "is not as a ledger has it"
             raise _damaged(path, f"{(found.get(name) or due[name])[0]} {name} {what}")
 
@@ -225,7 +233,7 @@ def _schema(db: apsw.Connection) -> dict[str, tuple[str, str]]:
 @functools.cache
 def _due_schema() -> dict[str, tuple[str, str]]:
     with contextlib.closing(apsw.Connection(":memory:")) as db:
-        db.execute(_SCHEMA + SEALED_TABLE)
+        db.execute(_SCHEMA + SEALED_TABLE + ";" + ANSWER_HEADS_TABLE)
         return _schema(db)
 
 

@@ -91,6 +91,9 @@ class Evidence:
     Args:
         checkpoints: signed checkpoints, each with its name in the sink.
         verifiers: the trusted keys, from outside the ledger.
+
+    Attributes:
+        answers_heads: signed heads of answers beside the checkpoints, each with its name.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class Evidence:
         self._ledger: str | None = None
         self._keys: dict[str, Verifier] = {each.text: each for each in self._known}
         self.unread: list[str] = []
+        self.answers_heads: list[tuple[str, bytes]] = []
         for name, signed_text in checkpoints:
             try:
                 checkpoint = parse_unverified(signed_text)
@@ -141,6 +145,11 @@ class Evidence:
         """
         self._found[partition] = {n: digest for n, digest in found.items() if digest is not None}
         self._ends[partition] = end
+
+    @property
+    def trusted(self) -> list[Verifier]:
+        """The keys that were brought, and those that the log names after them; of `compared`."""
+        return list(self._keys.values())
 
     @property
     def of_this_ledger(self) -> bool:

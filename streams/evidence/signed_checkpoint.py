@@ -18,11 +18,14 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from accountant.times import from_iso, iso
 from streams.evidence.keys import SigningKey, Verifier
 
+SUFFIX: Final = ".note"
+ANSWERS_SUFFIX: Final = ".head"
+"""Of the files of signed heads of answers."""
 _ORIGIN: Final = re.compile(r"accountant/([0-9a-f]{32}|sha256:[0-9a-f]{64})/(0|[1-9][0-9]{0,8})")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _HEAD: Final = re.compile(r"sha256:[0-9a-f]{64}")
@@ -52,6 +55,51 @@ class Checkpoint(NamedTuple):
     head: str
     at: int
 
+    @property
+    def origin(self) -> str:
+        """The first line of the signed text."""
+        return origin_of(self.ledger, self.partition)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """By which checkpoints of one origin follow one another."""
+        return self.branch, self.sequence
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file in a directory."""
+        digest = self.head.removeprefix("sha256:")[:16]
+        return f"{self.branch}-{self.sequence:019d}-{digest}{SUFFIX}"
+
+
+class SignedHead(Protocol):
+    """What sinks store: a `Checkpoint`, or a head of answers."""
+
+    @property
+    def ledger(self) -> str:
+        """The ledger's id."""
+        ...
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """The first line of the signed text."""
+        ...
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """By which heads of one origin follow one another."""
+        ...
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file in a directory."""
+        ...
+
 
 def origin_of(ledger: str, partition: int) -> str:
     """Return the first line of a signed text about a partition's log."""
@@ -62,7 +110,7 @@ def text_of(checkpoint: Checkpoint) -> bytes:
     """Return the text to sign."""
     root = base64.b64encode(bytes.fromhex(checkpoint.head.removeprefix("sha256:"))).decode()
     return (
-        f"{origin_of(checkpoint.ledger, checkpoint.partition)}\n"
+        f"{checkpoint.origin}\n"
         f"{checkpoint.sequence + 1}\n"
         f"{root}\n"
         f"branch {checkpoint.branch}\n"
@@ -72,7 +120,11 @@ def text_of(checkpoint: Checkpoint) -> bytes:
 
 def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
     """Return a checkpoint with its signature, as text."""
-    text = text_of(checkpoint)
+    return sign_text(text_of(checkpoint), key)
+
+
+def sign_text(text: bytes, key: SigningKey) -> bytes:
+    """Return a text with its signature."""
     signature = base64.b64encode(key.verifier.id + key.sign(text)).decode()
     return text + f"\n— {key.verifier.name} {signature}\n".encode()
 
@@ -92,8 +144,17 @@ def verify(signed_text: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoin
 
     Raises: CheckpointInvalid.
     """
+    _parse(_split(signed_text)[0])  # of another kind of text, signatures say nothing
+    text, verifier = verified_text(signed_text, verifiers)
+    return _parse(text), verifier
+
+
+def verified_text(signed_text: bytes, verifiers: Iterable[Verifier]) -> tuple[str, Verifier]:
+    """Return the text that one of these keys has signed, and the first such key.
+
+    Raises: CheckpointInvalid.
+    """
     text, signatures = _split(signed_text)
-    checkpoint = _parse(text)
     known = {(verifier.name, verifier.id): verifier for verifier in verifiers}
     for line in signatures:
         found = _SIGNATURE.fullmatch(line)
@@ -105,7 +166,7 @@ def verify(signed_text: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoin
             raise CheckpointInvalid("a signature is malformed") from error
         verifier = known.get((found[1], value[:4]))
         if verifier is not None and verifier.verifies(value[4:], text.encode()):
-            return checkpoint, verifier
+            return text, verifier
     raise CheckpointInvalid("no known key has signed it")
 
 

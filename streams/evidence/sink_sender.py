@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from accountant.errors import LedgerFault
 from streams.background import THREADS, Background
-from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Sink
 from streams.logs import get_logger
 
@@ -44,7 +44,7 @@ class _Partition:
         failed: the error of the last try.
     """
 
-    newest: tuple[Checkpoint, bytes] | None = None
+    newest: tuple[SignedHead, bytes] | None = None
     since: float = 0.0
     due: float = 0.0
     pause: float = _FIRST_PAUSE_S
@@ -75,7 +75,7 @@ class Sender:
         self._seconds = seconds
         self._slow = slow
         self._lock = threading.Lock()
-        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._partitions: dict[str, _Partition] = {}  # by origin
         self._trying_since: float | None = None
         self._steady = background.steady
         self._runner = background.runner(self, f"checkpoint-place-{number}")
@@ -99,15 +99,13 @@ class Sender:
             since = min((each.since for each in lacking), default=None)
         return 0.0 if since is None else max(0.0, self._steady() - since - self._seconds)
 
-    def take(self, checkpoint: Checkpoint, signed_text: bytes) -> None:
+    def take(self, checkpoint: SignedHead, signed_text: bytes) -> None:
         """Queue a stored checkpoint in place of an older one of its partition."""
         with self._lock:
-            part = self._partitions.setdefault(
-                (checkpoint.ledger, checkpoint.partition), _Partition()
-            )
+            part = self._partitions.setdefault(checkpoint.origin, _Partition())
             if part.newest is None:
                 part.since = self._steady()
-            elif _order(checkpoint) < _order(part.newest[0]):
+            elif checkpoint.order < part.newest[0].order:
                 return  # a late one from the partition's previous owner
             part.newest = checkpoint, signed_text
         self._runner.wake()
@@ -164,7 +162,7 @@ class Sender:
         if failed is None and before is not None:
             _log.info("checkpoint_place_back", **fields)
 
-    def _put(self, checkpoint: Checkpoint, signed_text: bytes) -> str | None:
+    def _put(self, checkpoint: SignedHead, signed_text: bytes) -> str | None:
         """Try once; return why it failed."""
         try:
             self.sink.put(checkpoint, signed_text)
@@ -195,7 +193,7 @@ class Senders(Collector):
         """Warnings for people, shown by `/readyz`."""
         return [each for sender in self._senders if (each := sender.trouble) is not None]
 
-    def take(self, checkpoint: Checkpoint, signed_text: bytes) -> None:
+    def take(self, checkpoint: SignedHead, signed_text: bytes) -> None:
         """As `Sender.take`, for each sink."""
         for sender in self._senders:
             sender.take(checkpoint, signed_text)
@@ -217,7 +215,3 @@ class Senders(Collector):
         for sender in self._senders:
             overdue.add_metric([str(sender.number), sender.sink.kind], sender.overdue)
         yield overdue
-
-
-def _order(checkpoint: Checkpoint) -> tuple[int, int]:
-    return checkpoint.branch, checkpoint.sequence

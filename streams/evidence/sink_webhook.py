@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from streams.errors import Unavailable
-from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Kind
 from streams.webhook_post import WHOLE_S, WebhookPoster
 
@@ -30,7 +30,7 @@ class CheckpointWebhook:
         self._whole = whole
         self._poster = WebhookPoster(url, "text/plain; charset=utf-8", authorization, whole=whole)
 
-    def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
+    def put(self, checkpoint: SignedHead, signed_text: bytes) -> str:
         """As `Sink.put`."""
         try:
             status = asyncio.run(self._post(signed_text))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from streams.address import AddressInvalid, ledger_url
 from streams.errors import Refused
-from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.signed_checkpoint import SignedHead
 
 Kind = Literal["directory", "topic", "webhook"]
 _RULE: Final = "a sink must be a DIRECTORY, kafka://HOST:PORT/TOPIC or https://HOST..."
@@ -34,7 +34,7 @@ class Sink(Protocol):
         """The address as shown in logs and messages, without secrets."""
         ...
 
-    def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
+    def put(self, checkpoint: SignedHead, signed_text: bytes) -> str:
         """Store a checkpoint, which may be there already; return its location.
 
         Raises: Unavailable, Refused: it may not be stored. The message contains no secret.

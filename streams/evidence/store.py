@@ -13,15 +13,17 @@ from streams.errors import Refused, Unavailable
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.ledger_binding import ledgers_named
 from streams.evidence.signed_checkpoint import (
+    ANSWERS_SUFFIX,
+    SUFFIX,
     Checkpoint,
     CheckpointInvalid,
+    SignedHead,
     open_signed,
     sign_checkpoint,
 )
 from streams.evidence.sinks import Kind
 from streams.private_files import state_directory, sync_directory
 
-SUFFIX: Final = ".note"
 _KEEP: Final = 4  # a file torn by a power loss leaves others
 _KEY: Final = "key"
 _FILE: Final = "file"
@@ -45,7 +47,7 @@ class Directory:
         self._must_exist = must_exist
         self.name = str(path)
 
-    def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
+    def put(self, checkpoint: SignedHead, signed_text: bytes) -> str:
         """Store a checkpoint, synced to disk; an existing file stays unchanged.
 
         Raises: Unavailable: the directory cannot be written.
@@ -63,20 +65,20 @@ class Directory:
         try:
             if not self.path.is_dir():
                 raise NotADirectoryError(f"{self.path} is not a directory")
-            for file in sorted(self.path.rglob(f"*{SUFFIX}")):
-                yield file.name, file.read_bytes()
+            for suffix in (SUFFIX, ANSWERS_SUFFIX):
+                for file in sorted(self.path.rglob(f"*{suffix}")):
+                    yield file.name, file.read_bytes()
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
 
 
-def write_checkpoint(folder: Path, checkpoint: Checkpoint, signed_text: bytes) -> Path:
+def write_checkpoint(folder: Path, checkpoint: SignedHead, signed_text: bytes) -> Path:
     """Write a signed checkpoint into a folder, synced to disk; an existing file stays unchanged.
 
     Raises: Unavailable: the folder cannot be written.
     """
-    head = checkpoint.head.removeprefix("sha256:")[:16]
-    name = f"{checkpoint.branch}-{checkpoint.sequence:019d}-{head}"
-    file, partial = folder / f"{name}{SUFFIX}", folder / f".{name}.{os.getpid()}"
+    file = folder / checkpoint.file_name
+    partial = folder / f".{file.stem}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if file.exists():
@@ -151,6 +153,11 @@ class CheckpointStore:
         self.ledger = ledger
         self.key = key
         self.unread = 0
+
+    @property
+    def folder(self) -> Path:
+        """This log's directory."""
+        return self._own
 
     def load(self, named: str | None = None) -> StoredCheckpoints:
         """Return the stored checkpoints of this log.

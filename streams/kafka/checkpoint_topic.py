@@ -18,7 +18,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from streams.clock import steady
 from streams.errors import Refused, Unavailable
-from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Kind
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translate_error, translate_errors
@@ -56,7 +56,7 @@ class Topic:
         self._topic = topic
         self._whole = whole
 
-    def put(self, checkpoint: Checkpoint, note: bytes) -> str:
+    def put(self, checkpoint: SignedHead, note: bytes) -> str:
         """As `Sink.put`."""
         tp, offset = asyncio.run(self._append(checkpoint.partition, note))
         return f"{self.name}, partition {tp.partition}, offset {offset}"

@@ -131,12 +131,11 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
         try:
             try:
                 answers = await open_answers(deployment_of(settings))
+                reader = None if answers is None else CheckedAnswers(answers, service)
             except Refused as error:
                 # It takes requests all the same.
                 reader = UntrustedAnswers(str(error))
                 _log.error("answers_not_trusted", why=str(error))
-            else:
-                reader = CheckedAnswers(answers, service)
             collectors = list[Collector]()
             if answers is not None:
                 unanswered = UnansweredQuestions(service, answers, SystemClock())

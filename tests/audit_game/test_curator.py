@@ -16,6 +16,7 @@ from accountant.records import MechanismRequest
 from streams.answers import NewAnswer, SqliteAnswers
 from streams.answers.granted import GrantedQuestion
 from streams.curator.data_answering import DataAnswering
+from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.audit_game.auditor import Games, Outcome, audit
 from tests.audit_game.neighbours import Row, game_schema, other_units
 from tests.audit_game.promises import promise_of, together
@@ -85,7 +86,7 @@ async def read_twice(
 
 async def play(directory: Path, *, games: int) -> Games:
     """Grant both questions under one id, which was forgotten in between, on each table in turn."""
-    store = SqliteAnswers.open(directory / "ledger.db.answers")
+    store = SqliteAnswers.open(directory / "ledger.db.answers", MemoryAnswerHeads())
     await store.open_log(0, "0" * 32, 0)
     tables: tuple[list[Outcome], list[Outcome]] = ([], [])
     for game in range(games):

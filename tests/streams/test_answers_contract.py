@@ -13,6 +13,7 @@ import pytest
 
 from streams.answers import AnswerStore, LogPlace, NewAnswer, SqliteAnswers
 from streams.errors import Refused
+from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.patience import PATIENCE_S
 
 LEDGER = "6b1f0c52a0d94e0e8d5c3b1a7f9e2d44"
@@ -23,7 +24,7 @@ Open = Callable[[], Awaitable[AnswerStore]]
 async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """A function that opens one more store of the same answers."""
     opened = list[AnswerStore]()
-    make: Open = partial(_in_file, tmp_path)
+    make: Open = partial(_in_file, tmp_path, MemoryAnswerHeads())
     if request.param == "kafka":
         bootstrap = request.getfixturevalue("broker").bootstrap
         make = partial(_on_kafka, bootstrap, request.getfixturevalue("application"))
@@ -39,8 +40,8 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
         await each.close()
 
 
-async def _in_file(directory: Path) -> AnswerStore:
-    return SqliteAnswers.open(directory / "ledger.db.answers")
+async def _in_file(directory: Path, heads: MemoryAnswerHeads) -> AnswerStore:
+    return SqliteAnswers.open(directory / "ledger.db.answers", heads)
 
 
 async def _on_kafka(bootstrap: str, application: str) -> AnswerStore:

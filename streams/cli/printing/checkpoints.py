@@ -46,6 +46,7 @@ def read_evidence(
     Raises: Refused, Unavailable.
     """
     from streams.evidence import Verifier
+    from streams.evidence.answers_head import is_answers_head
     from streams.evidence.comparison import Evidence
     from streams.evidence.sink_choice import readable_sink_at
     from streams.kafka.topic_sink import topic_sink
@@ -60,8 +61,14 @@ def read_evidence(
         hint = "add --key with the public key that you stored; `accountant key show` prints it"
         fail(Exit.USAGE, "--checkpoints needs the public key of the checkpoints", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
-    notes = readable_sink_at(place, load_command(), topic_sink).notes()
-    return Evidence(notes, map(Verifier.parse, texts), found_receipts)
+    notes = [*readable_sink_at(place, load_command(), topic_sink).notes()]
+    evidence = Evidence(
+        (each for each in notes if not is_answers_head(each[1])),
+        map(Verifier.parse, texts),
+        found_receipts,
+    )
+    evidence.answers_heads = [each for each in notes if is_answers_head(each[1])]
+    return evidence
 
 
 def _receipts(path: Path) -> list[Receipt]:

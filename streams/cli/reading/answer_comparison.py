@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,8 +29,14 @@ from accountant.records.outcomes import Outcome
 from accountant.records.request_names import schema_of_opening
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
+from streams.answers.chain import ChainEnd, difference_from_heads, first_head
 from streams.answers.granted import GrantedQuestion, granted_question
+from streams.answers.heads import StoredHead
 from streams.cli.reading.log_reader import Part
+from streams.errors import Refused
+from streams.evidence.answers_head import AnswersHead, open_head
+from streams.evidence.keys import Verifier
+from streams.evidence.signed_checkpoint import CheckpointInvalid
 
 # The encoder writes it so into each decision about a reservation.
 _MARK: Final = b'"reservation":'
@@ -70,6 +76,10 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
         lost: how many sessions were settled by the answers of an earlier store, which is lost.
         disagreeing: how many answers disagree.
         disagreements: the first 100 of them.
+        ledger_head: number of the answer that the ledger's own file names as the last, None where
+            it was not compared. Whoever can write both files can forge both.
+        signed_heads: how many signed heads were compared.
+        last_signed: number of the last answer that one of them names, None without any.
     """
 
     ok: bool
@@ -81,6 +91,9 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
     disagreeing: int
     disagreements: tuple[AnswerDisagreement, ...]
     first_disagreement: AnswerDisagreement | None
+    ledger_head: int | None
+    signed_heads: int
+    last_signed: int | None
 
 
 @dataclass(slots=True)
@@ -95,11 +108,19 @@ class AnswerComparison:
     A curator may be at work. It stores an answer after its grant, and before the settlement. So
     each answer that was there when this was made has its grant in a log that is opened later.
 
-    Its memory grows with the answers, by a pair of numbers, and with the open sessions.
+    Its memory grows with the answers, by a pair of numbers and a hash, and with the open sessions.
+
+    Args:
+        read_head: reads the head of the answers in the ledger's own file; None where there is none.
     """
 
-    def __init__(self, store: AnswerFile) -> None:
+    def __init__(
+        self, store: AnswerFile, read_head: Callable[[], StoredHead | None] | None = None
+    ) -> None:
         self._store = store
+        self._read_head = read_head
+        self._head = None if read_head is None else read_head()
+        self._signed: list[AnswersHead] = []
         self._ends = store.ends()
         self._logs = store.logs()
         self._schemas: dict[str, bytes] = {}
@@ -135,6 +156,9 @@ class AnswerComparison:
             self._take_end(session)
         self._sessions.clear()
         archived = self._without_grant()
+        self._signed = [each for each in self._signed if each.ledger in ledgers.values()]
+        if not self._wrong:  # an answer that differs by itself is the cause
+            self._compare_heads(ledgers)
         for number, bound in self._logs.items():
             if bound.ledger != ledgers.get(number):  # so whatever else differs says nothing
                 other = AnswerDifference("ledger", str(ledgers.get(number)), bound.ledger)
@@ -152,7 +176,60 @@ class AnswerComparison:
             disagreeing=self._disagreeing,
             disagreements=tuple(self._wrong),
             first_disagreement=self._wrong[0] if self._wrong else None,
+            ledger_head=None if self._head is None else self._head.head.number,
+            signed_heads=len(self._signed),
+            last_signed=max((each.number for each in self._signed), default=None),
         )
+
+    def take_signed(
+        self, heads: Iterable[tuple[str, bytes]], verifiers: Sequence[Verifier]
+    ) -> None:
+        """Take signed heads of answers, each with its name; those of other ledgers do not count.
+
+        Args:
+            verifiers: the trusted keys.
+        """
+        for name, signed_text in heads:
+            try:
+                head = open_head(signed_text, verifiers)
+            except CheckpointInvalid as error:
+                unread = AnswerDifference("signed head", "a text that a key has signed", str(error))
+                self._disagree(0, None, None, unread._replace(found=f"{name}: {error}"))
+            else:
+                self._signed.append(head)
+
+    def _compare_heads(self, ledgers: dict[int, str | None]) -> None:
+        """Compare the chain of each partition with the heads outside of the store."""
+        for partition, ledger in ledgers.items():
+            if ledger is None:
+                continue
+            try:
+                chain = self._store.chain(partition, ledger)
+            except Refused as error:
+                broken = AnswerDifference("chain", "an unbroken chain of answers", str(error))
+                self._disagree(partition, None, None, broken)
+                continue
+            if chain is None:
+                chain = ChainEnd((first_head(ledger, partition).hash,), 0)
+                if self._head is None and not self._signed:
+                    continue  # an earlier version's store, which no curator has opened yet
+            why = self._difference_from_heads(chain, partition)
+            if why is not None:
+                differs = AnswerDifference("head", "a store that continues its heads", why)
+                self._disagree(partition, None, None, differs)
+
+    def _difference_from_heads(self, chain: ChainEnd, partition: int) -> str | None:
+        signed = [each.stored for each in self._signed if each.partition == partition]
+        before, after = self._head, None if self._read_head is None else self._read_head()
+        if before is None or after is None:
+            return difference_from_heads(chain, None, signed)
+        if after.head.number <= chain.head.number:
+            return difference_from_heads(chain, after, signed)
+        if after.order[:2] == before.order[:2]:
+            # A curator may have stored more since the chain was read.
+            signed.append(before)
+            return difference_from_heads(chain, None, signed)
+        return difference_from_heads(chain, before, signed)
 
     def _watched(self, partition: int, values: Iterable[bytes]) -> Iterator[bytes]:
         for value in values:

@@ -284,16 +284,39 @@ def test_the_answers_of_another_ledger(ledger: Command) -> None:
     assert failed_with(ledger, "ledger")["found"] == 32 * "0"
 
 
+def without_heads(ledger: Command) -> None:
+    """Make the store one of a version without a chain, whose head stands nowhere."""
+    execute(ledger, "DROP TABLE chain")
+    execute(ledger, "PRAGMA user_version = 1")
+    with contextlib.closing(apsw.Connection(str(ledger.directory / "ledger.db"))) as db:
+        db.execute("DROP TABLE answer_heads")
+
+
 def test_a_question_without_an_answer_waits(ledger: Command, grants: Grants) -> None:
+    without_heads(ledger)
     execute(ledger, "DELETE FROM answers WHERE grant_hash = ?", grants["plain"])
     report = agreed(ledger("audit", "ledger.db", "--json"))
     assert (report["compared"], report["waiting"]) == (3, 1)
-    assert "; 1 questions have no answer" in ledger("audit", "ledger.db").out
+    assert (report["ledger_head"], report["signed_heads"]) == (None, 0)
+    text = ledger("audit", "ledger.db").out
+    assert "; 1 questions have no answer" in text
+    assert "their values are not on the log" in text
+
+
+def test_an_answer_that_was_cut_out_is_named(ledger: Command, grants: Grants) -> None:
+    execute(ledger, "DELETE FROM answers WHERE grant_hash = ?", grants["plain"])
+    assert "was changed, or answers before it were removed" in failed_with(ledger, "chain")["found"]
+
+
+def test_the_head_in_the_ledgers_file_is_compared(ledger: Command) -> None:
+    assert agreed(ledger("audit", "ledger.db", "--json"))["ledger_head"] == 4
+    assert "the ledger's file names the last of 4 answers" in ledger("audit", "ledger.db").out
 
 
 def test_a_settled_session_has_an_answer_unless_a_store_was_lost(
     ledger: Command, grants: Grants
 ) -> None:
+    without_heads(ledger)
     execute(ledger, "DELETE FROM answers WHERE grant_hash = ?", grants["session"])
     assert failed_with(ledger, "shown")["found"] == "no answer"
     execute(ledger, "UPDATE logs SET begins = 1000")

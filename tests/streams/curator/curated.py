@@ -14,9 +14,11 @@ from accountant.partition import hash_of
 from accountant.questions import Schema
 from streams.answers import SqliteAnswers, StoredAnswer, answers_path
 from streams.answers.granted import GrantedQuestion
+from streams.clock import SystemClock
 from streams.curator.answering import Answering
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
+from streams.embedded.answer_heads import accept_answers, heads_of, signing_heads
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from streams.sources import DataSources
@@ -35,6 +37,7 @@ SCHEMA: Final = {
     "neighbours": "add_remove",
 }
 _KEY: Final = b"k" * 32
+_NOTHING_SIGNED: Final = Settings(checkpoints="off")
 _OPTIONS: Final = CuratorOptions(tick=0.05)
 
 
@@ -113,8 +116,12 @@ class CuratedLedger:
     """The files of a ledger, of its data and of its answers; `open` opens the ledger."""
 
     def __init__(
-        self, directory: Path, service_class: type[EmbeddedService] = EmbeddedService
+        self,
+        directory: Path,
+        service_class: type[EmbeddedService] = EmbeddedService,
+        settings: Settings = _NOTHING_SIGNED,
     ) -> None:
+        self.settings = settings
         self.directory = directory
         self._service_class = service_class
         self.data = directory / "census.csv"
@@ -129,27 +136,33 @@ class CuratedLedger:
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Open ledger and store, and the dataset if it is not open."""
-        self.service = self._service_class.open(
-            self.directory / "ledger.db", Settings(checkpoints="off")
-        )
-        self.store = SqliteAnswers.open(
-            self.store_path, beside=answers_path(self.directory / "ledger.db", None)
-        )
+        self.service = self._service_class.open(self.directory / "ledger.db", self.settings)
+        ledger = self.directory / "ledger.db"
+        self.heads = signing_heads(ledger, self.settings, SystemClock(), None)
+        beside = answers_path(ledger, None)
+        self.store = SqliteAnswers.open(self.store_path, self.heads, beside=beside)
         try:
             yield
         finally:
             await self.store.close()
+            await asyncio.to_thread(self.heads.close)
             await self.service.close()
-
-    def lose_answers(self) -> None:
-        """Remove the closed store's files."""
-        for each in self.directory.glob("ledger.db.answers*"):
-            each.unlink()
 
     @property
     def mark(self) -> Path:
-        """The mark of the answers, beside the ledger."""
+        """The mark that earlier versions wrote beside the ledger."""
         return self.directory / "ledger.db.answers.mark"
+
+    def lose_answers(self) -> None:
+        """Remove the closed store's files, and accept that, as an operator does."""
+        for each in self.directory.glob("ledger.db.answers*"):
+            each.unlink()
+        self.accept_answers()
+
+    def accept_answers(self) -> None:
+        """Accept the answers of the closed ledger as all there are."""
+        path = self.directory / "ledger.db"
+        accept_answers(path, self.store_path, heads_of(path, self.settings))
 
     async def id(self) -> str:
         """Return the ledger's id."""

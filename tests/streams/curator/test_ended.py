@@ -50,7 +50,7 @@ async def test_a_curator_that_has_ended_is_a_note_of_readyz(
     async with ledger.open():
         await ledger.send(opened("census"), "admin")
         await ledger.store.close()
-        ledger.store = store_class.open(ledger.store_path)
+        ledger.store = store_class.open(ledger.store_path, ledger.heads)
         options = CuratorOptions(tick=0.05)
         curator = Curator(
             ledger.service, ledger.store, ledger.answering, options, access=ledger.access

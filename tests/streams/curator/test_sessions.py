@@ -155,7 +155,7 @@ async def test_a_stored_session_is_settled_after_a_restart(ledger: CuratedLedger
             return await super().put_step(partition, grant, kind, body)
 
     sound = ledger.store
-    ledger.store = Interrupted.open(ledger.store_path)
+    ledger.store = Interrupted.open(ledger.store_path, ledger.heads)
     async with ledger.curated():
         grant = await ledger.ask(session())
         answer = await ledger.answer(grant)
