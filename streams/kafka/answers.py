@@ -11,9 +11,12 @@
 A transactional id for each partition makes a second curator fence the first one: the first one
 cannot commit any more, and stops. What it had drawn is discarded, since nobody has read it.
 
-The mark says how many records were written, and their hash. It is in the same transaction, but not
-in the topic: it is an offset of a consumer group. An older copy of the topic would have questions
-drawn a second time, so a curator refuses a topic that the mark does not fit.
+Each record has random bytes, and the hash of all records before it: the records are a chain. A
+reader refuses one that does not continue it.
+
+The mark is the chain's head: the number of records, and their hash. It is in the same transaction,
+but not in the topic: it is an offset of a consumer group. An older copy of the topic would have
+questions drawn a second time, so a curator refuses a topic that the mark does not fit.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ import contextlib
 import hashlib
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Sequence
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, Self
 
 import apsw
@@ -33,6 +37,8 @@ from aiokafka import errors as kafka
 
 from accountant.records import DECODE_ERRORS
 from accountant.times import iso
+from streams.answers.chain import RANDOM_BYTES, ChainEnd
+from streams.answers.heads import ChainHead, StoredHead
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import AnswerTables
 from streams.broadcast import Broadcast, Subscription
@@ -58,8 +64,17 @@ _SUCCESSOR_S: Final = 10.0
 """The longest wait for the record of the curator that has taken over."""
 
 
-class _Record(msgspec.Struct, frozen=True, tag_field="type"):
-    """Base of the topic's records."""
+class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """Base of the topic's records.
+
+    Attributes:
+        previous: the hash of all records before, in hexadecimal digits; "" in a record of a
+            version without a chain.
+        random: 32 random bytes, so that nobody finds a value by trying hashes.
+    """
+
+    previous: str = ""
+    random: str = ""
 
 
 class _AnswerRecord(_Record, frozen=True, tag="answer"):
@@ -79,6 +94,7 @@ class _StepRecord(_Record, frozen=True, tag="step"):
 class _LogRecord(_Record, frozen=True, tag="log"):
     ledger: str
     begins: int
+    at: int = 0  # milliseconds since 1970: which of two beginnings is the later one
 
 
 class _PlaceRecord(_Record, frozen=True, tag="place"):
@@ -113,7 +129,9 @@ class AnswerTopic:
         self._offsets = dict.fromkeys(map(self._tp, range(deployment.partitions)), 0)
         self._taken = dict.fromkeys(range(deployment.partitions), 0)  # records of each
         self._hashes = dict.fromkeys(range(deployment.partitions), b"")  # of these records
-        self._curators: dict[int, _CuratorRecord] = {}  # the last one of each partition
+        self._curators: dict[int, str] = {}  # the last one of each partition
+        self._chained = set[int]()  # partitions in which a record with a hash was read
+        self._begun = dict.fromkeys(range(deployment.partitions), 0)
         self._moved = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
         self.trouble: str | None = None
@@ -195,9 +213,7 @@ class AnswerTopic:
                     for record in records:
                         new += self._take(tp, record.offset, record.value or b"")
                         self._offsets[tp] = record.offset + 1  # no record counts twice
-                        self._taken[tp.partition] += 1
-                        before = self._hashes[tp.partition]
-                        self._hashes[tp.partition] = _hash_on(before, record.value or b"")
+                        self._count(tp.partition, record.value or b"")
                 # Beyond the last record there may be markers of transactions.
                 for tp in self._offsets:
                     self._offsets[tp] = await client.position(tp)
@@ -206,6 +222,11 @@ class AnswerTopic:
                 self._new.send(new)
         finally:
             await stop(client)
+
+    def _count(self, partition: int, value: bytes) -> None:
+        """Count a record that was taken."""
+        self._taken[partition] += 1
+        self._hashes[partition] = _hash_on(self._hashes[partition], value)
 
     def _tp(self, partition: int) -> TopicPartition:
         return TopicPartition(self._deployment.topics.answers, partition)
@@ -223,6 +244,13 @@ class AnswerTopic:
                 f"{where}: no record of this version: {type(error).__name__}. Run the version that "
                 "wrote it, and check who may write to the topic"
             ) from None
+        self._check_chain(tp, offset, record)
+        if isinstance(record, _LogRecord):
+            self._begun[tp.partition] = record.at
+        return self._keep(tp, offset, record)
+
+    def _keep(self, tp: TopicPartition, offset: int, record: _TopicRecord) -> list[StoredAnswer]:
+        """Put a record into the tables; return the answer in it if it is its grant's first."""
         match record:
             case _AnswerRecord(grant, dataset, analyst, request_id, answer):
                 put = NewAnswer(
@@ -243,8 +271,28 @@ class AnswerTopic:
             case _PlaceRecord(number, head):
                 self._tables.move(tp.partition, LogPlace(number, head))
             case _CuratorRecord():
-                self._curators[tp.partition] = record
+                self._curators[tp.partition] = record.text
         return []
+
+    def _check_chain(self, tp: TopicPartition, offset: int, record: _Record) -> None:
+        """Raises: Refused: a record does not continue those before it."""
+        partition = tp.partition
+        if record.previous == self._hashes[partition].hex() and record.random:
+            self._chained.add(partition)
+        elif record.previous or partition in self._chained:
+            raise Refused(
+                f"{tp.topic}, partition {partition}, offset {offset}: this record does not "
+                "continue the records before it. Somebody else has written to the topic, or "
+                "records were removed. Put the newest copy back, and check who may write to it"
+            )
+
+    def head(self, partition: int) -> StoredHead:
+        """Return the head of a partition's chain as far as it was read, for the log's branch 0."""
+        head = ChainHead(self._taken[partition], f"sha256:{self._hash(partition)}")
+        return StoredHead(head, 0, self._begun[partition], 0)
+
+    def _hash(self, partition: int) -> str:
+        return (self._hashes[partition] or hashlib.sha256().digest()).hex()
 
     async def get(self, grant: str) -> StoredAnswer | None:
         """As `AnswerReader.get`."""
@@ -281,12 +329,41 @@ async def open_answers(deployment: Deployment) -> AnswerTopic | None:
     A ledger whose topics were made earlier has none, and neither has a principal without the right.
     Raises: as `AnswerTopic.start`.
     """
+    return await AnswerTopic.start(deployment) if await _is_there(deployment) else None
+
+
+async def open_answer_chain(deployment: Deployment) -> AnswerChain | None:
+    """Return a reader of the answers' chain, None where this process sees no such topic.
+
+    Raises: as `AnswerTopic.start`.
+    """
+    return await AnswerChain.start(deployment) if await _is_there(deployment) else None
+
+
+async def _is_there(deployment: Deployment) -> bool:
     async with admin_of(deployment.cluster) as admin:
         with translate_errors():
-            topics = await admin.list_topics()
-    if deployment.topics.answers not in topics:
-        return None
-    return await AnswerTopic.start(deployment)
+            return deployment.topics.answers in await admin.list_topics()
+
+
+class AnswerChain(AnswerTopic):
+    """Reads the topic for its chain alone: it has no answers."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(deployment)
+        self._all = {number: [self._hash(number)] for number in range(deployment.partitions)}
+
+    def _keep(self, tp: TopicPartition, offset: int, record: _TopicRecord) -> list[StoredAnswer]:
+        return []
+
+    def _count(self, partition: int, value: bytes) -> None:
+        super()._count(partition, value)
+        self._all[partition].append(self._hash(partition))
+
+    def chain(self, partition: int) -> ChainEnd:
+        """Return a partition's chain as far as it was read."""
+        hashes = [f"sha256:{each}" for each in self._all[partition]]
+        return ChainEnd(tuple(hashes), 0)
 
 
 class KafkaAnswers(AnswerTopic):
@@ -311,15 +388,16 @@ class KafkaAnswers(AnswerTopic):
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
         """As `AnswerStore.open_log`."""
+        now = SystemClock().now()
         async with self._written(partition) as records:
-            if self._curators.get(partition) != self._own:
+            if self._curators.get(partition) != self._own.text:
                 records.append(self._own)
             first = self._tables.bound_log(partition)
             if first is None:
-                records.append(_LogRecord(ledger, begins))
+                records.append(_LogRecord(ledger, begins, now))
             elif first[0] == ledger and partition not in self._marked:
                 # Nobody knows which answers were read: all of those here, or more.
-                records.append(_LogRecord(ledger, begins))
+                records.append(_LogRecord(ledger, begins, now))
                 _log.warning(
                     "answers_may_be_missing",
                     partition=partition,
@@ -382,7 +460,7 @@ class KafkaAnswers(AnswerTopic):
             if not records:
                 return
             topic = self._deployment.topics.answers
-            values = [_encode(each) for each in records]
+            values = list(_chain(self._hashes[partition], records))
             taken = self._taken[partition] + len(records)
             mark = self._mark(partition, taken, values)
             await producer.transact(
@@ -445,9 +523,9 @@ class KafkaAnswers(AnswerTopic):
         """Return which curator writes a partition now, as far as it has said so."""
         with contextlib.suppress(TimeoutError, Refused):
             async with asyncio.timeout(_SUCCESSOR_S):
-                await self._wait(lambda: self._curators.get(partition) != self._own)
+                await self._wait(lambda: self._curators.get(partition) != self._own.text)
         found = self._curators.get(partition)
-        return "it has not said which" if found in (None, self._own) else found.text
+        return "it has not said which" if found in (None, self._own.text) else found
 
     async def _producer(self, partition: int) -> TransactionalProducer:
         """Return the producer of a partition, whose every earlier record this process has read."""
@@ -483,6 +561,16 @@ class KafkaAnswers(AnswerTopic):
                 await self._wait(is_there)
         except TimeoutError as error:
             raise Unavailable(self.trouble or "the answers are not read in time") from error
+
+
+def _chain(before: bytes, records: Sequence[_TopicRecord]) -> Iterator[bytes]:
+    """Yield the bytes of records that continue a chain."""
+    for record in records:
+        random = secrets.token_hex(RANDOM_BYTES)
+        chained = msgspec.structs.replace(record, previous=before.hex(), random=random)
+        value = _encode(chained)
+        yield value
+        before = _hash_on(before, value)
 
 
 def _hash_on(before: bytes, value: bytes) -> bytes:

@@ -32,6 +32,7 @@ from streams.processing.garbage import collect_less
 from streams.service import Readiness
 from streams.settings import Settings, load_server
 from streams.tracing import Tracing, start_tracing
+from streams.worker.answers_heads import PartitionAnswersHeads, partition_answers_heads
 from streams.worker.http_server import WorkerHttpServer
 from streams.worker.limit_alert_observer import LimitAlertObserver
 from streams.worker.local_decisions import LocalDecisions
@@ -127,6 +128,9 @@ def build(settings: Settings) -> App:
     local, limit_alerts = LocalDecisions(), LimitAlertObserver()
     instance_id = settings.instance_id or socket.gethostname()
     checkpoints = partition_checkpoints(deployment, settings)
+    answers = partition_answers_heads(
+        deployment, settings, None if checkpoints is None else checkpoints.senders
+    )
     tracing = start_tracing(settings)
     follower = record_follower(settings, tracing)
     app.worker = Worker(
@@ -136,6 +140,7 @@ def build(settings: Settings) -> App:
             live_ledgers,
             *([local, limit_alerts] if settings.read_side else ()),
             *(() if checkpoints is None else (checkpoints,)),
+            *(() if answers is None else (answers,)),
             *(() if follower is None else (follower,)),
         ],
         headers=follower,
@@ -148,11 +153,13 @@ def build(settings: Settings) -> App:
     server = WorkerHttpServer(
         settings,
         source=live_ledgers,
-        readiness=lambda: _readiness(app.worker, checkpoints),
+        readiness=lambda: _readiness(app.worker, checkpoints, answers),
         more=[counts, *(() if checkpoints is None else checkpoints.collectors)],
         tracing=tracing,
     )
     _add_processing(app, app.worker, server, checkpoints, tracing)
+    if answers is not None:
+        _add_answers_heads(app, answers)
     if settings.read_side:
         app.read_side = ReadSide(
             app,
@@ -176,11 +183,15 @@ def build(settings: Settings) -> App:
     return app
 
 
-def _readiness(worker: Worker, checkpoints: PartitionCheckpoints | None) -> Readiness:
+def _readiness(
+    worker: Worker, checkpoints: PartitionCheckpoints | None, answers: PartitionAnswersHeads | None
+) -> Readiness:
     reasons, notes = [*worker.status.readiness().reasons], worker.notes
     if checkpoints is not None:
         reasons += checkpoints.refused
         notes += checkpoints.notes
+    if answers is not None:
+        notes += answers.notes
     return Readiness(ready=not reasons, reasons=reasons, notes=notes)
 
 
@@ -234,6 +245,18 @@ def _add_webhook_feed(app: App, feed: WebhookFeed) -> None:
         @Service.task
         async def _post(self) -> None:
             await keep_on(self, feed.run, "webhook_interrupted")
+
+
+def _add_answers_heads(app: App, answers: PartitionAnswersHeads) -> None:
+    """Make the signing of answers a service of `app`; its errors never end the app."""
+
+    @app.service
+    class Signing(Service):
+        """Signs the heads of the answers."""
+
+        @Service.task
+        async def _sign(self) -> None:
+            await keep_on(self, answers.run, "answers_heads_interrupted")
 
 
 def _add_processing(

@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -15,9 +16,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from accountant.answers import decode_answer
-from streams.kafka.answers import AnswerTopic
+from accountant.partition import Partition
+from streams.errors import Refused
+from streams.evidence.answers_head import is_answers_head, open_head
+from streams.evidence.store import signing_key_at
+from streams.kafka.answers import AnswerTopic, open_answer_chain
 from streams.kafka.topics import create
+from streams.settings import Settings
 from streams.testing import LocalBroker
+from streams.worker.answers_heads import PartitionAnswersHeads
 from tests.faults import oracle
 from tests.faults.ledger import until
 from tests.faults.operator import Operator
@@ -200,3 +207,68 @@ async def test_a_deleted_topic_of_answers_draws_nothing_again(
         assert (outcome(await answered(on_kafka, old)) == "answered") is copied
         new = await on_kafka.ask(question())
         assert outcome(await answered(on_kafka, new)) == "answered"
+
+
+async def signed(on_kafka: OnKafka, directory: Path) -> list[str]:
+    """Have a worker's task sign the heads of what the topic has now; return its notes."""
+    deployment = on_kafka.ledger.deployment
+    heads = PartitionAnswersHeads(deployment, Settings(), directory, None)
+    for number in range(2):
+        genesis = msgspec.structs.replace(deployment.genesis(number), ledger=32 * "0")
+        heads.replayed(Partition(genesis), 0)
+    chain = await open_answer_chain(deployment)
+    assert chain is not None
+    try:
+        await heads.sign(chain)
+    finally:
+        await chain.close()
+    return heads.notes
+
+
+async def test_a_worker_signs_the_head_of_what_it_reads_and_names_an_older_copy(
+    on_kafka: OnKafka, tmp_path: Path
+) -> None:
+    _, copy, _ = await two_answers(on_kafka)
+    newest = values(on_kafka)
+    assert await signed(on_kafka, tmp_path / "notes") == []
+    found = sorted((tmp_path / "notes").rglob("*.head"))
+    assert [is_answers_head(each.read_bytes()) for each in found] == [True] * len(found)
+    assert found
+    shown = open_head(found[0].read_bytes(), [signing_key_at(tmp_path / "notes", None).verifier])
+    assert shown.number == len(newest[shown.partition])
+    assert await signed(on_kafka, tmp_path / "notes") == []
+
+    await restore(on_kafka, copy)
+    (note,) = await signed(on_kafka, tmp_path / "notes")
+    assert "older copy of the answers" in note
+    assert sorted((tmp_path / "notes").rglob("*.head")) == found
+
+
+async def test_a_record_that_does_not_continue_the_chain_is_refused(on_kafka: OnKafka) -> None:
+    """Also one of the form that a version without a chain wrote."""
+    await two_answers(on_kafka)
+    sound = values(on_kafka)
+    (busy,) = (number for number, some in enumerate(sound) if len(some) > 3)
+    answers = [place for place, value in enumerate(sound[busy]) if b'"answer"' in value]
+    changed = sound[busy][answers[0]].replace(b'"0.95"', b'"0.99"')
+    assert changed != sound[busy][answers[0]]
+    earlier = msgspec.json.decode(sound[busy][answers[-1]])
+    del earlier["previous"], earlier["random"]
+    forgeries = {
+        "changed": {answers[0]: changed},
+        "without a chain": {answers[-1]: msgspec.json.encode(earlier)},
+        "cut out": {answers[0]: None},
+        "twice": {answers[-1]: sound[busy][answers[0]]},
+    }
+    for name, forged in forgeries.items():
+        copy = [list(some) for some in sound]
+        copy[busy] = [
+            value
+            for place, each in enumerate(sound[busy])
+            if (value := forged.get(place, each)) is not None
+        ]
+        if name == "changed":
+            copy[busy].append(sound[busy][-1])  # so that a record follows the changed one
+        await restore(on_kafka, copy)
+        with pytest.raises(Refused, match="does not continue"):
+            await AnswerTopic.start(on_kafka.ledger.deployment)

@@ -76,8 +76,8 @@ class Role:
 
 ROLES: Final[Mapping[str, Role]] = {
     "auditor": Role(
-        meaning="`audit`, `log export`, `head`: reads the ledger",
-        topics={"decisions": _READ, "state": _READ},
+        meaning="`audit`, `log export`, `head`: reads the ledger and the answers",
+        topics={"decisions": _READ, "state": _READ, "answers": _READ},
     ),
     "owner": Role(
         meaning="owners' tools that speak Kafka: writes admin requests, reads the ledger",
@@ -119,7 +119,8 @@ ROLES: Final[Mapping[str, Role]] = {
             "state": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
             "dead_letters": (*_WRITE, Operation.DESCRIBE_CONFIGS),
             "alerts": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
-            "answers": (*_DESCRIBE, Operation.DESCRIBE_CONFIGS),
+            # It signs the head of what it reads: the curator, whose answers they are, does not.
+            "answers": (*_READ, Operation.DESCRIBE_CONFIGS),
         },
         transactional_ids=_WRITE,
         groups={"": _READ, "-webhook": _READ},

@@ -1,0 +1,169 @@
+"""Signs the heads of the answers on Kafka: by a worker, of what it reads itself.
+
+The curator does not sign: an auditor wants to know what others saw in its topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from accountant.errors import LedgerFault
+from accountant.partition import Partition
+from streams.answers.chain import difference_from_heads
+from streams.answers.heads import StoredHead
+from streams.clock import Clock, SystemClock
+from streams.errors import Refused, Unavailable
+from streams.evidence.answers_head_folder import AnswersHeadFolder
+from streams.evidence.sink_sender import Senders
+from streams.kafka.answers import AnswerChain, open_answer_chain
+from streams.kafka.deployment import Deployment
+from streams.logs import get_logger
+from streams.processing.observers import Committed
+from streams.settings import Settings
+from streams.worker.partition_checkpoints import partition_store
+
+_log = get_logger(__name__)
+_AGAIN_S: Final = 60.0
+
+
+class PartitionAnswersHeads:
+    """An observer that knows the worker's partitions; `run` signs the heads of their answers.
+
+    Args:
+        directory: of the checkpoints.
+        senders: are given what is signed.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        settings: Settings,
+        directory: Path,
+        senders: Senders | None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._deployment = deployment
+        self._settings = settings
+        self._directory = directory
+        self._senders = senders
+        self._clock = clock or SystemClock()
+        self._served: dict[int, Partition] = {}
+        self._compared = set[int]()
+        self._signed: dict[int, StoredHead] = {}
+        self._troubles: dict[int, str] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for operators, for `/readyz`."""
+        return [f"answers of partition {n}: {why}" for n, why in sorted(self._troubles.items())]
+
+    def replayed(self, partition: Partition, seconds: float) -> None:
+        """Take a partition: its answers are compared with their signed heads."""
+        number = partition.genesis.partition
+        self._compared.discard(number)
+        self._served[number] = partition
+
+    def committed(self, committed: Committed) -> None:
+        """Take the partition as it is now: it may have accepted a rollback."""
+        self._served[committed.partition.genesis.partition] = committed.partition
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        """Leave a partition to another worker."""
+        if error is None:
+            self._leave(partition)
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        """Leave a partition that decides nothing more."""
+        self._leave(partition)
+
+    def _leave(self, partition: int) -> None:
+        for each in (self._served, self._signed, self._troubles):
+            each.pop(partition, None)
+
+    async def run(self) -> None:
+        """Read the answers and sign their heads, for ever."""
+        reported = ""
+        while True:
+            try:
+                await self._read_on()
+            except LedgerFault as error:
+                if reported != str(error):
+                    reported = str(error)
+                    _log.error("answers_heads_not_signed", why=reported)
+                self._troubles.update(dict.fromkeys(self._served, str(error)))
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _read_on(self) -> None:
+        """Read and sign until the answers cannot be read.
+
+        Returns at once where the ledger has no answers, or this principal may not read them.
+        """
+        chain = await open_answer_chain(self._deployment)
+        if chain is None:
+            return
+        try:
+            while True:
+                await self.sign(chain)
+                await asyncio.sleep(self._settings.checkpoint_seconds)
+        finally:
+            await chain.close()
+
+    async def sign(self, chain: AnswerChain) -> None:
+        """Sign the head of each served partition that has grown.
+
+        Raises: Unavailable: the answers cannot be read any more.
+        """
+        if chain.trouble is not None:
+            raise Unavailable(chain.trouble)
+        for number, partition in list(self._served.items()):
+            head = chain.head(number)._replace(branch=partition.branch)
+            if head == self._signed.get(number) or not head.head.number:
+                continue
+            try:
+                await asyncio.to_thread(self._sign_one, chain, partition, head)
+            except (Refused, Unavailable) as error:
+                if self._troubles.get(number) != str(error):
+                    _log.error("answers_head_not_signed", partition=number, why=str(error))
+                self._troubles[number] = str(error)
+            else:
+                self._troubles.pop(number, None)
+                self._signed[number] = head
+
+    def _sign_one(self, chain: AnswerChain, partition: Partition, head: StoredHead) -> None:
+        """Compare once, then sign.
+
+        Raises: Refused: it is an older or another chain. Unavailable.
+        """
+        genesis = partition.genesis
+        if genesis.ledger is msgspec.UNSET:
+            raise Unavailable("a ledger of 0.1.0 has no id: its answers have no signed heads")
+        number, ledger = genesis.partition, genesis.ledger
+        store = partition_store(self._directory, self._settings, ledger, number)
+        folder = AnswersHeadFolder(store.folder, (), number, ledger, store.key)
+        if number not in self._compared:
+            found = [each for each in folder.load() if each.order[:2] >= head.order[:2]]
+            why = difference_from_heads(chain.chain(number), None, found)
+            if why is not None:
+                raise Refused(
+                    f"the topic is {why}. No head is signed until it has the newest records again, "
+                    "or begins anew (docs/how-to/backup-and-restore.md)"
+                )
+            self._compared.add(number)
+        done = folder.put(head, self._clock.now())
+        if self._senders is not None:
+            self._senders.take(*done)
+
+
+def partition_answers_heads(
+    deployment: Deployment, settings: Settings, senders: Senders | None
+) -> PartitionAnswersHeads | None:
+    """Return the observer of a worker's answers; None if no setting names a directory."""
+    if settings.checkpoints is None or settings.checkpoints == "off":
+        return None
+    directory = settings.checkpoints.absolute()
+    return PartitionAnswersHeads(deployment, settings, directory, senders)
