@@ -64,3 +64,7 @@ class AnswerHeads(Protocol):
     def signed(self, partition: int) -> Sequence[StoredHead]:
         """Return the signed heads that can be read, their `begins` left at 0."""
         ...
+
+    def close(self) -> None:
+        """Sign what is left to sign, and end; wait a few seconds at most. Never raises."""
+        ...

@@ -71,6 +71,11 @@ class AnswerTables:
             answers = answers_in_order(db, partition)
             add_entries(db, first_head(ledger, partition), answers)
 
+    @property
+    def connection(self) -> apsw.Connection:
+        """The connection, for a reader that nobody else works beside."""
+        return self._db
+
     def open_log(self, partition: int, ledger: str, begins: int) -> tuple[str, int]:
         """Return the ledger that a partition is bound to, and where it begins; bind it if new."""
         with self.transaction() as db:

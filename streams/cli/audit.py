@@ -116,9 +116,10 @@ def audit(
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
         source = log_source(target or url, archive or ())
+        looked = checkpoints is not None
         for split_from in dict.fromkeys((_split_from(jobs), None)):
             evidence = read_evidence(checkpoints, key, receipt)
-            with suppress(InDoubt), _comparison(source, answers) as comparison:
+            with suppress(InDoubt), _comparison(source, answers, looked=looked) as comparison:
                 processes = None
                 if split_from is not None and comparison is None:  # answers are compared in order
                     processes = partition_processes(
@@ -132,7 +133,6 @@ def audit(
                     split_from=split_from,
                     processes=processes,
                 )
-                looked = checkpoints is not None
                 reports = [
                     (number, _with_signatures(number, _of_ledger(report, ledger)))
                     for number, report in reports
@@ -305,10 +305,26 @@ def _raise_all(errors: list[Exception]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _comparison(source: LogSource, answers: Path | None) -> Iterator[AnswerComparison | None]:
-    """Open the answers of a log; yield None if it has none."""
-    from streams.cli.reading.log_reader import SqliteLog
+def _comparison(
+    source: LogSource, answers: Path | None, *, looked: bool
+) -> Iterator[AnswerComparison | None]:
+    """Open the answers of a log; yield None if it has none.
 
+    Args:
+        looked: there may be signed heads of answers, also of answers that are gone.
+    """
+    from streams.cli.reading.answer_comparison import AnswerComparison
+    from streams.cli.reading.log_reader import KafkaLog, SqliteLog
+
+    if answers is None and isinstance(source, KafkaLog):
+        import asyncio
+
+        from streams.kafka.answers import read_all_answers
+
+        topic = asyncio.run(read_all_answers(source.deployment))
+        is_needed = topic is not None and (looked or bool(topic.ends()))
+        yield AnswerComparison(topic) if topic is not None and is_needed else None
+        return
     if answers is None and isinstance(source, SqliteLog):
         from streams.answers import answers_path
 
@@ -318,7 +334,6 @@ def _comparison(source: LogSource, answers: Path | None) -> Iterator[AnswerCompa
         yield None
         return
     from streams.answers.answer_file import open_answers
-    from streams.cli.reading.answer_comparison import AnswerComparison
 
     read_head = None
     if isinstance(source, SqliteLog):
@@ -565,9 +580,14 @@ def _show_answers(report: AnswersReport | None, evidence: Evidence | None) -> No
 def _values_shown(report: AnswersReport) -> str:
     """Return what is known of the values themselves, which no log has."""
     if report.last_signed is not None:
+        earlier = (
+            f"; {report.given_up} are of an earlier beginning of the answers, which were given up"
+            if report.given_up
+            else ""
+        )
         return (
-            f"{report.signed_heads} signed heads of the answers agree, up to answer "
-            f"{report.last_signed}"
+            f"{report.signed_heads - report.given_up} signed heads of the answers agree, up to "
+            f"answer {report.last_signed}{earlier}"
         )
     if report.ledger_head is not None:
         return (

@@ -7,18 +7,17 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
+from streams.answers.heads import AnswerHeads
 from streams.answers.untrusted import UntrustedAnswers
 from streams.answers.waiting import QuestionQueue
 from streams.clock import SystemClock
 from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
-from streams.embedded.answer_heads import signing_heads
-from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, name_missing_extra
 from streams.logs import get_logger
 from streams.service import LedgerService
@@ -76,6 +75,14 @@ def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> N
             )
 
 
+class LedgerInFile(LedgerService, Protocol):
+    """A service that names the head of its answers in its own file."""
+
+    def answer_heads(self, settings: Settings) -> AnswerHeads:
+        """Return where the heads of the answers stand; the caller closes it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What a server of a ledger in a file has of its answers.
@@ -93,7 +100,7 @@ class Answered:
 
 @contextlib.asynccontextmanager
 async def answers_of_file(
-    service: EmbeddedService, ledger: Path, settings: Settings
+    service: LedgerInFile, ledger: Path, settings: Settings
 ) -> AsyncIterator[Answered]:
     """Read the answers of a ledger's file, and run its questions if there are data sources.
 
@@ -108,7 +115,7 @@ async def answers_of_file(
         return
     # Beside the ledger, so that a second store of one ledger is noticed, too.
     beside = answers_path(ledger, None)
-    heads = signing_heads(ledger, settings, SystemClock(), service.checkpoint_places)
+    heads = service.answer_heads(settings)
     untrusted: Answered | None = None
     try:
         try:
@@ -126,7 +133,7 @@ async def answers_of_file(
 
 @contextlib.asynccontextmanager
 async def _answered(
-    store: SqliteAnswers, service: EmbeddedService, settings: Settings
+    store: SqliteAnswers, service: LedgerInFile, settings: Settings
 ) -> AsyncIterator[Answered]:
     untrusted: Answered | None = None
     try:

@@ -35,6 +35,7 @@ from streams.background import THREADS, Background
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
+from streams.embedded.answer_heads import LedgerAnswerHeads, signing_heads
 from streams.embedded.checkpointing import check_ledger, own_heads, senders_of
 from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
@@ -88,6 +89,7 @@ class EmbeddedService:
         topic_sink: TopicSink | None,
     ) -> None:
         self._lock = file.lock
+        self._path = file.path
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
         self._reader = DecisionReader(file.path)
@@ -424,6 +426,10 @@ class EmbeddedService:
         if self.checkpoint_places is not None:
             notes += self.checkpoint_places.notes
         return Readiness(ready=not reasons, reasons=reasons, notes=notes)
+
+    def answer_heads(self, settings: Settings) -> LedgerAnswerHeads:
+        """Return where the heads of the answers stand, and are signed; the caller closes it."""
+        return signing_heads(self._path, settings, self._clock, self.checkpoint_places)
 
     @property
     def checkpoint_collectors(self) -> list[Collector]:

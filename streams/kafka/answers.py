@@ -28,6 +28,7 @@ import os
 import platform
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, Self
 
 import apsw
@@ -37,6 +38,7 @@ from aiokafka import errors as kafka
 
 from accountant.records import DECODE_ERRORS
 from accountant.times import iso
+from streams.answers.answer_file import AnswerFile
 from streams.answers.chain import RANDOM_BYTES, ChainEnd
 from streams.answers.heads import ChainHead, StoredHead
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
@@ -314,11 +316,15 @@ class AnswerTopic:
         """As `AnswerReader.subscribe`."""
         return self._new.subscribe()
 
-    async def close(self) -> None:
-        """Close everything."""
+    async def stop_reading(self) -> None:
+        """Read nothing more; what was read stays."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait({self._following})
+
+    async def close(self) -> None:
+        """Close everything."""
+        await self.stop_reading()
         self._new.end()
         self._tables.close()
 
@@ -346,15 +352,24 @@ async def _is_there(deployment: Deployment) -> bool:
             return deployment.topics.answers in await admin.list_topics()
 
 
-class AnswerChain(AnswerTopic):
-    """Reads the topic for its chain alone: it has no answers."""
+async def read_all_answers(deployment: Deployment) -> AnswerFile | None:
+    """Return the answers that were committed before the call, None without such a topic.
+
+    Raises: as `AnswerTopic.start`.
+    """
+    if not await _is_there(deployment):
+        return None
+    topic = await HashedTopic.start(deployment)
+    await topic.stop_reading()
+    return topic.file()
+
+
+class HashedTopic(AnswerTopic):
+    """Reads the topic, and remembers the hash of each record."""
 
     def __init__(self, deployment: Deployment) -> None:
         super().__init__(deployment)
         self._all = {number: [self._hash(number)] for number in range(deployment.partitions)}
-
-    def _keep(self, tp: TopicPartition, offset: int, record: _TopicRecord) -> list[StoredAnswer]:
-        return []
 
     def _count(self, partition: int, value: bytes) -> None:
         super()._count(partition, value)
@@ -364,6 +379,30 @@ class AnswerChain(AnswerTopic):
         """Return a partition's chain as far as it was read."""
         hashes = [f"sha256:{each}" for each in self._all[partition]]
         return ChainEnd(tuple(hashes), 0)
+
+    def file(self) -> AnswerFile:
+        """Return what was read, as an audit reads a file. Call it after `stop_reading`."""
+        name = Path(f"topic {self._deployment.topics.answers}")
+        return _TopicFile(self._tables.connection, name, self)
+
+
+class AnswerChain(HashedTopic):
+    """Reads the topic for its chain alone: it has no answers."""
+
+    def _keep(self, tp: TopicPartition, offset: int, record: _TopicRecord) -> list[StoredAnswer]:
+        return []
+
+
+class _TopicFile(AnswerFile):
+    """The answers of a topic, in the tables of its reader."""
+
+    def __init__(self, db: apsw.Connection, path: Path, topic: HashedTopic) -> None:
+        super().__init__(db, path)
+        self._topic = topic
+
+    def chain(self, partition: int, ledger: str) -> ChainEnd | None:
+        """Return a partition's chain, which was checked as it was read."""
+        return self._topic.chain(partition)
 
 
 class KafkaAnswers(AnswerTopic):

@@ -43,3 +43,6 @@ class MemoryAnswerHeads:
     def signed(self, partition: int) -> Sequence[StoredHead]:
         """As `AnswerHeads.signed`."""
         return self.signed_heads.get(partition, ())
+
+    def close(self) -> None:
+        """As `AnswerHeads.close`."""

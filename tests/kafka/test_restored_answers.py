@@ -17,10 +17,13 @@ from confluent_kafka.admin import AdminClient
 
 from accountant.answers import decode_answer
 from accountant.partition import Partition
+from streams.cli.audit import run_audit
+from streams.cli.reading.answer_comparison import AnswerComparison, AnswersReport
+from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.evidence.answers_head import is_answers_head, open_head
 from streams.evidence.store import signing_key_at
-from streams.kafka.answers import AnswerTopic, open_answer_chain
+from streams.kafka.answers import AnswerTopic, open_answer_chain, read_all_answers
 from streams.kafka.topics import create
 from streams.settings import Settings
 from streams.testing import LocalBroker
@@ -272,3 +275,21 @@ async def test_a_record_that_does_not_continue_the_chain_is_refused(on_kafka: On
         await restore(on_kafka, copy)
         with pytest.raises(Refused, match="does not continue"):
             await AnswerTopic.start(on_kafka.ledger.deployment)
+
+
+async def test_an_audit_compares_the_topic_with_the_log(on_kafka: OnKafka) -> None:
+    _, copy, _ = await two_answers(on_kafka)
+    deployment = on_kafka.ledger.deployment
+
+    def audited() -> AnswersReport:
+        answers = asyncio.run(read_all_answers(deployment))
+        assert answers is not None
+        comparison = AnswerComparison(answers)
+        reports = run_audit(KafkaLog(deployment), None, None, comparison)
+        return comparison.report({number: each.ledger for number, each in reports})
+
+    report = await asyncio.to_thread(audited)
+    assert (report.ok, report.compared, report.waiting) == (True, 2, 0)
+    assert (report.ledger_head, report.last_signed) == (None, None)
+    await restore(on_kafka, copy)
+    assert (await asyncio.to_thread(audited)).waiting == 1  # no head was compared

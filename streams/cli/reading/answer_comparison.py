@@ -80,6 +80,7 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
             it was not compared. Whoever can write both files can forge both.
         signed_heads: how many signed heads were compared.
         last_signed: number of the last answer that one of them names, None without any.
+        given_up: how many of them are of an earlier beginning of the answers.
     """
 
     ok: bool
@@ -94,6 +95,7 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
     ledger_head: int | None
     signed_heads: int
     last_signed: int | None
+    given_up: int
 
 
 @dataclass(slots=True)
@@ -178,8 +180,18 @@ class AnswerComparison:
             first_disagreement=self._wrong[0] if self._wrong else None,
             ledger_head=None if self._head is None else self._head.head.number,
             signed_heads=len(self._signed),
-            last_signed=max((each.number for each in self._signed), default=None),
+            last_signed=max((each.number for each in self._newest()), default=None),
+            given_up=len(self._signed) - len(self._newest()),
         )
+
+    def _newest(self) -> list[AnswersHead]:
+        """Return the signed heads of the newest beginning of each partition's answers."""
+        newest: dict[int, tuple[int, ...]] = {}
+        if self._head is not None:
+            newest[0] = self._head.order[:2]
+        for each in self._signed:
+            newest[each.partition] = max(each.order[:2], newest.get(each.partition, ()))
+        return [each for each in self._signed if each.order[:2] == newest[each.partition]]
 
     def take_signed(
         self, heads: Iterable[tuple[str, bytes]], verifiers: Sequence[Verifier]
