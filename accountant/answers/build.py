@@ -79,14 +79,15 @@ def failed_answer(granted: Granted) -> NoisyAnswer:
     return replace(_answer(granted), outcome="failed", reason=reason)
 
 
-def answer_of(granted: Granted, result: Result) -> NoisyAnswer:
+def answer_of(granted: Granted, result: Result, *, estimate_all: bool = False) -> NoisyAnswer:
     """Return the answer of a run.
 
     Args:
         result: of `run_question`, with the same question, and a derivation of that claim.
+        estimate_all: show an estimate whatever the noisy count is, as earlier versions did.
     """
     checked = result.checked
-    values, intervals, places = _shown(checked, result)
+    values, intervals, places = _shown(checked, result, estimate_all=estimate_all)
     ends = [None if each is None else outward_decimals(each, places) for each in intervals]
     answer = _answer(granted)
     if result.session is not None:
@@ -153,7 +154,7 @@ def _bounds(checked: CheckedQuestion) -> AnswerBounds:
 
 
 def _shown(
-    checked: CheckedQuestion, result: Result
+    checked: CheckedQuestion, result: Result, *, estimate_all: bool
 ) -> tuple[tuple[str | None, ...], Sequence[Interval | None], int]:
     """Return the values of the answer, their intervals, and how many digits both may have.
 
@@ -191,7 +192,7 @@ def _shown(
             for n, total, squares in zip(*bounds, strict=True)
         ]
     unit = Fraction(1, 10**places)
-    carries = [carries_estimate(count) for count in bounds[0]]
+    carries = [estimate_all or carries_estimate(count) for count in bounds[0]]
     shown = [
         round_half_up(each, unit) if estimated else None
         for each, estimated in zip(quotients, carries, strict=True)
