@@ -88,5 +88,12 @@ async def _accept(
         )
         digest = partial(partition_checkpoints.digest_at, place, log.partition)
     return await operator_records.accept_rollback(
-        log.journal, log.genesis, log.clock, store, digest, lost=lost, note=reason
+        log.journal,
+        log.genesis,
+        log.clock,
+        store,
+        digest,
+        lost=lost,
+        note=reason,
+        check_name=log.check_name,
     )

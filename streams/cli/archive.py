@@ -87,6 +87,7 @@ def _archived(
     """Archive; return the result, and why the ledger's file did not shrink, if it did not."""
     from accountant.partition.operate import check_note
     from streams.cli.printing.output import progress
+    from streams.cli.stopped_ledger import StoppedLog
     from streams.client.connect import check_exists
     from streams.clock import CheckedClock, SystemClock
     from streams.embedded.archive import archive as archive_log
@@ -95,7 +96,7 @@ def _archived(
 
     check_note(note)
     check_exists(ledger)
-    clock, target = SystemClock(), file.absolute()
+    clock, target, ledger = SystemClock(), file.absolute(), ledger.absolute()
 
     async def work() -> tuple[ArchiveResult, str | None]:
         try:
@@ -108,6 +109,7 @@ def _archived(
                 before=before,
                 note=note,
                 progress=lambda what, count: bars.update(task, description=what, completed=count),
+                compare=StoppedLog(0, journal, genesis, clock, ledger, settings).compare,
             )
             try:
                 await journal.shrink()

@@ -50,7 +50,9 @@ def reset_clock(
         settings = stopped_settings(url)
         written = write_records(
             settings,
-            lambda log: operator_records.reset_clock(log.journal, log.genesis, log.clock, reason),
+            lambda log: operator_records.reset_clock(
+                log.journal, log.genesis, log.clock, reason, compare=log.compare
+            ),
             report,
         )
     if not written:

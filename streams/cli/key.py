@@ -96,6 +96,7 @@ def rotate(
                 old=before,
                 key=key,
                 note=reason,
+                compare=log.compare,
             )
 
         written = write_records(settings, write, report)

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.say import say
 
 if TYPE_CHECKING:
+    from accountant.partition import Partition
     from accountant.records import Genesis
     from accountant.records.encoded_decision import EncodedDecision
     from streams.clock import Clock
+    from streams.evidence.checkpointer import Checkpointer
     from streams.kafka.deployment import Deployment
     from streams.processing.journal import Journal
     from streams.settings import Settings
@@ -23,7 +26,7 @@ class StoppedLog(NamedTuple):
 
     Attributes:
         journal: not owned yet.
-        place: the ledger's file, or its deployment on Kafka.
+        place: the ledger's file, absolute, or its deployment on Kafka.
     """
 
     partition: int
@@ -31,6 +34,18 @@ class StoppedLog(NamedTuple):
     genesis: Genesis
     clock: Clock
     place: Path | Deployment
+    settings: Settings
+
+    async def compare(self, partition: Partition) -> None:
+        """Call `compare_log`."""
+        await compare_log(self.place, self.settings, self.clock, partition)
+
+    async def check_name(self, partition: Partition) -> None:
+        """Check that the log is the ledger's that had this name before.
+
+        Raises: Refused: it is another ledger's.
+        """
+        _check_name(self.place, self.settings, partition)
 
     async def ledger_id(self) -> str:
         """Return the ledger's id, as in its checkpoints."""
@@ -41,6 +56,50 @@ class StoppedLog(NamedTuple):
         from streams.kafka.genesis import checkpoints_name
 
         return await checkpoints_name(self.place)
+
+
+async def compare_log(
+    place: Path | Deployment, settings: Settings, clock: Clock, partition: Partition
+) -> None:
+    """Compare a log with its checkpoints, as a start does; whoever writes to it must.
+
+    Args:
+        place: the ledger's file, absolute, or its deployment on Kafka.
+        partition: the state of the log.
+    Raises: Refused: a start would refuse the log.
+    """
+    _check_name(place, settings, partition)
+    checkpointer = _checkpointer(place, settings, clock, partition)
+    if checkpointer is None:
+        return
+    # In a thread: the hash of an older decision may need an event loop of its own.
+    await asyncio.to_thread(checkpointer.compare, partition)
+    for note in checkpointer.notes:
+        say(f"warning: {note}", err=True)
+
+
+def _check_name(place: Path | Deployment, settings: Settings, partition: Partition) -> None:
+    if isinstance(place, Path):
+        from streams.embedded.checkpointing import check_ledger
+
+        check_ledger(place, settings)
+    else:
+        from streams.worker.partition_checkpoints import check_topic
+
+        check_topic(place, settings, partition.genesis)
+
+
+def _checkpointer(
+    place: Path | Deployment, settings: Settings, clock: Clock, partition: Partition
+) -> Checkpointer | None:
+    if isinstance(place, Path):
+        from streams.background import THREADS
+        from streams.embedded.checkpointing import own_heads
+
+        return own_heads(place, settings, clock, None, THREADS)
+    from streams.worker.partition_checkpoints import partition_checkpointer
+
+    return partition_checkpointer(place, settings, partition.genesis, at_once=True)
 
 
 def stopped_settings(url: str) -> Settings:
@@ -92,7 +151,8 @@ def write_records(
     path = Path(settings.ledger.target)
     check_exists(path)
     with stopped_ledger(path.absolute(), settings, clock.now()) as (journal, genesis):
-        asyncio.run(write_into(StoppedLog(0, journal, genesis, clock, path.absolute())))
+        log = StoppedLog(0, journal, genesis, clock, path.absolute(), settings)
+        asyncio.run(write_into(log))
     return done
 
 
@@ -120,4 +180,4 @@ async def _each_partition(
             deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
         )
         genesis = deployment.genesis(partition)
-        await write_into(StoppedLog(partition, journal, genesis, clock, deployment))
+        await write_into(StoppedLog(partition, journal, genesis, clock, deployment, settings))

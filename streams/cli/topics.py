@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -200,20 +201,25 @@ def accept_lost_inputs(
     offset is next.
     """
     from streams.cli.printing.output import print_json, progress
+    from streams.cli.stopped_ledger import compare_log
+    from streams.clock import SystemClock
     from streams.kafka.lost_inputs import accept_lost_inputs as accept
+    from streams.settings import load_command
 
     if topic not in {"requests", "admin"}:
         fail_word("--topic", "must be requests or admin", topic, ("requests", "admin"))
     with explain_errors(), progress() as bars:
         task = bars.add_task("filling up", total=None)
+        where, settings = deployment(url, partitions, None), load_command(url=url)
         done = asyncio.run(
             accept(
-                deployment(url, partitions, None),
+                where,
                 cast("Source", topic),
                 partition,
                 first=first,
                 reason=reason,
                 progress=lambda count, of: bars.update(task, completed=count, total=of),
+                compare=partial(compare_log, where, settings, SystemClock()),
             )
         )
     if json:

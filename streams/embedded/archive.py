@@ -35,7 +35,7 @@ from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import read_decisions, sync_directory
 from streams.errors import Refused
 from streams.processing.journal import Commit
-from streams.processing.recovery import recover_partition
+from streams.processing.recovery import Compare, recover_partition
 
 _PARTIAL: Final = ".partial"
 _LEVEL: Final = 6
@@ -73,6 +73,7 @@ async def archive(
     before: int,
     note: str,
     progress: Progress,
+    compare: Compare,
 ) -> ArchiveResult:
     """Archive the decisions before a time, and seal the log. Frees no disk space yet.
 
@@ -85,15 +86,17 @@ async def archive(
         target: path of the new archive.
         before: milliseconds since 1970.
         note: the reason.
+        compare: called with the state before anything is written.
 
     Raises:
         RequestInvalid: ids of decisions before that time may still be repeated, or nothing was
             decided before it.
         Refused: the target exists, or cannot be written.
-        LogDamaged: the log fails its audit. The errors of the journal.
+        LogDamaged: the log fails its audit. The errors of the journal and of `compare`.
     """
     await journal.own()
     partition = await recover_partition(journal, genesis, _no_pause)
+    await compare(partition)
     snapshot = await journal.read_snapshot()
     last = _last_archived(journal, partition, before)
     first = journal.first_unarchived

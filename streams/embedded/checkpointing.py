@@ -13,7 +13,6 @@ from accountant.records import DECODE_ERRORS
 from accountant.views.heads import ledger_of
 from streams.background import Background
 from streams.clock import Clock
-from streams.embedded.file_ownership import OwnedFile
 from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
 from streams.errors import Unavailable
 from streams.settings import Settings
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def own_heads(
-    file: OwnedFile,
+    path: Path,
     settings: Settings,
     clock: Clock,
     senders: Senders | None,
@@ -35,6 +34,7 @@ def own_heads(
     """Return what keeps a ledger's checkpoints, None where a setting turns them off.
 
     Args:
+        path: the ledger's file, absolute.
         senders: are given what is kept.
     """
     if settings.checkpoints == "off":
@@ -42,8 +42,8 @@ def own_heads(
     from streams.evidence.checkpointer import Checkpointer
 
     return Checkpointer(
-        lambda: kept_of(file.path, settings),
-        lambda number: digest_at(file.path, number),
+        lambda: kept_of(path, settings),
+        lambda number: digest_at(path, number),
         clock,
         seconds=settings.checkpoint_seconds,
         required=settings.checkpoints_required,
@@ -53,10 +53,13 @@ def own_heads(
     )
 
 
-def check_ledger(file: OwnedFile, settings: Settings) -> None:
+def check_ledger(path: Path, settings: Settings) -> None:
     """Check that a file contains the ledger that had this path before.
 
     A file with nothing but a genesis is a new ledger: somebody has removed the earlier file.
+
+    Args:
+        path: absolute.
 
     Raises: Refused: the file contains another ledger's log.
     """
@@ -69,11 +72,11 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
     if directory is None:
         return
     try:
-        ledger = ledger_id(file.path)
-        begins = len([*read_decisions(file.path, limit=2)]) == 1
+        ledger = ledger_id(path)
+        begins = len([*read_decisions(path, limit=2)]) == 1
     except Unavailable:
         return  # the replay reports it
-    check_name(directory.absolute(), str(file.path), ledger, begins=begins)
+    check_name(directory.absolute(), str(path), ledger, begins=begins)
 
 
 def senders_of(

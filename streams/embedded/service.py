@@ -119,7 +119,7 @@ class EmbeddedService:
             background,
         )
         self.checkpoint_places = senders_of(settings, topic_sink, background)
-        self._heads = own_heads(file, settings, clock, self.checkpoint_places, background)
+        self._heads = own_heads(file.path, settings, clock, self.checkpoint_places, background)
         journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity, index=index)
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
@@ -174,7 +174,7 @@ class EmbeddedService:
         private = settings.authenticates
         file = own_file(path.absolute(), settings.genesis(0, 1), clock.now(), private=private)
         try:
-            check_ledger(file, settings)
+            check_ledger(file.path, settings)
             if private:
                 ensure_private(file.path, index_path(file.path, settings))
             service = cls(

@@ -137,6 +137,14 @@ class Checkpointer:
     def begin(self, partition: Partition) -> None:
         """Compare the log with its newest checkpoint, and begin to sign new ones.
 
+        Raises: Refused: as `compare`.
+        """
+        self.compare(partition)
+        self.wake(partition)
+
+    def compare(self, partition: Partition) -> None:
+        """Compare the log with its newest checkpoint, as whoever writes to it must first.
+
         Raises: Refused: the log has lost decisions, or cannot be compared and must be.
         """
         if self._found_late and self._lost is not None:
@@ -155,7 +163,6 @@ class Checkpointer:
                     f"{error}; nothing is decided until the log has been compared with its "
                     "checkpoints, because ACCOUNTANT_CHECKPOINTS_REQUIRED is set"
                 ) from error
-        self.wake(partition)
 
     def _compare(self, head: LogEnd) -> CheckpointStore:
         """Compare the log with its newest checkpoint, unless that was done.

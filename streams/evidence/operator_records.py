@@ -23,24 +23,26 @@ from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.rollbacks import LostDecisions, find_lost, signed_rollback
 from streams.evidence.store import CheckpointStore
 from streams.processing.journal import Commit, Journal
-from streams.processing.recovery import recover_partition
+from streams.processing.recovery import Compare, recover_partition
 
 _RANGE: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 
 
 async def reset_clock(
-    journal: Journal, genesis: Genesis, clock: Clock, note: str
+    journal: Journal, genesis: Genesis, clock: Clock, note: str, *, compare: Compare
 ) -> EncodedDecision | None:
     """Set a log's clock back after the machine's was ahead; None if it is not ahead.
 
     Args:
         journal: the stopped ledger's, not owned yet.
+        compare: called with the state before anything is written.
         note: the reason, for people.
 
     Returns: the decision `clock_reset`.
-    Raises: RequestInvalid: the note is empty or too long. The errors of the journal and LogDamaged.
+    Raises: RequestInvalid: the note is empty or too long. The errors of `compare`, of the journal,
+        and LogDamaged.
     """
-    async with _owned(journal, genesis) as partition:
+    async with _owned(journal, genesis, compare) as partition:
         now = clock.now()
         if now >= partition.decided_at - JUMP_MS:
             return None
@@ -58,13 +60,14 @@ async def rotate_key(
     old: Verifier,
     key: SigningKey | None,
     note: str,
+    compare: Compare,
 ) -> EncodedDecision | None:
     """Change the key of a log's checkpoints; None if the log already names the new key.
 
     The new key is the log's from the commit of this transaction on.
 
     Args:
-        journal, note: as for `reset_clock`.
+        journal, note, compare: as for `reset_clock`.
         ledger: its id.
         key: the old signing key, None if it is lost.
 
@@ -74,7 +77,7 @@ async def rotate_key(
         Refused: the log names another key than the old one.
         RequestInvalid, and others: as `reset_clock`.
     """
-    async with _owned(journal, genesis) as partition:
+    async with _owned(journal, genesis, compare) as partition:
         if partition.key == new.text:
             return None
         if partition.key not in {None, old.text}:
@@ -94,6 +97,7 @@ async def accept_rollback(
     *,
     lost: str,
     note: str,
+    check_name: Compare,
 ) -> EncodedDecision | None:
     """Accept that a log has lost decisions; None if it has lost none.
 
@@ -101,6 +105,7 @@ async def accept_rollback(
         journal, note: as for `reset_clock`.
         digest: as for `find_lost`; called in a thread, so it may block.
         lost: the decisions to give up, as `FIRST-LAST`.
+        check_name: checks that the log is the ledger's that had this name before.
 
     Returns: the decision `rolled_back`.
 
@@ -109,7 +114,7 @@ async def accept_rollback(
         Refused: the log names another key than the checkpoints'.
         Unavailable: the checkpoints cannot be read. The errors of the journal and LogDamaged.
     """
-    async with _owned(journal, genesis) as partition:
+    async with _owned(journal, genesis, check_name) as partition:
         stored = store.load(partition.key)
         checkpoints = stored.checkpoints
         # In a thread: `digest` may need an event loop of its own.
@@ -154,11 +159,13 @@ def _first(lost: str, found: LostDecisions) -> int:
 
 
 @asynccontextmanager
-async def _owned(journal: Journal, genesis: Genesis) -> AsyncIterator[Partition]:
-    """Take ownership of a partition, and yield its state."""
+async def _owned(journal: Journal, genesis: Genesis, compare: Compare) -> AsyncIterator[Partition]:
+    """Take ownership of a partition, compare its log, and yield its state."""
     try:
         await journal.own()
-        yield await recover_partition(journal, genesis, asyncio.sleep)
+        partition = await recover_partition(journal, genesis, asyncio.sleep)
+        await compare(partition)
+        yield partition
     finally:
         await journal.drop()
 

@@ -30,6 +30,7 @@ from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import Span, StableReader, bounds, consumer, stop
 from streams.processing.journal import Commit, DeadLetter
+from streams.processing.recovery import Compare
 
 _PATIENCE_S: Final = 15.0
 _FILLERS: Final = 5_000  # empty records appended at a time
@@ -51,6 +52,7 @@ async def accept_lost_inputs(
     reason: str,
     progress: Progress = _no_progress,
     clock: Clock | None = None,
+    compare: Compare,
 ) -> str:
     """Let a partition continue after inputs that are lost for good; return the result in words.
 
@@ -64,7 +66,9 @@ async def accept_lost_inputs(
         reason: for people, at most 200 characters.
         progress: called from time to time while this appends empty records.
         clock: dates the decision; default the machine's.
-    Raises: Refused: nothing is lost, or `first` is not next; nothing is written. LogDamaged.
+        compare: called with the state before anything is written.
+    Raises: Refused: nothing is lost, or `first` is not next; nothing is written. LogDamaged, and
+        the errors of `compare`.
         ClockOutOfRange: the clock is ahead of the broker's, or disagrees with the log.
         RequestInvalid: of the reason.
         JournalFault: try again; completed steps are not repeated.
@@ -76,7 +80,9 @@ async def accept_lost_inputs(
         raise Refused(f"there is no partition {partition} of {deployment.partitions}")
     place = TopicPartition(deployment.topics.of(source), partition)
     # Read without owning the partition, so as not to fence a worker that serves it.
-    found = (await _read_log(deployment, partition)).next[source]
+    state = await _read_log(deployment, partition)
+    await compare(state)
+    found = state.next[source]
     if found != first:
         raise Refused(
             f"{place.topic}, partition {partition}: the next offset to decide is {found}, "

@@ -19,6 +19,9 @@ _YIELD_EVERY: Final = 500
 
 Sleep = Callable[[float], Awaitable[None]]
 
+Compare = Callable[[Partition], Awaitable[None]]
+"""Compares a log with its checkpoints before anything is written to it. Raises: Refused."""
+
 
 async def recover_partition(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partition:
     """Replay the committed log, and rewrite the rows of `state` if they disagree with it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +11,13 @@ from prometheus_client.registry import Collector
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
+from accountant.records import Genesis
 from streams.clock import SystemClock, steady
 from streams.errors import Unavailable
 from streams.evidence.checkpoint_metrics import CheckpointMetrics
 from streams.evidence.checkpointer import Checkpointer
 from streams.evidence.ledger_binding import check_name
+from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.sink_choice import checkpoint_senders
 from streams.evidence.store import CheckpointStore, folder_of, signing_key_at
 from streams.kafka.blocking_reader import BlockingLogReader
@@ -33,10 +36,9 @@ class PartitionCheckpoints:
     again, and halted.
     """
 
-    def __init__(self, deployment: Deployment, settings: Settings, directory: Path) -> None:
+    def __init__(self, deployment: Deployment, settings: Settings) -> None:
         self._deployment = deployment
         self._settings = settings
-        self._directory = directory
         self._checkpointers: dict[int, Checkpointer] = {}
         self._closing: list[Checkpointer] = []
         self.senders = (
@@ -74,34 +76,18 @@ class PartitionCheckpoints:
 
     def replayed(self, partition: Partition, seconds: float) -> None:
         """Raises: Refused: the log is another ledger's, has lost decisions, or must be compared."""
-        number, ledger = partition.genesis.partition, partition.genesis.ledger
-        if ledger is not msgspec.UNSET:
-            # Check a new log, too: after a loss of all topics, `topics create` makes a new one.
-            check_name(self._directory, self._deployment.topics.decisions, ledger)
-        checkpointer = self._checkpointers.get(number)
-        if checkpointer is None:
-            checkpointer = self._checkpointers[number] = self._made(partition)
-        checkpointer.begin(partition)
-
-    def _made(self, partition: Partition) -> Checkpointer:
         genesis = partition.genesis
-
-        def open_store() -> CheckpointStore:
-            if genesis.ledger is msgspec.UNSET:
-                raise Unavailable("a ledger of 0.1.0 has no id: it cannot have checkpoints")
-            return partition_store(
-                self._directory, self._settings, genesis.ledger, genesis.partition
+        check_topic(self._deployment, self._settings, genesis)
+        checkpointer = self._checkpointers.get(genesis.partition)
+        if checkpointer is None:
+            send = None if self.senders is None else self.senders.take
+            checkpointer = partition_checkpointer(
+                self._deployment, self._settings, genesis, at_once=False, send=send
             )
-
-        return Checkpointer(
-            open_store,
-            lambda sequence: digest_at(self._deployment, genesis.partition, sequence),
-            SystemClock(),
-            seconds=self._settings.checkpoint_seconds,
-            required=self._settings.checkpoints_required,
-            at_once=False,
-            send=None if self.senders is None else self.senders.take,
-        )
+            if checkpointer is None:
+                return
+            self._checkpointers[genesis.partition] = checkpointer
+        checkpointer.begin(partition)
 
     def committed(self, committed: Committed) -> None:
         """Raises: Refused: as `replayed`, if the checkpoints could not be read then."""
@@ -139,11 +125,62 @@ def partition_checkpoints(
 
     Raises: Refused: a sink cannot be used, or sinks are set without a directory.
     """
-    if settings.checkpoints is None or settings.checkpoints == "off":
+    if _directory(settings) is None:
         if settings.checkpoint_places is not None:
             checkpoint_senders(settings, topic_sink, stored=False)
         return None
-    return PartitionCheckpoints(deployment, settings, settings.checkpoints.absolute())
+    return PartitionCheckpoints(deployment, settings)
+
+
+def _directory(settings: Settings) -> Path | None:
+    """Return the directory of checkpoints, None if no setting names one."""
+    named = settings.checkpoints
+    return None if named is None or named == "off" else named.absolute()
+
+
+def check_topic(deployment: Deployment, settings: Settings, genesis: Genesis) -> None:
+    """Check that a topic has the log of the ledger that had its name before.
+
+    A new log is checked, too: after a loss of all topics, `topics create` makes a new one.
+
+    Raises: Refused: the log is another ledger's.
+    """
+    directory = _directory(settings)
+    if directory is not None and genesis.ledger is not msgspec.UNSET:
+        check_name(directory, deployment.topics.decisions, genesis.ledger)
+
+
+def partition_checkpointer(
+    deployment: Deployment,
+    settings: Settings,
+    genesis: Genesis,
+    *,
+    at_once: bool,
+    send: Callable[[Checkpoint, bytes], None] | None = None,
+) -> Checkpointer | None:
+    """Return what compares and signs a partition's checkpoints; None if no setting names a place.
+
+    Args:
+        at_once, send: as of `Checkpointer`.
+    """
+    directory = _directory(settings)
+    if directory is None:
+        return None
+
+    def open_store() -> CheckpointStore:
+        if genesis.ledger is msgspec.UNSET:
+            raise Unavailable("a ledger of 0.1.0 has no id: it cannot have checkpoints")
+        return partition_store(directory, settings, genesis.ledger, genesis.partition)
+
+    return Checkpointer(
+        open_store,
+        lambda sequence: digest_at(deployment, genesis.partition, sequence),
+        SystemClock(),
+        seconds=settings.checkpoint_seconds,
+        required=settings.checkpoints_required,
+        at_once=at_once,
+        send=send,
+    )
 
 
 def partition_store(

@@ -46,19 +46,21 @@ class LedgerWithCheckpoints:
     @asynccontextmanager
     async def worker(self, name: str = "w1", **options: bool) -> AsyncIterator[Worker]:
         settings = Settings(checkpoints=self.place, checkpoint_seconds=0.1, checkpoint_key=self.key)
-        self.heads = PartitionCheckpoints(self.ledger.deployment, settings, self.place)
+        self.heads = PartitionCheckpoints(self.ledger.deployment, settings)
         async with working(
             self.ledger, instance_id=name, observers=[self.heads], **options
         ) as worker:
             yield worker
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        env = environment(**settings_of(self.ledger), ACCOUNTANT_CHECKPOINTS=str(self.place))
+    def run(self, *command: str, unseen: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run a command; `unseen`: without the directory of checkpoints."""
+        where = {} if unseen else {"ACCOUNTANT_CHECKPOINTS": str(self.place)}
+        env = environment(**settings_of(self.ledger), **where)
         line = [sys.executable, "-m", "streams.cli", *command]
         return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
 
-    async def ran(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return await asyncio.to_thread(self.run, *command)
+    async def ran(self, *command: str, unseen: bool = False) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(self.run, *command, unseen=unseen)
 
     async def audited(self) -> subprocess.CompletedProcess[str]:
         key = SigningKey.load(self.place / "key").verifier.text
@@ -154,6 +156,15 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_a
         why = worker.status.readiness().reasons[0]
         assert "ends at decision 4, but decision 8 was there at" in why
         assert not worker.status.serving
+    key = str(run.place / "key")
+    for command in (
+        ("clock", "reset"),
+        ("key", "rotate", key, "--old", key),
+        ("topics", "accept-lost-inputs", "--topic", "requests", "--partition", "0", "--from", "0"),
+    ):
+        done = await run.ran(*command, "--reason", "a test")
+        assert done.returncode == 4, (command, done.stderr)
+        assert "ends at decision 4, but decision 8 was there at" in done.stderr
     assert run.newest() == newest
     assert [len(log) for log in run.logs()] == [5, 5]  # nothing was decided
 
@@ -187,7 +198,8 @@ async def test_a_forked_log_is_detected_after_the_start(
     run.key = tmp_path / "next"
     SigningKey.create(run.key, "next")
     rotate = ("key", "rotate", str(run.key), "--old", str(run.place / "key"))
-    assert (await run.ran(*rotate, "--reason", "another decision")).returncode == 0
+    done = await run.ran(*rotate, "--reason", "another decision", unseen=True)
+    assert done.returncode == 0, done.stderr
     async with working(run.ledger):  # unseen
         await run.ask(8)
     newest = run.newest()

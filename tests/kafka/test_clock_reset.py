@@ -95,7 +95,9 @@ def reset_by_a_clock(ledger: Ledger, clock: ShiftedClock) -> None:
     )
     write_records(
         settings,
-        lambda log: reset_clock(log.journal, log.genesis, log.clock, "battery"),
+        lambda log: reset_clock(
+            log.journal, log.genesis, log.clock, "battery", compare=log.compare
+        ),
         clock=clock,
     )
 

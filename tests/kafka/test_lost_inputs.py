@@ -22,6 +22,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working
 from tests.faults.operator import Operator
 from tests.kafka.test_repeats import ShiftedClock
+from tests.streams.uncompared import uncompared
 
 STARTS = ("streams.cli",)
 
@@ -107,24 +108,35 @@ async def test_a_partition_continues_after_deleted_requests_are_accepted_as_lost
         fast = ShiftedClock(10 * DAY_MS)
         with pytest.raises(ClockOutOfRange, match=r"10\.0 days ahead of the broker's"):
             await accept_lost_inputs(
-                ledger.deployment, "requests", 0, first=10, reason=WHY, clock=fast
+                ledger.deployment,
+                "requests",
+                0,
+                first=10,
+                reason=WHY,
+                clock=fast,
+                compare=uncompared,
             )
         assert len(decisions(ledger)) == before
         for wrong in ({"first": 11}, {"first": 10, "source": "admin"}):
             where = {"source": "requests", "partition": 0, "reason": WHY, **wrong}
+            where["compare"] = uncompared
             with pytest.raises(Refused):
                 await accept_lost_inputs(ledger.deployment, **where)  # type: ignore[arg-type]
         assert len(decisions(ledger)) == before
 
         deployment = ledger.deployment
-        done = await accept_lost_inputs(deployment, "requests", 0, first=10, reason=WHY)
+        done = await accept_lost_inputs(
+            deployment, "requests", 0, first=10, reason=WHY, compare=uncompared
+        )
         assert "gives up offsets 10 to 14" in done
         given_up = decisions(ledger)[-1]
         assert (given_up["outcome"], given_up["reason"]) == ("invalid", "undecodable")
         letters = oracle.read(broker.bootstrap, ledger.topic("dead_letters"), 1)[0]
         assert WHY.encode() in (letters[-1].value or b"")
         with pytest.raises(Refused, match="not 10"):
-            await accept_lost_inputs(deployment, "requests", 0, first=10, reason=WHY)
+            await accept_lost_inputs(
+                deployment, "requests", 0, first=10, reason=WHY, compare=uncompared
+            )
 
         async with working(ledger, settle=False):
             assert (await ledger.decided(granted))["outcome"] == "repeated"
@@ -153,11 +165,14 @@ async def test_a_recreated_topic_is_filled_up_and_nothing_is_decided_twice(
             first=10,
             reason=WHY,
             progress=lambda count, of: progress.append((count, of)),
+            compare=uncompared,
         )
         assert "Records before 10 are never decided (2 existed)" in done
         assert progress == [(8, 8)]
         with pytest.raises(Refused, match="nothing is lost"):
-            await accept_lost_inputs(ledger.deployment, "requests", 0, first=10, reason=WHY)
+            await accept_lost_inputs(
+                ledger.deployment, "requests", 0, first=10, reason=WHY, compare=uncompared
+            )
 
         async with working(ledger, settle=False):
             assert (await ledger.decided(granted))["outcome"] == "repeated"
@@ -208,7 +223,12 @@ async def test_a_running_worker_is_not_disturbed_if_nothing_is_lost(
             for first in (10, 3):
                 with pytest.raises(Refused):
                     await accept_lost_inputs(
-                        ledger.deployment, "requests", 0, first=first, reason=WHY
+                        ledger.deployment,
+                        "requests",
+                        0,
+                        first=first,
+                        reason=WHY,
+                        compare=uncompared,
                     )
             assert (await ledger.decided(request("ds")))["outcome"] == "granted"
             assert is_ready(worker)

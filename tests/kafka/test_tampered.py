@@ -82,7 +82,7 @@ class TamperedLedger:
         self.drawn: list[Drawn] = []
 
     def heads(self) -> PartitionCheckpoints:
-        return PartitionCheckpoints(self.ledger.deployment, self.settings, self.place)
+        return PartitionCheckpoints(self.ledger.deployment, self.settings)
 
     async def live(self) -> None:
         """Have a worker decide in each partition: grants, a repeat, a conflict, refusals."""

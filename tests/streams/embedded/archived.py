@@ -13,6 +13,7 @@ from streams.embedded.archive import ArchiveResult, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.settings import Settings
 from tests.streams.clock import TestClock
+from tests.streams.uncompared import uncompared
 
 HOURS = 6
 LIMIT = 65 * 60_000  # window and skew: so long before the last decision an id may be repeated
@@ -62,6 +63,7 @@ def archive_file(
                 before=before,
                 note="the disk is full",
                 progress=lambda _what, _count: None,
+                compare=uncompared,
             )
             await journal.shrink()
             return done

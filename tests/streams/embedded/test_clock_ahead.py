@@ -28,6 +28,7 @@ from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking
 from tests.streams.clock import TestClock
+from tests.streams.uncompared import uncompared
 
 STARTS = ("streams.cli",)
 
@@ -50,7 +51,7 @@ def reset_file(
     file: Path, settings: Settings, clock: TestClock, note: str
 ) -> EncodedDecision | None:
     with stopped_ledger(file, settings, clock.now()) as (journal, genesis):
-        return asyncio.run(reset_clock(journal, genesis, clock, note))
+        return asyncio.run(reset_clock(journal, genesis, clock, note, compare=uncompared))
 
 
 @pytest.fixture

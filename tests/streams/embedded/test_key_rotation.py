@@ -26,6 +26,7 @@ from streams.evidence.operator_records import rotate_key
 from streams.settings import Settings
 from tests.faults.sqlite_life import Disk, die, forked
 from tests.streams.embedded.ledger_files import ask, opened
+from tests.streams.uncompared import uncompared
 
 
 class Keys(NamedTuple):
@@ -63,6 +64,7 @@ def rotated(
                 old=old.verifier,
                 key=None if lost else old,
                 note=note,
+                compare=uncompared,
             )
         )
     return None if made is None else decode_decision(made.value)
