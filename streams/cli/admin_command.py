@@ -50,10 +50,12 @@ class AdminOptions(NamedTuple):
     json: Json = False
 
     @contextmanager
-    def ledger(self) -> Iterator[Accountant]:
+    def ledger(self, *, replace_ledger: bool = False) -> Iterator[Accountant]:
         """Connect to the ledger, and end the command for an error."""
-        with explain_errors(), connect(self.url, self.token_file, wait=self.wait) as ledger:
-            yield ledger
+        with explain_errors():
+            made = connect(self.url, self.token_file, wait=self.wait, replace_ledger=replace_ledger)
+            with made as ledger:
+                yield ledger
 
     def fields(self, ledger: Accountant) -> dict[str, Any]:
         """Return the arguments of every admin request.

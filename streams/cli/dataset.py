@@ -16,7 +16,7 @@ from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, AsAdministrator, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+from streams.cli.reading.options import DEFAULT_URL, Json, ReplaceLedger, TokenFile, Url
 from streams.cli.reading.policy_options import (
     check_excluded,
     check_words,
@@ -128,6 +128,7 @@ def open_(
             help="JSON file with the schema of the data, which questions need. It stays for ever.",
         ),
     ] = None,
+    replace_ledger: ReplaceLedger = False,
     *,
     admin: AdminOptions,
     **fields: str | None,
@@ -166,7 +167,7 @@ def open_(
             print_policy(name, plan, json=admin.json)
             _warn_without_unit(plan, declared)
             return
-        with admin.ledger() as ledger:
+        with admin.ledger(replace_ledger=replace_ledger) as ledger:
             try:
                 # `wanted` contains the proposed fields already.
                 more = admin.fields(ledger) | {"owners": owner, "as_given": True, "new": new}

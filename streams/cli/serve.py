@@ -8,7 +8,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL
+from streams.cli.reading.options import DEFAULT_URL, ReplaceLedger
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -38,6 +38,7 @@ def serve(
     ] = DEFAULT_URL,
     bind: Bind = None,
     port: Port = None,
+    replace_ledger: ReplaceLedger = False,
 ) -> None:
     """Run a ledger in a file, and serve HTTP until SIGTERM or SIGINT.
 
@@ -54,7 +55,7 @@ def serve(
             fail(Exit.USAGE, f"`accountant serve` needs a ledger's file, got {url}", hint=hint)
         settings = server_settings(url, bind, port)
         configure_server(settings)
-        serve_ledger(settings, listening=print_address)
+        serve_ledger(settings, listening=print_address, replace_ledger=replace_ledger)
 
 
 def server_settings(url: str, bind: str | None, port: int | None) -> Settings:

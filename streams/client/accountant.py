@@ -99,6 +99,8 @@ class Accountant(Questions):
             process has locked.
         read_only: read a file without a lock, even while another process has it open. Nothing
             is written, and calls that would write are refused.
+        replace_ledger: let the opening of a dataset create the file although another ledger with
+            decisions was at its path; that ledger's budgets are given up for ever.
 
     Attributes:
         settings, url, analyst, via: the arguments, or their defaults.
@@ -116,6 +118,7 @@ class Accountant(Questions):
         clock: Clock | None = None,
         wait: float = CONNECT_S,
         read_only: bool = False,
+        replace_ledger: bool = False,
     ) -> None:
         self.settings = client_settings(url, token, settings)
         self.url = self.settings.url
@@ -125,7 +128,11 @@ class Accountant(Questions):
         self._ledger_id = ""
         self._schemas = {}
         self._connection = Connection(
-            self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
+            self.settings,
+            self.clock,
+            wait=coerce_seconds("wait", wait),
+            read_only=read_only,
+            replace_ledger=replace_ledger,
         )
         self._sender = RequestSender(self._connection)
 

@@ -98,6 +98,8 @@ class AsyncAccountant(AsyncQuestions):
             process has locked.
         read_only: read a file without a lock, even while another process has it open. Nothing
             is written, and calls that would write are refused.
+        replace_ledger: let the opening of a dataset create the file although another ledger with
+            decisions was at its path; that ledger's budgets are given up for ever.
 
     Attributes:
         settings, url, analyst, via: the arguments, or their defaults.
@@ -115,6 +117,7 @@ class AsyncAccountant(AsyncQuestions):
         clock: Clock | None = None,
         wait: float = CONNECT_S,
         read_only: bool = False,
+        replace_ledger: bool = False,
     ) -> None:
         self.settings = client_settings(url, token, settings)
         self.url = self.settings.url
@@ -124,7 +127,11 @@ class AsyncAccountant(AsyncQuestions):
         self._ledger_id = ""
         self._schemas = {}
         self._connection = AsyncConnection(
-            self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
+            self.settings,
+            self.clock,
+            wait=coerce_seconds("wait", wait),
+            read_only=read_only,
+            replace_ledger=replace_ledger,
         )
         self._sender = AsyncRequestSender(self._connection)
 

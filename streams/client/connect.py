@@ -47,6 +47,7 @@ def connect_file_or_server(
     clock: Clock,
     *,
     create: bool = False,
+    replace_ledger: bool = False,
     wait: float = 0.0,
     read_only: bool = False,
 ) -> EmbeddedService | FileReader | HttpService | None:
@@ -57,6 +58,7 @@ def connect_file_or_server(
 
     Args:
         create: create the file if it does not exist.
+        replace_ledger: as of `EmbeddedService.open`.
         wait: seconds to wait for a locked file.
         read_only: read a file without a lock, even while another process has it open.
     Raises: NoSuchLedger: there is no file. Refused, LogDamaged: see `EmbeddedService.open`.
@@ -67,7 +69,7 @@ def connect_file_or_server(
     deadline = steady() + wait
     while True:
         try:
-            return _connect_once(settings, clock, create=create)
+            return _connect_once(settings, clock, create=create, replace_ledger=replace_ledger)
         except FileInUse:
             if steady() >= deadline:
                 raise
@@ -88,7 +90,7 @@ def _open_reader(path: Path, settings: Settings, clock: Clock) -> FileReader:
 
 
 def _connect_once(
-    settings: Settings, clock: Clock, *, create: bool
+    settings: Settings, clock: Clock, *, create: bool, replace_ledger: bool
 ) -> EmbeddedService | HttpService | None:
     kind, target = settings.ledger
     if kind == "http":
@@ -104,7 +106,7 @@ def _connect_once(
         return HttpService(owner.address, bearer_for(owner.address, settings))
     if owner is None and not create and not path.exists():
         raise NoSuchLedger(_missing_message(path))
-    return shared_files.open_shared(path, settings, clock)
+    return shared_files.open_shared(path, settings, clock, replace_ledger=replace_ledger)
 
 
 def client_settings(url: str | None, token: str | None, settings: Settings | None) -> Settings:

@@ -46,12 +46,20 @@ class ConnectedLedger:
     Args:
         wait: seconds to wait for Kafka, or for a locked file.
         read_only: read a file without a lock.
+        replace_ledger: as of `EmbeddedService.open`.
     """
 
     def __init__(
-        self, settings: Settings, clock: Clock, *, wait: float, read_only: bool = False
+        self,
+        settings: Settings,
+        clock: Clock,
+        *,
+        wait: float,
+        read_only: bool = False,
+        replace_ledger: bool = False,
     ) -> None:
         self._read_only = read_only
+        self._replace_ledger = replace_ledger
         self._settings = settings
         self._clock = clock
         self._wait = wait
@@ -95,9 +103,13 @@ class ConnectedLedger:
         return self._service
 
     def _connect(self, *, create: bool = False) -> None:
-        settings, read_only = self._settings, self._read_only
         found = connect_file_or_server(
-            settings, self._clock, create=create, wait=self._wait, read_only=read_only
+            self._settings,
+            self._clock,
+            create=create,
+            replace_ledger=self._replace_ledger,
+            wait=self._wait,
+            read_only=self._read_only,
         )
         self._service, self._file_is_missing = found, False
 
@@ -203,9 +215,17 @@ class Connection(ConnectedLedger):
     """
 
     def __init__(
-        self, settings: Settings, clock: Clock, *, wait: float, read_only: bool = False
+        self,
+        settings: Settings,
+        clock: Clock,
+        *,
+        wait: float,
+        read_only: bool = False,
+        replace_ledger: bool = False,
     ) -> None:
-        super().__init__(settings, clock, wait=wait, read_only=read_only)
+        super().__init__(
+            settings, clock, wait=wait, read_only=read_only, replace_ledger=replace_ledger
+        )
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
         if not self._connect_first():

@@ -79,8 +79,13 @@ def get_open(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedSer
         return known.service
 
 
-def open_shared(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService:
+def open_shared(
+    path: Path, settings: Settings, clock: Clock | None, *, replace_ledger: bool = False
+) -> EmbeddedService:
     """Open a file, or share it with the client of this process that has it open.
+
+    Args:
+        replace_ledger: as of `EmbeddedService.open`.
 
     Raises: Refused, LogDamaged: see `EmbeddedService.open`.
     """
@@ -90,7 +95,13 @@ def open_shared(path: Path, settings: Settings, clock: Clock | None) -> Embedded
             return service
         clock = clock or SystemClock()
         try:
-            service = EmbeddedService.open(path, settings, clock=clock, topic_sink=topic_sink)
+            service = EmbeddedService.open(
+                path,
+                settings,
+                clock=clock,
+                topic_sink=topic_sink,
+                replace_ledger=replace_ledger,
+            )
         except FileInUse:
             owner = FileLock(path).owner()
             if owner is not None and owner.pid == os.getpid():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from accountant.views.heads import ledger_of
 from streams.background import Background
 from streams.clock import Clock
 from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
-from streams.errors import Unavailable
+from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,30 +54,67 @@ def own_heads(
     )
 
 
-def check_ledger(path: Path, settings: Settings) -> None:
+def check_missing(path: Path, settings: Settings, *, replaces: bool) -> None:
+    """Check, before a file is made, that no ledger with decisions was at its path.
+
+    Args:
+        path: absolute.
+        replaces: somebody has given up the earlier ledger.
+
+    Raises: Refused: there was one, or that cannot be known and must be.
+    """
+    directory = directory_of(settings)
+    if directory is None or replaces:
+        return
+    from streams.evidence.lost_ledger import check_new_ledger
+
+    try:
+        check_new_ledger(directory, path)
+    except OSError as error:
+        if settings.checkpoints_required:
+            raise Refused(
+                f"checkpoints cannot be read: {error}; no ledger is created at {path} until it is "
+                "known that none was there, because ACCOUNTANT_CHECKPOINTS_REQUIRED is set"
+            ) from error
+
+
+def check_ledger(path: Path, settings: Settings, *, replaces: bool = False) -> None:
     """Check that a file contains the ledger that had this path before.
 
     A file with nothing but a genesis is a new ledger: somebody has removed the earlier file.
 
     Args:
         path: absolute.
+        replaces: a new ledger may replace one with decisions.
 
     Raises: Refused: the file contains another ledger's log.
     """
-    if settings.checkpoints == "off":
-        return
-    from streams.evidence.ledger_binding import check_name
-    from streams.evidence.store import default_directory
-
-    directory = settings.checkpoints or default_directory()
+    directory = directory_of(settings)
     if directory is None:
         return
+    from streams.evidence.ledger_binding import check_name
+    from streams.evidence.lost_ledger import check_new_ledger, paths_of
+
     try:
         ledger = ledger_id(path)
         begins = len([*read_decisions(path, limit=2)]) == 1
     except Unavailable:
         return  # the replay reports it
-    check_name(directory.absolute(), str(path), ledger, begins=begins)
+    if begins and not replaces:
+        with contextlib.suppress(OSError):
+            check_new_ledger(directory, path, ledger)
+    for name in paths_of(path):
+        check_name(directory, name, ledger, begins=begins)
+
+
+def directory_of(settings: Settings) -> Path | None:
+    """Return the directory of checkpoints; None if it is turned off, or this user has no home."""
+    if settings.checkpoints == "off":
+        return None
+    from streams.evidence.store import default_directory
+
+    directory = settings.checkpoints or default_directory()
+    return None if directory is None else directory.absolute()
 
 
 def senders_of(
@@ -105,16 +143,16 @@ def kept_of(path: Path, settings: Settings) -> FileCheckpoints:
 
     Raises: Unavailable, Refused: the sink or the key cannot be used, or is turned off.
     """
-    from streams.evidence.store import FileCheckpoints, default_directory
+    from streams.evidence.store import FileCheckpoints
 
     if settings.checkpoints == "off":
         raise Unavailable("ACCOUNTANT_CHECKPOINTS is off")
-    directory = settings.checkpoints or default_directory()
+    directory = directory_of(settings)
     if directory is None:
         raise Unavailable("this user has no home: set ACCOUNTANT_CHECKPOINTS to a directory")
     ledger = ledger_id(path)
     return FileCheckpoints(
-        directory.absolute(),
+        directory,
         path,
         ledger,
         lambda other: _is_other_copy(other, path, ledger),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,15 +39,24 @@ class OwnedFile(NamedTuple):
     genesis: Genesis
 
 
-def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> OwnedFile:
+def own_file(
+    path: Path,
+    wanted: Genesis,
+    at: int,
+    *,
+    before_new: Callable[[], None],
+    private: bool = False,
+) -> OwnedFile:
     """Lock a ledger's file, and create it if it is missing.
 
     Args:
         wanted: the genesis of a new log; an existing log must have the same one.
         at: the time of a new log's decision 0, in milliseconds since 1970.
+        before_new: called before a missing file is made.
         private: nobody but its user may open a new file.
     Raises: Refused: another process has the file open, a setting differs from the file's
-        genesis, or the file is no ledger, damaged or reachable by two names.
+        genesis, or the file is no ledger, damaged or reachable by two names. The errors of
+        `before_new`.
     """
     if path.is_dir():  # checked first, since `take` leaves a lock's file beside the path
         raise Refused(f"{path} is a directory. Name the ledger's file in it")
@@ -59,6 +68,8 @@ def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> 
         raise Refused(f"{path} cannot be opened: {error}") from error
     try:
         file_identity.check_mount(path)
+        if not path.exists():
+            before_new()
         new = msgspec.structs.replace(wanted, ledger=new_ledger_id())
         ledger_file.create(path, new, at, private=private)
         identity = lock.take_file()
@@ -84,7 +95,12 @@ def stopped_ledger(
     Raises: Refused: another process has it open, or it is not a ledger's file.
     """
     private = settings.authenticates
-    file = own_file(path.absolute(), settings.genesis(0, 1), now, private=private)
+
+    def refuse() -> None:
+        raise Refused(f"{path} was removed. Put it back, then run the command again")
+
+    genesis = settings.genesis(0, 1)
+    file = own_file(path.absolute(), genesis, now, before_new=refuse, private=private)
     try:
         inbox = InputQueue(settings.most_waiting)
         index = index_path(file.path, settings)

@@ -36,7 +36,7 @@ from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.embedded.answer_heads import LedgerAnswerHeads, signing_heads
-from streams.embedded.checkpointing import check_ledger, own_heads, senders_of
+from streams.embedded.checkpointing import check_ledger, check_missing, own_heads, senders_of
 from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
@@ -157,24 +157,32 @@ class EmbeddedService:
         decide: Decide = decide_record,
         background: Background = THREADS,
         topic_sink: TopicSink | None = None,
+        replace_ledger: bool = False,
     ) -> Self:
         """Open the file, create it if it is missing, and return once requests can be decided.
 
         Args:
             background: runs the writer, the index, checkpoints and alerts.
             topic_sink: makes topics that checkpoints are sent to; None: they cannot be.
+            replace_ledger: create the file although a ledger that is gone was at its path.
 
         Raises:
             Refused: another process has the file open, a setting differs from the file's
                 genesis, or the file is no ledger, damaged or reachable by two names; or it has
-                lost decisions, or holds another ledger's, as its checkpoints show.
+                lost decisions, holds another ledger's or is gone, as its checkpoints show.
             LogDamaged: the log in it contradicts itself.
         """
-        clock = clock or SystemClock()
+        clock, path = clock or SystemClock(), path.absolute()
         private = settings.authenticates
-        file = own_file(path.absolute(), settings.genesis(0, 1), clock.now(), private=private)
+        file = own_file(
+            path,
+            settings.genesis(0, 1),
+            clock.now(),
+            before_new=lambda: check_missing(path, settings, replaces=replace_ledger),
+            private=private,
+        )
         try:
-            check_ledger(file.path, settings)
+            check_ledger(file.path, settings, replaces=replace_ledger)
             if private:
                 ensure_private(file.path, index_path(file.path, settings))
             service = cls(

@@ -11,39 +11,34 @@ never one of a decision that was not made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain
+from typing import Final
 
 from accountant.partition import Partition
 from accountant.times import iso
 from streams.background import THREADS, Background
 from streams.clock import DAY_MS, WARN_AHEAD_MS, Clock
 from streams.errors import Refused, Unavailable
-from streams.evidence.rollbacks import LostDecisions, find_fork, find_lost
+from streams.evidence.checkpoint_troubles import (
+    copies_beside,
+    describe_lost,
+    other_key,
+    other_ledgers,
+    other_troubles,
+)
+from streams.evidence.copies import find_any_lost, find_copied
+from streams.evidence.log_end import LogEnd
+from streams.evidence.rollbacks import LostDecisions, find_fork
 from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.store import CheckpointStore, StoredCheckpoints
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
 _STOP_S: Final = 5.0
-
-
-class LogEnd(NamedTuple):
-    """The end of a log.
-
-    Attributes:
-        key: the key that the log names, None while it names none.
-    """
-
-    sequence: int
-    head: str
-    branch: int
-    key: str | None
-
-    @classmethod
-    def of(cls, partition: Partition) -> LogEnd:
-        """Return the end of a partition's log."""
-        return cls(partition.sequence, partition.head, partition.branch, partition.key)
+_REST: Final = 10  # intervals between two comparisons of a ledger that decides nothing
+_SHORTEST_REST_S: Final = 1.0
 
 
 class Checkpointer:
@@ -103,7 +98,9 @@ class Checkpointer:
         self._due: float | None = None
         self._steady = background.steady
         self._runner = background.runner(self, "ledger-checkpoints")
+        self._rest_until = 0.0
         self._lost: Refused | None = None
+        self._must_sign = False  # the last head, so that the other process finds it, too
         self._found_late = False  # by a step after the start
         self._trouble: str | None = None
         self._other_troubles: list[str] = []
@@ -169,13 +166,26 @@ class Checkpointer:
 
         Raises: Unavailable: it cannot be compared now. Refused: the log has lost decisions.
         """
+        self._rest_until = self._steady() + max(_REST * self._seconds, _SHORTEST_REST_S)
         if self._store is not None and self._compared:
-            news = self._store.newer(head.key, head.sequence, head.branch)
-            self._check(find_fork(news, self._digest), head)
+            self._compare_news(self._store, head)
             return self._store
         store = self._look(head, self._digest)
         self._compared = True
         return store
+
+    def _compare_news(self, store: CheckpointStore, head: LogEnd) -> None:
+        """Compare the log with what other processes have stored since.
+
+        Raises: as `_compare`.
+        """
+        lost = find_fork(store.newer(head.key, head.sequence, head.branch), self._digest)
+        if lost is None and (others := store.news_elsewhere(head.key)):
+            own = store.load(head.key).checkpoints
+            lost = find_copied(head.sequence, head.branch, own, others, self._digest)
+        # Both logs were granted from: the process of the other one must find this log, too.
+        self._must_sign = lost is not None
+        self._check(lost, head)
 
     def _look(self, head: LogEnd, digest: Callable[[int], str | None]) -> CheckpointStore:
         """Compare the log with its newest checkpoint, as far as `digest` knows its decisions.
@@ -187,19 +197,19 @@ class Checkpointer:
         except Refused as error:  # such as a key that other users may read
             raise Unavailable(str(error)) from error
         stored = store.load(head.key)
+        self._store = store
         self._report_stored(stored, store)
         if self._compares_clock:
             self._compare_clock(stored)
+        at, seen = (head.sequence, head.branch), (stored.checkpoints, stored.elsewhere)
         try:
-            lost = find_lost(head.sequence, head.branch, stored.checkpoints, digest)
+            lost = find_any_lost(*at, *seen, digest)
         except Unavailable:
             # Even if its decisions cannot be read now, a log that is too short must not decide.
-            self._check(
-                find_lost(head.sequence, head.branch, stored.checkpoints, lambda _: None), head
-            )
+            self._check(find_any_lost(*at, *seen, lambda _: None), head)
             raise
+        self._must_sign = lost is not None and lost.copy is not None and head != self._begun
         self._check(lost, head)
-        self._store = store
         return store
 
     def _compare_clock(self, stored: StoredCheckpoints) -> None:
@@ -209,9 +219,11 @@ class Checkpointer:
         """
         self._clock_note = None
         now = self._clock.now()
-        if not stored.checkpoints or now - stored.checkpoints[-1].at <= WARN_AHEAD_MS:
+        own = stored.checkpoints[-1:]
+        seen = own or tuple(chain.from_iterable(each.checkpoints for each in stored.elsewhere))
+        at = max((each.at for each in seen), default=now)
+        if now - at <= WARN_AHEAD_MS:
             return
-        at = stored.checkpoints[-1].at
         self._clock_note = (
             f"this machine's clock is {(now - at) / DAY_MS:.1f} days ahead of the newest "
             f"checkpoint: {iso(now)} now, {iso(at)} then. If nothing was decided in between, this "
@@ -222,11 +234,14 @@ class Checkpointer:
     def _report_stored(self, stored: StoredCheckpoints, store: CheckpointStore) -> None:
         """Report troubles of the store; log an error for a possible attack."""
         self.key_differs, self.others = stored.log_key is not None, len(stored.others)
-        alarms = [*_other_key(stored, store), *_other_ledgers(stored, store)]
+        for note in copies_beside(stored):
+            if note not in self._other_troubles:
+                _log.warning("ledger_copied", ledger=store.ledger, why=note, then="decisions go on")
+        alarms = [*other_key(stored, store), *other_ledgers(stored, store)]
         for event, why in alarms:
             if why not in self._other_troubles:
                 _log.error(event, ledger=store.ledger, why=why, then="decisions go on")
-        self._other_troubles = [*_other_troubles(stored, store), *(why for _, why in alarms)]
+        self._other_troubles = [*other_troubles(stored, store), *(why for _, why in alarms)]
 
     def _check(self, lost: LostDecisions | None, head: LogEnd) -> None:
         """Raises: Refused: the log has lost decisions, or another one is signed, too."""
@@ -259,9 +274,9 @@ class Checkpointer:
 
     def step(self) -> float | None:
         """Keep the last head, `seconds` after there was one to keep."""
-        if not self._is_behind:
-            return None
         now = self._steady()
+        if not self._is_behind:
+            return self._rest(now)
         if self._due is None:
             self._due = now + self._seconds
         if now < self._due:
@@ -270,6 +285,21 @@ class Checkpointer:
         self._due, self._is_behind = None, False
         self.finish()
         return 0
+
+    def _rest(self, now: float) -> float | None:
+        """Compare the log while it does not grow; return the seconds until the next time."""
+        head = self._head
+        if head is None or not self._compared or self._lost is not None:
+            return None
+        if now >= self._rest_until:
+            try:
+                self._compare(head)
+            except (Unavailable, Refused) as error:
+                self._end_if_lost(head)
+                self._report(str(error))
+            else:
+                self._report(None)
+        return None if self.refused else max(0.0, self._rest_until - now)
 
     def finish(self) -> None:
         """Keep the last head, unless that was done."""
@@ -286,14 +316,11 @@ class Checkpointer:
                     f"no checkpoint is signed: the log's key is {head.key}, not "
                     f"{store.key.verifier.text}; set ACCOUNTANT_CHECKPOINT_KEY"
                 )
-            done = store.put(head.sequence, head.head, head.branch, self._clock.now())
-            self.newest = done[1]
+            self._sign(store, head)
             if head != self._begun:
                 self._clock_note = None  # a decision was made since, and has a checkpoint
-            if self._send is not None:
-                self._send(*done)
         except (Unavailable, Refused) as error:
-            self._found_late = self._lost is not None
+            self._end_if_lost(head)
             self._report(str(error))
             if self._behind_since is None:
                 self._behind_since = started
@@ -304,82 +331,24 @@ class Checkpointer:
             self._behind_since = None if self._head == head else started
             self._report(None)
 
+    def _sign(self, store: CheckpointStore, head: LogEnd) -> None:
+        """Raises: Unavailable: the checkpoint cannot be stored."""
+        done = store.put(head.sequence, head.head, head.branch, self._clock.now())
+        self.newest = done[1]
+        if self._send is not None:
+            self._send(*done)
+
+    def _end_if_lost(self, head: LogEnd) -> None:
+        """Remember that a step has found a loss; sign the head that proves a second log."""
+        self._found_late = self._lost is not None
+        store = self._store
+        if self._lost is None or store is None or not self._must_sign:
+            return
+        if head.key in {None, store.key.verifier.text}:
+            with suppress(Unavailable):  # this log halts all the same
+                self._sign(store, head)
+
     def _report(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self._trouble:
             _log.warning("checkpoints_trouble", why=trouble, then="decisions go on")
         self._trouble = trouble
-
-
-def _other_troubles(stored: StoredCheckpoints, store: CheckpointStore) -> list[str]:
-    if stored.copy_of is not None:
-        why = "each decides without knowing of the other: stop one of them"
-        return [f"this file is a copy of {stored.copy_of}, and {why}"]
-    if store.unread:
-        unread = (
-            f"{store.unread} checkpoints of this ledger cannot be read, or are signed by another "
-        )
-        return [f"{unread}key than {store.key.verifier.text}: the log was not compared with them"]
-    return []
-
-
-def _other_key(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator[tuple[str, str]]:
-    if stored.log_key is not None:
-        why = (
-            f"the log's key is {stored.log_key}, the key file has {store.key.verifier.text}: "
-            "auditors trust no checkpoint that this key signs. Set ACCOUNTANT_CHECKPOINT_KEY to "
-            "the file of the log's key, or change the key: `accountant key rotate`"
-        )
-        yield "checkpoint_key_differs", why
-
-
-def _other_ledgers(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator[tuple[str, str]]:
-    for newest, folder in stored.others:
-        why = (
-            f"this is ledger {store.ledger}, but checkpoints of ledger {newest.ledger}, up to its "
-            f"decision {newest.sequence} at {iso(newest.at)}, are in {folder}: a new ledger has "
-            "replaced the old one, with fresh budgets. Restore the old ledger; or, to give it up "
-            "for ever, remove that folder"
-        )
-        yield "ledger_replaced", why
-
-
-def describe_lost(lost: LostDecisions, head: LogEnd) -> str:
-    """Return what a log has lost, and what to do next.
-
-    Args:
-        head: the log's end.
-    """
-    newest = lost.newest
-    command = f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT"
-    if lost.fork is not None:
-        return (
-            f"fork: two logs of this ledger were signed. Decision {newest.sequence} was "
-            f"{newest.head} at {iso(newest.at)}, and is another one in this log, of which decision "
-            f"{lost.fork.sequence} was signed at {iso(lost.fork.at)}: two processes decide on "
-            "copies of one ledger, or somebody else has its key. Stop the other process. On the "
-            f"log that should continue, with head {head.head}, accept for ever that the other's "
-            f"decisions are not charged: `{command}`"
-        )
-    if newest.branch > head.branch:
-        return (
-            f"the log is of branch {head.branch} and ends at decision {head.sequence}, but "
-            f"decision {newest.sequence} of branch {newest.branch} was there at "
-            f"{iso(newest.at)}: this copy lacks the rollback that began branch {newest.branch}. "
-            f"What was granted there from decision {lost.first} on, or from an earlier one, is not "
-            f"charged in it. Only if no newer file exists, accept the loss for ever: `{command}`, "
-            "or name an earlier first decision if you know of one. First look for the newest "
-            "file, and restore it"
-        )
-    if lost.is_shorter:
-        since = "" if lost.latest > head.sequence else " and continued differently"
-        return (
-            f"the log ends at decision {head.sequence}, but decision {newest.sequence} was there "
-            f"at {iso(newest.at)}: an older copy was restored{since}, or the end was lost. What "
-            "was granted since is not charged in it. Only if no newer file exists, accept the loss "
-            f"for ever: `{command}`. First look for the newest file, and restore it"
-        )
-    return (
-        f"decision {newest.sequence} of the log is another one than at {iso(newest.at)}: the log "
-        "was changed, or an older copy was restored and continued. Restore the right file; or "
-        f"accept for ever that the decisions from {lost.first} on may be others: `{command}`"
-    )

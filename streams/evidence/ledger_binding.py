@@ -1,8 +1,9 @@
 """Binds a name to one ledger, so that another ledger's log under the same name is detected.
 
-    DIRECTORY/names/HASH        the name, and the id of its ledger, a line each
+    DIRECTORY/names/HASH        the name, then the ids of its ledgers, the present one first
 
-A name is the path of a ledger's file, or the name of the topics of a ledger on Kafka.
+A name is the path of a ledger's file, or the name of the topics of a ledger on Kafka. The later ids
+are of ledgers that were given up there: the file of such a one is accepted if it is put back.
 """
 
 from __future__ import annotations
@@ -31,28 +32,40 @@ def check_name(directory: Path, name: str, ledger: str, *, begins: bool = False)
 
     Raises: Refused: the name belongs to another ledger.
     """
-    file = directory / _NAMES / hashlib.sha256(name.encode()).hexdigest()[:16]
+    file = _file(directory, name)
     try:
-        was = _read(file)
-        if was is None or (begins and was != ledger):
-            _write(file, name, ledger)
+        was = _read(file) or []
+        is_back = ledger in was[1:]
+        if not was or (was[0] != ledger and (begins or is_back)):
+            _write(file, name, [ledger, *(each for each in was if each != ledger)])
     except OSError:
         return
-    if was in {None, ledger}:
+    if not was or was[0] == ledger:
         return
-    if begins:
+    if begins or is_back:
         _log.warning(
-            "another_ledger_begins",
+            "earlier_ledger_is_back" if is_back else "another_ledger_begins",
             name=name,
-            was=was,
-            then="the name belongs to the new ledger now",
+            was=was[0],
+            then="the name belongs to this ledger now",
         )
         return
     raise Refused(
-        f"{name} has the log of ledger {ledger}, but it had that of ledger {was} before: another "
-        "ledger's log was put in its place, or the ledger was created again. Restore the right "
-        f"one; or, to give up the earlier ledger for ever, remove {file}"
+        f"{name} has the log of ledger {ledger}, but it had that of ledger {was[0]} before: "
+        "another ledger's log was put in its place, or the ledger was created again. Restore the "
+        f"right one; or, to give up the earlier ledger for ever, remove {file}"
     )
+
+
+def ledgers_at(directory: Path, name: str) -> list[str]:
+    """Return the ledger that a name belongs to; of a damaged record, all that had the name.
+
+    Raises: OSError.
+    """
+    found = _read(_file(directory, name))
+    if found is None or found:
+        return (found or [])[:1]
+    return [folder.parent.name for folder in sorted(directory.glob(f"*/{place_of(name)}"))]
 
 
 def ledgers_named(directory: Path) -> set[str]:
@@ -60,25 +73,35 @@ def ledgers_named(directory: Path) -> set[str]:
 
     Raises: OSError.
     """
-    return {found for file in (directory / _NAMES).glob("*") if (found := _read(file)) is not None}
+    return {found[0] for file in (directory / _NAMES).glob("*") if (found := _read(file))}
 
 
-def _read(file: Path) -> str | None:
-    """Return the ledger in a file, None if the file is missing or damaged."""
-    if not file.exists():
+def place_of(name: str) -> str:
+    """Return the name of the files that are about a name, such as the path of a ledger's file."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _file(directory: Path, name: str) -> Path:
+    return directory / _NAMES / place_of(name)
+
+
+def _read(file: Path) -> list[str] | None:
+    """Return the ledgers in a file, none if it is damaged, None if it is missing."""
+    try:
+        text = file.read_text("utf-8", errors="replace")
+    except FileNotFoundError:
         return None
-    text = file.read_text("utf-8", errors="replace")
     # A name may contain whatever a path may, such as U+2028 or a line break.
-    name, _, ledger = text.removesuffix("\n").rpartition("\n")
-    return ledger if name and ledger and text.endswith("\n") else None
+    name, _, ledgers = text.removesuffix("\n").rpartition("\n")
+    return ledgers.split() if name and text.endswith("\n") else []
 
 
-def _write(file: Path, name: str, ledger: str) -> None:
+def _write(file: Path, name: str, ledgers: list[str]) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with partial.open("w", encoding="utf-8") as out:
-            out.write(f"{name}\n{ledger}\n")
+            out.write(f"{name}\n{' '.join(ledgers)}\n")
             out.flush()
             os.fsync(out.fileno())
         partial.rename(file)

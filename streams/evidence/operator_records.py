@@ -18,9 +18,10 @@ from accountant.records import Genesis
 from accountant.records.encoded_decision import EncodedDecision
 from streams.clock import JUMP_MS, Clock
 from streams.errors import Refused, Unavailable
+from streams.evidence.copies import find_any_lost
 from streams.evidence.key_changes import signed_change
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.rollbacks import LostDecisions, find_lost, signed_rollback
+from streams.evidence.rollbacks import LostDecisions, signed_rollback
 from streams.evidence.store import CheckpointStore
 from streams.processing.journal import Commit, Journal
 from streams.processing.recovery import Compare, recover_partition
@@ -103,7 +104,7 @@ async def accept_rollback(
 
     Args:
         journal, note: as for `reset_clock`.
-        digest: as for `find_lost`; called in a thread, so it may block.
+        digest: as for `rollbacks.find_lost`; called in a thread, so it may block.
         lost: the decisions to give up, as `FIRST-LAST`.
         check_name: checks that the log is the ledger's that had this name before.
 
@@ -116,10 +117,14 @@ async def accept_rollback(
     """
     async with _owned(journal, genesis, check_name) as partition:
         stored = store.load(partition.key)
-        checkpoints = stored.checkpoints
         # In a thread: `digest` may need an event loop of its own.
         found = await asyncio.to_thread(
-            find_lost, partition.sequence, partition.branch, checkpoints, digest
+            find_any_lost,
+            partition.sequence,
+            partition.branch,
+            stored.checkpoints,
+            stored.elsewhere,
+            digest,
         )
         if found is None:
             return None

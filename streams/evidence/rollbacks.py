@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -29,6 +30,7 @@ class LostDecisions(NamedTuple):
         earliest: the smallest first decision that a person may name instead.
         latest: the largest one, from which on checkpoints prove the loss.
         fork: a checkpoint of this log from there on, which proves that both logs were signed.
+        copy: another file of this ledger that has decided them, if it is still there.
     """
 
     first: int
@@ -37,6 +39,7 @@ class LostDecisions(NamedTuple):
     earliest: int
     latest: int
     fork: Checkpoint | None = None
+    copy: Path | None = None
 
 
 def find_lost(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from streams.errors import Refused, Unavailable
+from streams.evidence.copies import OtherPath
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.ledger_binding import ledgers_named
+from streams.evidence.ledger_binding import ledgers_named, place_of
 from streams.evidence.signed_checkpoint import (
     ANSWERS_SUFFIX,
     SUFFIX,
@@ -26,7 +26,8 @@ from streams.private_files import state_directory, sync_directory
 
 _KEEP: Final = 4  # a file torn by a power loss leaves others
 _KEY: Final = "key"
-_FILE: Final = "file"
+FILE: Final = "file"
+"""The name of the file with a ledger's path, beside its checkpoints."""
 _KEYS: Final = "keys"
 
 
@@ -118,13 +119,13 @@ class StoredCheckpoints(NamedTuple):
 
     Attributes:
         checkpoints: by branch and number; the log must continue from the last one.
-        copy_of: the file that this one is a copy of, if that is still there.
+        elsewhere: those of the same ledger at other paths.
         others: what is left of ledgers that this one has replaced.
         key_before: the key that the log's checkpoints were signed by, where this one is another.
     """
 
     checkpoints: tuple[Checkpoint, ...]
-    copy_of: Path | None = None
+    elsewhere: tuple[OtherPath, ...] = ()
     others: tuple[ReplacedLedger, ...] = ()
     log_key: str | None = None
 
@@ -141,6 +142,7 @@ class CheckpointStore:
     Attributes:
         ledger, key: the arguments.
         unread: the number of files that `load` skipped, because no known key has signed them.
+        closed: the folders of other paths that cannot be read.
 
     Raises: Unavailable: the directory cannot be used.
     """
@@ -153,6 +155,7 @@ class CheckpointStore:
         self.ledger = ledger
         self.key = key
         self.unread = 0
+        self.closed = list[Path]()
 
     @property
     def folder(self) -> Path:
@@ -183,7 +186,7 @@ class CheckpointStore:
         Raises: Unavailable: the directory cannot be read.
         """
         try:
-            notes = list(self._notes(self._own))
+            notes = self._notes(self._own)
             if {note.name for note in notes} <= self._read_names:
                 return ()
             self._known = self._known_keys(named)
@@ -194,11 +197,18 @@ class CheckpointStore:
         self._read_names = {note.name for note in notes} - later
         return _sort(e for name, e in found if e.branch == branch and name not in later)
 
+    def news_elsewhere(self, named: str | None) -> tuple[OtherPath, ...]:
+        """Return the checkpoints of other paths, none if nothing was stored there since `load`.
+
+        Raises: Unavailable: the directory cannot be read.
+        """
+        return ()
+
     def _load(self) -> StoredCheckpoints:
         return StoredCheckpoints(self._checkpoints(self._own))
 
     def _checkpoints(self, folder: Path) -> tuple[Checkpoint, ...]:
-        notes = list(self._notes(folder))
+        notes = self._notes(folder)
         self._read_names |= {note.name for note in notes}
         return _sort(each for _, each in self._read_signed(notes))
 
@@ -221,7 +231,11 @@ class CheckpointStore:
         """Return this key, the key that the log names, and all that have signed here."""
         lines = [named] if named else []
         for path in self._key_files():
-            lines += path.read_text("ascii").split()
+            try:
+                lines += path.read_text("ascii").split()
+            except (OSError, UnicodeDecodeError):
+                if path.parent == self._own:
+                    raise
         keys = {self.key.verifier.text: self.key.verifier}
         for line in lines:
             with contextlib.suppress(Refused):
@@ -259,8 +273,16 @@ class CheckpointStore:
     def _key_files(self) -> Iterator[Path]:
         return self._own.glob(_KEYS)
 
-    def _notes(self, folder: Path) -> Iterator[Path]:
-        return (folder / str(self._partition)).glob(f"*{SUFFIX}")
+    def _notes(self, folder: Path) -> list[Path]:
+        """Return the files of checkpoints in a log's folder.
+
+        Raises: OSError: the folder is there and cannot be read, which `glob` would hide.
+        """
+        notes = folder / str(self._partition)
+        try:
+            return [each for each in notes.iterdir() if each.name.endswith(SUFFIX)]
+        except FileNotFoundError:
+            return []
 
     def put(self, sequence: int, head: str, branch: int, at: int) -> tuple[Checkpoint, bytes]:
         """Sign and store a checkpoint, and delete old ones; return it with its signed text.
@@ -314,27 +336,50 @@ class FileCheckpoints(CheckpointStore):
         key: Path | None = None,
     ) -> None:
         self._of_ledger = folder_of(directory, ledger)
-        own = self._of_ledger / hashlib.sha256(str(file).encode()).hexdigest()[:16]
+        own = self._of_ledger / place_of(str(file))
         super().__init__(own, 0, ledger, signing_key_at(directory, key))
         self._file = file
         self._is_same_ledger = is_same_ledger
+        self._read_elsewhere = set[Path]()  # notes
 
     def _load(self) -> StoredCheckpoints:
-        """Return this file's checkpoints, or those of its earlier path if it was moved."""
-        own = self._checkpoints(self._own)
-        if own or not self._of_ledger.is_dir():
-            return StoredCheckpoints(own)
-        elsewhere, copy_of = set[Checkpoint](), None
-        for folder in sorted({*self._of_ledger.iterdir()} - {self._own}):
-            if not (folder / _FILE).exists():
-                continue  # a process was killed before its first checkpoint
-            path = Path((folder / _FILE).read_text("utf-8"))
-            if self._is_same_ledger(path):
-                copy_of = path
-            else:
-                elsewhere.update(self._checkpoints(folder))
-        # Do not compare a copy; the original's checkpoints are authoritative.
-        return StoredCheckpoints(() if copy_of is not None else _sort(elsewhere), copy_of)
+        return StoredCheckpoints(self._checkpoints(self._own), self._elsewhere())
+
+    def news_elsewhere(self, named: str | None) -> tuple[OtherPath, ...]:
+        try:
+            if self._read_elsewhere.issuperset(self._notes_elsewhere()):
+                return ()
+            self._known = self._known_keys(named)
+            return self._elsewhere()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unavailable(f"checkpoints cannot be read: {error}") from error
+
+    def _elsewhere(self) -> tuple[OtherPath, ...]:
+        """Return what this ledger's file has left at other paths, as far as it can be read."""
+        self.closed, found = [], list[OtherPath]()
+        for folder in self._other_folders():
+            try:
+                notes = self._notes(folder)
+                checkpoints = _sort(each for _, each in self._read_signed(notes))
+                stored = folder / FILE  # missing if a process was killed before its first one
+                path = Path(stored.read_text("utf-8")) if stored.exists() else folder
+            except (OSError, UnicodeDecodeError):  # such as another user's
+                self.closed.append(folder)
+                continue
+            self._read_elsewhere.update(notes)
+            found.append(OtherPath(path, self._is_same_ledger(path), checkpoints))
+        return tuple(found)
+
+    def _notes_elsewhere(self) -> Iterator[Path]:
+        for folder in self._other_folders():
+            with contextlib.suppress(OSError):
+                yield from self._notes(folder)
+
+    def _other_folders(self) -> list[Path]:
+        if not self._of_ledger.is_dir():
+            return []
+        folders = {each for each in self._of_ledger.iterdir() if each.is_dir()}
+        return sorted(folders - {self._own})
 
     def _replaced_folders(self) -> Iterator[Path]:
         return self._of_ledger.parent.glob(f"*/{self._own.name}")
@@ -343,7 +388,7 @@ class FileCheckpoints(CheckpointStore):
         return self._of_ledger.glob(f"*/{_KEYS}")
 
     def _write_metadata(self) -> None:
-        named = self._own / _FILE
+        named = self._own / FILE
         if not named.exists():
             named.write_text(str(self._file), "utf-8")
 
@@ -381,7 +426,7 @@ def _sort(found: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
 
 def _deletable(notes: Iterable[Path]) -> list[Path]:
     """Return old files to delete; keep the first of each branch, which shows where it began."""
-    rest, branch = list[Path](), 0
+    rest, branch = list[Path](), -1
     for note in sorted(notes, key=_order):
         if _order(note)[0] == branch:
             rest.append(note)

@@ -37,8 +37,13 @@ _log = get_logger(__name__)
 _SWITCH_S: Final = 0.0005
 
 
-def serve(settings: Settings, *, listening: Listening = ignore_address) -> None:
+def serve(
+    settings: Settings, *, listening: Listening = ignore_address, replace_ledger: bool = False
+) -> None:
     """Run an embedded ledger with its HTTP server until SIGINT or SIGTERM.
+
+    Args:
+        replace_ledger: as of `EmbeddedService.open`.
 
     Raises:
         Refused: it cannot start, or the disk failed: an operator must act.
@@ -52,7 +57,9 @@ def serve(settings: Settings, *, listening: Listening = ignore_address) -> None:
         )
     check_access(settings)  # before the ledger is opened, or made
     check_tracing(settings)
-    service = EmbeddedService.open(Path(target), settings, topic_sink=topic_sink)
+    service = EmbeddedService.open(
+        Path(target), settings, topic_sink=topic_sink, replace_ledger=replace_ledger
+    )
     # The writer's thread releases the GIL at each step of SQLite, and waits this long to get it
     # back while the server is busy; the default is 5 ms.
     sys.setswitchinterval(_SWITCH_S)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explain_errors, fail
-from streams.cli.reading.options import Json
+from streams.cli.reading.options import Json, ReplaceLedger
 from streams.clock import SystemClock, steady
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def demo(
             help="Also show each decision, odometer and limit.",
         ),
     ] = False,
+    replace_ledger: ReplaceLedger = False,
     json: Json = False,
 ) -> None:
     """Replay a week of five analysts' requests on three datasets, then audit the log.
@@ -72,7 +73,7 @@ def demo(
         _say_what_stays(console, url, suffix)
     screen.introduce()
     with explain_errors(), _place(console, kafka=kafka, url=url, file=file) as where:
-        asyncio.run(_run(where, asks, screen, suffix))
+        asyncio.run(_run(where, asks, screen, suffix, replace_ledger=replace_ledger))
         audit, run_audit = _audited(where)
     seconds = steady() - started
     if kafka:
@@ -127,14 +128,16 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
             yield where
 
 
-async def _run(where: str, asks: list[DemoRequest], screen: Screen, suffix: str) -> None:
+async def _run(
+    where: str, asks: list[DemoRequest], screen: Screen, suffix: str, *, replace_ledger: bool
+) -> None:
     from accountant.records.outcomes import Outcome
     from streams.cli.demo.replay import divide, open_datasets, replay
     from streams.cli.demo.team_limits import team_limits
     from streams.cli.printing.output import progress
     from streams.client import AsyncAccountant
 
-    async with AsyncAccountant(where) as ledger:
+    async with AsyncAccountant(where, replace_ledger=replace_ledger) as ledger:
         for decision in await open_datasets(ledger, suffix):
             if decision.outcome is not Outcome.OPENED:
                 fail(Exit.FAILED, f"{decision.dataset} cannot be opened: {decision.reason}")

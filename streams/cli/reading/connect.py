@@ -26,11 +26,17 @@ def settings_for(url: str, token_file: Path | None) -> Settings:
     return settings
 
 
-def connect(url: str, token_file: Path | None, *, wait: float = WAIT_S) -> Accountant:
+def connect(
+    url: str, token_file: Path | None, *, wait: float = WAIT_S, replace_ledger: bool = False
+) -> Accountant:
     """Return a client of the ledger at an address.
+
+    Args:
+        replace_ledger: as of `Accountant`.
 
     Raises: AddressInvalid, Unavailable, Refused.
     """
     from streams.client import Accountant
 
-    return Accountant(settings=settings_for(url, token_file), wait=wait)
+    settings = settings_for(url, token_file)
+    return Accountant(settings=settings, wait=wait, replace_ledger=replace_ledger)

@@ -47,6 +47,14 @@ Archives = Annotated[
         exists=True,
     ),
 ]
+ReplaceLedger = Annotated[
+    bool,
+    typer.Option(
+        "--replace-ledger",
+        help="Create the ledger's file although another ledger with decisions was at its path. "
+        "That ledger's budgets are given up for ever.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 UNIT_HELP = "Privacy unit of the dataset, such as person."
 NEIGHBOURS_HELP = "Neighbouring relation: add_remove or replace."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,8 @@ from streams.clock import SystemClock
 from streams.errors import Refused, Unavailable
 from streams.evidence.checkpointer import Checkpointer
 from streams.evidence.keys import SigningKey
-from streams.evidence.store import CheckpointStore
+from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.store import CheckpointStore, FileCheckpoints
 from streams.processing.observers import Committed
 from streams.processing.processor import Processor
 from streams.testing import (
@@ -143,3 +146,87 @@ def test_checkpoints_are_overdue_while_their_store_cannot_be_opened(tmp_path: Pa
     assert heads.overdue_seconds == 0
     background.pass_(400_000)
     assert heads.overdue_seconds == pytest.approx(399)
+
+
+class RacedStore(FileCheckpoints):
+    """The store of one of two copies; `meanwhile` runs once, after its comparison."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        super().__init__(directory, Path(name), LEDGER, lambda _: True)
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def put(self, *checkpoint: Any) -> tuple[Checkpoint, bytes]:
+        done, self.meanwhile = self.meanwhile, lambda: None
+        done()
+        return super().put(*checkpoint)
+
+
+class Copies:
+    """Two copies of a ledger with decision 10, each with a process that signs; 11 differs."""
+
+    def __init__(self, directory: Path, seconds: float) -> None:
+        self.clock = ManualClock(0)
+        self.background = ManualBackground(self.clock)
+        self.stores = [RacedStore(directory, name) for name in ("/a.db", "/b.db")]
+        logs = [{10: hash_of(b"10"), 11: hash_of(name)} for name in (b"a", b"b")]
+        self.ends = [SimpleNamespace(sequence=11, head=x[11], branch=0, key=None) for x in logs]
+        self.heads = [
+            Checkpointer(
+                lambda store=store: store,
+                log.get,
+                self.clock,
+                seconds=seconds,
+                required=False,
+                background=self.background,
+            )
+            for store, log in zip(self.stores, logs, strict=True)
+        ]
+        for each in self.heads:
+            each.begin(log_end(10))
+        self.background.pass_(60_000)
+
+    def commit(self, which: int) -> None:
+        """Commit decision 11 and sign it now."""
+        self.heads[which].wake(self.ends[which])
+        self.heads[which].finish()
+
+    def signed(self, which: int) -> list[tuple[int, str]]:
+        return [(each.sequence, each.head) for each in self.stores[which].load().checkpoints]
+
+
+@pytest.mark.parametrize("seconds", [0, 10])
+def test_two_copies_that_sign_at_once_find_each_other_at_rest(
+    tmp_path: Path, seconds: float
+) -> None:
+    copies = Copies(tmp_path, seconds)
+    assert [each.refused for each in copies.heads] == [None, None]
+    copies.stores[0].meanwhile = lambda: copies.commit(1)
+    copies.heads[0].wake(copies.ends[0])
+    copies.background.pass_(seconds * 1000)
+    assert [each.refused for each in copies.heads] == [None, None]
+    copies.background.pass_(max(10 * seconds, 1) * 1000)
+    assert all("is a file of this ledger, too" in (each.refused or "") for each in copies.heads)
+
+
+def test_the_copy_that_finds_the_other_signs_its_own_head_first(tmp_path: Path) -> None:
+    copies = Copies(tmp_path, 10)
+    copies.commit(0)
+    copies.commit(1)  # before it signs, it compares
+    assert "`accountant accept-rollback --lost 11-11" in (copies.heads[1].refused or "")
+    assert copies.signed(1)[-1] == (11, copies.ends[1].head)
+    with pytest.raises(Refused, match="is a file of this ledger, too"):
+        copies.heads[1].wake(copies.ends[1])
+    assert copies.heads[0].refused is None
+    copies.background.pass_(100_000)
+    assert "/b.db is a file of this ledger, too" in (copies.heads[0].refused or "")
+
+
+def test_a_refused_start_signs_nothing(tmp_path: Path) -> None:
+    copies = Copies(tmp_path, 10)
+    copies.commit(0)
+    before = copies.signed(1)
+    for head in (log_end(10), copies.ends[1]):
+        with pytest.raises(Refused, match="is a file of this ledger, too"):
+            copies.heads[1].begin(head)
+        copies.heads[1].close()
+    assert copies.signed(1) == before
