@@ -383,7 +383,8 @@ class Auditor:
     def _check(self, partition: Partition, decision: Decision, value: bytes) -> None:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
             raise _FindingError("genesis", "one genesis", "another one")
-        _raise_first(check_record(partition, decision, gapless=self._gapless))
+        for finding in check_record(partition, decision, gapless=self._gapless):
+            raise _FindingError(*self._cause(partition, decision, value, finding))
         if decision.outcome is Outcome.SEALED:
             _raise_first(self._check_seal(partition, decision))
         if decision.rollback is not None:
@@ -398,6 +399,15 @@ class Auditor:
             self._administered.append(admin_member_record(decision, decision.member))
         elif decision.administrator:
             self._administered_pauses.append(admin_pause_record(decision))
+
+    def _cause(
+        self, partition: Partition, decision: Decision, value: bytes, finding: Finding
+    ) -> Finding:
+        """Return a wrong cost instead of the total that does not follow from it."""
+        if finding.what.startswith("totals") and bytes(decision.request) and self._decides:
+            costs = (each for each in redecide(partition, decision, value) if each.what == "cost")
+            return next(costs, finding)
+        return finding
 
     def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
         seal = decision.seal

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.printing.checkpoints import compare_checkpoints, print_report, read_evidence
+from streams.cli.printing.checkpoints import (
+    compare_checkpoints,
+    print_forks,
+    print_report,
+    read_evidence,
+)
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
+from streams.cli.reading.local_checkpoints import forks_in, local_evidence
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.cli.reading.partition_audit import PartitionAudit, audit_part
 from streams.cli.reading.partition_processes import PartitionProcesses, partition_processes
@@ -119,6 +125,7 @@ def audit(
         looked = checkpoints is not None
         for split_from in dict.fromkeys((_split_from(jobs), None)):
             evidence = read_evidence(checkpoints, key, receipt)
+            local = None if evidence is not None else local_evidence(source)
             with suppress(InDoubt), _comparison(source, answers, looked=looked) as comparison:
                 processes = None
                 if split_from is not None and comparison is None:  # answers are compared in order
@@ -128,7 +135,7 @@ def audit(
                 reports = run_audit(
                     source,
                     wanted,
-                    evidence,
+                    evidence or local,
                     comparison,
                     split_from=split_from,
                     processes=processes,
@@ -145,15 +152,16 @@ def audit(
                 if comparison is not None:
                     answered = _answers_report(comparison, reports, evidence)
                 break
+        forks = [] if local is None else forks_in(local, reports)
     right = bool(reports) and all(report.right for _, report in reports)
     right = right and (compared is None or compared.ok) and (answered is None or answered.ok)
+    right = right and not forks
     whole = right and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
         result = "ok" if whole else "from the seal on" if right else "failed"
-        checks: dict[str, object] = {} if compared is None else {"checkpoints": compared}
-        if answered is not None:
-            checks["answers"] = answered
+        made = {"checkpoints": compared, "answers": answered, "forks": forks or None}
+        checks = {name: each for name, each in made.items() if each is not None}
         print_json(
             {"audit": result, "head_given": head is not None, "partitions": partitions} | checks
         )
@@ -162,6 +170,7 @@ def audit(
             _show(number, report, head_given=head is not None or looked)
         if compared is not None:
             print_report(compared)
+        print_forks(forks)
         _show_answers(answered, evidence)
         if not reports:
             say("the log is empty: it has no genesis record")

@@ -27,6 +27,7 @@ from streams.evidence.signed_checkpoint import (
     verify,
 )
 
+_FORK: Final = "fork: "
 _MISSING: Final = "missing: the partition has no log, but checkpoints of it were signed"
 _UNREADABLE: Final = (*DECODE_ERRORS, BudgetError, ValueError)
 
@@ -37,6 +38,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         agree: the number of checkpoints whose decision the log has.
         last: the number of the last such decision, None without any.
+        after_flaw: the number of those that are not counted, because the log disagrees with itself
+            there or before: they say nothing of the decisions before the flaw.
         not_seen: the number of checkpoints before the first decision that was read.
         given_up: the number of checkpoints whose decision an accepted rollback gave up.
         wrong: the problem that each other checkpoint shows, in words.
@@ -48,6 +51,12 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     not_seen: int
     given_up: int
     wrong: tuple[str, ...]
+    after_flaw: int = 0
+
+    @property
+    def forks(self) -> list[str]:
+        """What shows that two logs of this ledger were signed."""
+        return [each for each in self.wrong if each.startswith(_FORK)]
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,7 +212,8 @@ class Evidence:
 
     def _compare(self, partition: int, report: AuditReport) -> Compared:
         found, begin = self._found[partition], report.sealed or 0
-        agree, not_seen, last = 0, 0, None
+        agreeing, not_seen, after_flaw = list[Checkpoint](), 0, 0
+        flaw = _flaw_of(report)
         changes = report.key_changes
         keys, wrong = trusted_keys(self._ledger or "", partition, self._known, changes)
         self._keys |= {each.verifier.text: each.verifier for each in keys}
@@ -223,11 +233,13 @@ class Evidence:
         given_up = len(stored_checkpoints) - len(compared)
         self._ours[partition] = self._check_signatures(compared, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
+        differing = list[tuple[Checkpoint, int | None]]()
         for each in self._ours[partition]:
             other = places.setdefault((each.branch, each.sequence), each)
+            last = agreeing[-1].sequence if agreeing else None
             if other.head != each.head:
                 wrong.append(
-                    f"fork: decision {each.sequence} of branch {each.branch} was signed twice, as "
+                    f"{_FORK}decision {each.sequence} of branch {each.branch} was signed twice, as "
                     f"{other.head} at {iso(other.at)} and as {each.head} at {iso(each.at)}"
                 )
             if 0 < each.sequence < begin or _ended_in_archive(each, report):
@@ -235,7 +247,10 @@ class Evidence:
             elif each.branch > report.branch or each.sequence > self._ends[partition]:
                 wrong.append(self._truncation(each, partition, report))
             elif found.get(each.sequence) == each.head:
-                agree, last = agree + 1, max(each.sequence, -1 if last is None else last)
+                if flaw is None or each.sequence < flaw:
+                    agreeing.append(each)
+                else:
+                    after_flaw += 1
             elif (ended := _rollback_that_ended(each, accepted)) and _is_foreign(each, report):
                 wrong.append(
                     f"lost: decision {each.sequence} of branch {each.branch} was signed at "
@@ -243,16 +258,15 @@ class Evidence:
                     f"{ended.branch} gives up the decisions from {ended.first} on alone"
                 )
             else:
-                since = "from its beginning" if last is None else f"after decision {last}"
-                wrong.append(
-                    f"differs: decision {each.sequence} is {found.get(each.sequence)}, but "
-                    f"{each.head} was signed at {iso(each.at)}: the log was changed, or decided "
-                    f"again, {since}"
-                )
+                differing.append((each, last))
+        wrong += [
+            _difference(each, last, found.get(each.sequence), agreeing) for each, last in differing
+        ]
         return Compared(
             partition=partition,
-            agree=agree,
-            last=last,
+            agree=len(agreeing),
+            last=max((each.sequence for each in agreeing), default=None),
+            after_flaw=after_flaw,
             not_seen=not_seen,
             given_up=given_up,
             wrong=tuple(wrong),
@@ -310,8 +324,41 @@ class Evidence:
             ends += f" and has accepted no rollback to branch {each.branch}"
         return (
             f"truncated: {ends}, but decision {each.sequence} was signed at {iso(each.at)}: its "
-            "end was cut off, or an older copy was restored"
+            "end was cut off, an older copy was restored, or a copy of it went on"
         )
+
+
+def _flaw_of(report: AuditReport) -> int | None:
+    """Return the number of the first decision at which a log disagrees with itself."""
+    wrong = report.first_disagreement
+    if wrong is None or wrong.row is not None or wrong.what.endswith(".signature"):
+        return None
+    return None if wrong.what in {"ledger", "head"} else wrong.partition_sequence
+
+
+def _difference(
+    each: Checkpoint, last: int | None, found: str | None, agreeing: Sequence[Checkpoint]
+) -> str:
+    """Return what a checkpoint shows of which the log has another decision.
+
+    Args:
+        last: the number of the last decision before it that agrees.
+        found: the hash of the log's own decision.
+    """
+    later = (e for e in agreeing if e.branch == each.branch and e.sequence >= each.sequence)
+    signed = next(later, None)
+    if signed is not None:
+        return (
+            f"{_FORK}decision {each.sequence} is {found}, but {each.head} was signed at "
+            f"{iso(each.at)}, and so was decision {signed.sequence} of this log at "
+            f"{iso(signed.at)}: two logs of this ledger were signed, as by two processes that "
+            "decide on copies of it"
+        )
+    since = "from its beginning" if last is None else f"after decision {last}"
+    return (
+        f"differs: decision {each.sequence} is {found}, but {each.head} was signed at "
+        f"{iso(each.at)}: the log was changed, or decided again, {since}"
+    )
 
 
 def _other(ledger: str, signed: list[tuple[Checkpoint, Verifier]]) -> OtherLedger:

@@ -10,7 +10,8 @@ from typing import Final
 
 from streams.errors import Refused
 from streams.evidence.ledger_binding import ledgers_at
-from streams.evidence.store import FILE, SUFFIX, folder_of
+from streams.evidence.signed_checkpoint import SUFFIX
+from streams.evidence.store import FILE, folder_of
 
 _NOTE: Final = re.compile(rf"[0-9]+-([0-9]+)-[0-9a-f]+{re.escape(SUFFIX)}")
 _GIVE_UP: Final = (

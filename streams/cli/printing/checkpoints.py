@@ -123,6 +123,18 @@ def compare_checkpoints(
     )
 
 
+def print_forks(forks: list[str]) -> None:
+    """Print what this user's own checkpoints show of two logs of one ledger."""
+    from rich.markup import escape
+
+    from streams.cli.printing.output import stdout
+
+    for fork in forks[:_MOST_SHOWN]:
+        stdout().print(
+            f"[bold red]checkpoints[/] beside the ledger, {escape(fork)}", soft_wrap=True
+        )
+
+
 def print_report(report: CheckpointReport) -> None:
     """Print the result for people."""
     from rich.markup import escape
@@ -141,15 +153,8 @@ def print_report(report: CheckpointReport) -> None:
             )
         if len(each.wrong) > _MOST_SHOWN:
             out.print(f"   and {len(each.wrong) - _MOST_SHOWN} more of partition {each.partition}")
-        if not each.wrong and each.agree:
-            others = f"; {each.not_seen} concern archived decisions" if each.not_seen else ""
-            if each.given_up:
-                others += f"; {each.given_up} concern decisions that a rollback accepted as lost"
-            out.print(
-                f"[green]ok[/] partition {each.partition}: {each.agree} checkpoints agree, the "
-                f"last of decision {each.last}{others}",
-                soft_wrap=True,
-            )
+        if (line := _counts(each)) is not None:
+            out.print(line, soft_wrap=True)
     for other in report.others[:_MOST_SHOWN]:
         out.print(
             f"[bold red]another ledger[/] {escape(other.ledger)}: it has {other.checkpoints} "
@@ -165,6 +170,33 @@ def print_report(report: CheckpointReport) -> None:
         out.print(_of_receipt(found, looked=report.looked), soft_wrap=True)
     for unread in report.unread[:_MOST_SHOWN]:
         out.print(f"[bold red]not trusted[/] {escape(unread)}", soft_wrap=True)
+
+
+def _counts(compared: Compared) -> str | None:
+    """Return how many of a partition's checkpoints were compared, None if there are none."""
+    agree, where = compared.agree, f"partition {compared.partition}"
+    others = []
+    if compared.after_flaw:
+        others.append(
+            f"{compared.after_flaw} are of decisions from the disagreement on: they say nothing of "
+            "those before it, and do not count"
+        )
+    if compared.given_up:
+        others.append(f"{compared.given_up} concern decisions that a rollback accepted as lost")
+    if compared.not_seen:
+        others.append(
+            f"{compared.not_seen} concern archived decisions, and were not compared: name each "
+            "archive with --archive FILE"
+        )
+    if not agree and not others:
+        return None
+    if agree:
+        others.insert(0, f"{agree} checkpoints agree, the last of decision {compared.last}")
+    else:
+        others.insert(0, "no checkpoint agrees")
+    sound = agree and not compared.wrong and not compared.after_flaw
+    mark = f"[green]ok[/] {where}" if sound else f"[yellow]checkpoints[/] {where}"
+    return f"{mark}: {'; '.join(others)}"
 
 
 def _of_receipt(found: Found, *, looked: bool) -> str:

@@ -221,7 +221,7 @@ FORGERIES: list[tuple[str, int, dict[str, Any], str]] = [
     ("a cheaper request", 2, {"request": _raw(2, b'"0.1"', b'"0.01"')}, "cost"),
     ("a dearer request", 12, {"request": _raw(12, b'"30"', b'"3"')}, "outcome"),
     ("another analyst", 2, {"request": _raw(2, b"ana", b"eva")}, "outcome"),
-    ("a lower cost", 2, _with(2, "cost", rho="0.001"), "totals.rho"),
+    ("a lower cost", 2, _with(2, "cost", rho="0.001"), "cost"),
     ("lower totals", 3, _with(3, "totals", rho="0.001"), "totals.rho"),
     ("lower totals of a refusal", 4, _with(4, "totals", rho="0.001"), "totals"),
     ("fewer mechanisms", 3, _with(3, "totals", mechanisms=2), "totals"),

@@ -86,9 +86,13 @@ def test_a_ledger_that_was_replaced_fails_the_audit(
     assert opened("head").out.splitlines()[0] == f"ledger {old}"
     for name in ("accountant.db", "accountant.db-wal", "accountant.db-shm", "accountant.db.index"):
         (tmp_path / name).unlink(missing_ok=True)
-    done = accountant(
-        "dataset", "open", "census", "--epsilon", "1", "--filter", "basic", "--by", "owner"
-    )
+    again = ("dataset", "open", "census", "--epsilon", "1", "--filter", "basic", "--by", "owner")
+    refused = accountant(*again)
+    assert refused.code == 4
+    assert "is missing, and ledger" in refused.err
+    assert "--replace-ledger" in refused.err
+    assert not (tmp_path / "accountant.db").exists()
+    done = accountant(*again, "--replace-ledger")
     assert done.code == 0, done.err
     ask(opened, 1)
     assert opened("head", "--key", "key", "--to", "kept").code == 0
@@ -392,3 +396,72 @@ def test_a_rotation_names_the_key_before_it(opened, stored_checkpoints):
         assert done.code == 2
         assert "--old FILE, or --lost PUBLIC" in done.err
     assert opened("key", "rotate", "no key", "--old", "key", "--reason", "x").code == 4
+
+
+def test_checkpoints_after_a_broken_chain_do_not_count(opened, stored_checkpoints, tmp_path):
+    log = opened("log", "export").out.encode().splitlines()
+    log[4] = log[4].replace(b'"ana"', b'"eve"')
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join(log))
+    done = run_audit(opened, stored_checkpoints, "log.jsonl")
+    assert done.code == 1
+    said = " ".join(done.out.split())
+    assert "disagrees partition 0, decision 5, field previous" in said
+    assert "1 checkpoints agree, the last of decision 3; 2 are of decisions from the" in said
+    assert "ok partition" not in said
+    (found,) = run_audit(opened, stored_checkpoints, "log.jsonl", "--json").json["checkpoints"][
+        "partitions"
+    ]
+    assert (found["agree"], found["last"], found["after_flaw"]) == (1, 3, 2)
+    log[2] = log[2].replace(b'"ana"', b'"eve"')
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join(log))
+    none = run_audit(opened, stored_checkpoints, "log.jsonl")
+    assert "no checkpoint agrees; 3 are of decisions from the disagreement on" in " ".join(
+        none.out.split()
+    )
+
+
+def test_checkpoints_of_archived_decisions_are_said_to_be_uncompared(accountant, key, tmp_path):
+    file = tmp_path / "accountant.db"
+    fill(file, TestClock(SystemClock().now() - HOURS * 3_600_000))
+    log = accountant("log", "export").out.encode().splitlines()
+    (tmp_path / "part.jsonl").write_bytes(b"\n".join(log[:9]))
+    accountant("head", "--url", "part.jsonl", "--key", "key", "--to", "kept")
+    before = iso(latest(file))
+    done = accountant("log", "archive", "a.gz", "--before", before, "--reason", "disk")
+    assert done.code == 0, done.err
+    alone = run_audit(accountant, key, "--from-seal")
+    said = " ".join(alone.out.split())
+    assert "no checkpoint agrees; 1 concern archived decisions, and were not compared" in said
+    assert "name each archive with --archive FILE" in said
+    assert "1 checkpoints agree" in run_audit(accountant, key, "--archive", "a.gz").out
+
+
+def test_two_heads_of_one_ledger_are_named(opened, stored_checkpoints, tmp_path):
+    shutil.copy(tmp_path / "accountant.db", tmp_path / "copy.db")
+    here, there = (partial(opened, ACCOUNTANT_CHECKPOINTS=name) for name in ("here", "there"))
+    ask(here, 2)
+    shutil.copy(tmp_path / "accountant.db", tmp_path / "before.db")
+    for _ in range(2):
+        url = ("--url", "sqlite:///copy.db")
+        assert there("ask", "census", "pure:0.002", "--analyst", "eve", *url).code == 0
+    assert here("audit").code == 0  # each has seen its own checkpoints alone
+    (theirs,) = (tmp_path / "there").glob("*/*/keys")
+    shutil.copytree(theirs.parent, tmp_path / "here" / Path(*theirs.parts[-3:-1]))
+    for file in ("accountant.db", "copy.db"):
+        done = here("audit", file)
+        assert done.code == 1
+        said = " ".join(done.out.split())
+        assert "checkpoints beside the ledger, fork: decision 9 of branch 0 was signed" in said
+        assert len(here("audit", file, "--json").json["forks"]) >= 1
+    assert opened("audit").code == 0  # where nothing of it is known
+    key, other = (opened("key", "show", f"{name}/key").out.strip() for name in ("here", "there"))
+    keys = ("--checkpoints", "here", "--key", key, "--key", other)
+    assert "fork: decision 9 of branch 0" in opened("audit", *keys).out
+    (older,) = (tmp_path / "here").glob(f"*/{theirs.parent.name}/0/0-*09-*.note")
+    older.unlink()
+    notes = (tmp_path / "here").rglob("0-*08-*.note")
+    (own,) = (each for each in notes if theirs.parent.name not in each.parts)
+    own.unlink()
+    said = " ".join(opened("audit", *keys).out.split())
+    assert "and so was decision 9 of this log at" in said
+    assert "two logs of this ledger were signed" in said

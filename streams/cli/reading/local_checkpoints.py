@@ -1,0 +1,58 @@
+"""The checkpoints that a ledger's file has left on this machine, for an audit without others.
+
+They are signed by keys beside them, so they prove nothing against whoever can write there. But two
+signed heads that exclude each other mean that a copy of the file has decided, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accountant.replay.audit import AuditReport
+    from streams.cli.reading.log_reader import LogSource
+    from streams.evidence.comparison import Evidence
+    from streams.evidence.keys import Verifier
+
+
+def local_evidence(source: LogSource) -> Evidence | None:
+    """Return the checkpoints of a ledger's file, None if there are none that can be read."""
+    from accountant.errors import LedgerFault
+    from streams.cli.reading.log_reader import SqliteLog
+
+    if not isinstance(source, SqliteLog):
+        return None
+    from streams.embedded.checkpointing import directory_of, ledger_id
+    from streams.evidence.comparison import Evidence
+    from streams.evidence.store import Directory, folder_of
+    from streams.settings import load_command
+
+    with contextlib.suppress(LedgerFault, OSError):
+        directory = directory_of(load_command())
+        if directory is not None:
+            folder = folder_of(directory, ledger_id(source.path))
+            if folder.is_dir():
+                return Evidence(Directory(folder).notes(), _keys(folder))
+    return None
+
+
+def forks_in(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]]) -> list[str]:
+    """Return what shows that two logs of a sound log's ledger were signed."""
+    by_partition = dict(reports)
+    if not all(report.right for report in by_partition.values()):
+        return []
+    return [fork for each in evidence.compared(by_partition) for fork in each.forks]
+
+
+def _keys(folder: Path) -> Iterator[Verifier]:
+    from streams.errors import Refused
+    from streams.evidence.keys import Verifier
+
+    for file in folder.glob("*/keys"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            for line in file.read_text("ascii").split():
+                with contextlib.suppress(Refused):
+                    yield Verifier.parse(line)
