@@ -51,6 +51,12 @@ class AnswerFile:
         with refusing(self.path):
             return next(select_answers(self._db, "grant_hash = ?", (grant,)), None)
 
+    def of_dataset(self, dataset: str) -> list[StoredAnswer]:
+        """Return the answers to a dataset's questions, oldest first."""
+        with refusing(self.path):
+            where = "dataset = ? ORDER BY partition, number"
+            return list(select_answers(self._db, where, (dataset,)))
+
     def logs(self) -> dict[int, BoundLog]:
         """Return the log of each partition."""
         with refusing(self.path):

@@ -37,7 +37,8 @@ def answers(
     """List the latest answers to a dataset's questions; with --json as they are stored, one a line.
 
     Reading costs nothing. Analysts see their own answers; `--visibility members` shows them those
-    of all members. Needs a server that answers questions.
+    of all members. Without a server, such as of a copy, they are read from the store beside the
+    ledger's file, all of them.
 
     Example: `accountant answers survey`. Exit code 1 if --id has no answer that you may see.
     """
@@ -47,11 +48,16 @@ def answers(
     from streams.cli.printing.output import stdout, write_lines
     from streams.cli.reading.connect import connect
     from streams.cli.reading.dataset_reader import get_dataset
+    from streams.cli.reading.stored_answers import file_without_server, stored_answers
 
-    # Not a reader of the file: the server that has it open has the answers.
-    with explain_errors(), connect(url, token_file) as ledger:
-        get_dataset(ledger, dataset)
-        found = _last(ledger.answers(dataset), request_id, analyst, last)
+    with explain_errors():
+        file = file_without_server(url)
+        if file is not None:
+            found = _last(stored_answers(file, url, dataset), request_id, analyst, last)
+        else:  # the server knows what the caller may see
+            with connect(url, token_file) as ledger:
+                get_dataset(ledger, dataset)
+                found = _last(ledger.answers(dataset), request_id, analyst, last)
     if not found and request_id is not None:
         hint = f"`accountant answers {dataset}` lists those that you may see"
         fail(Exit.FAILED, f"request {request_id} has no answer on {dataset}", hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -173,4 +174,26 @@ def test_an_id_without_an_answer_is_named(served: Command) -> None:
 def test_a_ledger_without_a_server_has_no_answers_to_list(ledger: Command) -> None:
     done = ledger("answers", "survey")
     assert (done.code, done.out) == (4, "")
+    assert "no answers are stored in" in done.err
     assert "accountant serve" in done.err
+
+
+def test_answers_are_read_from_a_copy_without_a_server(ledger: Command) -> None:
+    sources = data_settings(ledger.directory)["data_sources"]
+    with serving(ledger, ACCOUNTANT_DATA_SOURCES=str(sources)):
+        asked = ask(ledger, QUESTION, "--epsilon", "0.5", "--json").out
+        listed = ledger("answers", "survey", "--json").out
+    assert asked == listed
+    copies = [ledger.directory / name for name in ("copy.db", "copy.db.answers")]
+    for copy in copies:
+        shutil.copy(ledger.directory / copy.name.replace("copy", "accountant"), copy)
+    where = ("--url", "sqlite:///copy.db")
+    assert ledger("answers", "survey", "--json", *where).out == listed
+    assert ledger("answers", "survey", "--json", "--analyst", "ben", *where).out == ""
+    assert ledger("answers", "survey", "--json").out == listed  # of the ledger itself, too
+    for copy in copies:  # nothing is written
+        assert (
+            copy.read_bytes()
+            == copy.with_name(copy.name.replace("copy", "accountant")).read_bytes()
+        )
+    assert ledger("answers", "other", *where).code == 1
