@@ -1,4 +1,4 @@
-"""Watch whether the brokers that lead a worker's logs answer, and whether the logs shrank."""
+"""Watch whether the brokers that lead a worker's logs answer, and whether the logs lost records."""
 
 from __future__ import annotations
 
@@ -63,7 +63,17 @@ class LeaderWatch:
         self._ends.update(look.ends)
         for partition in shrunk:
             _log.warning("topic_recreated", partition=partition, then="replay")
-        return shrunk | away - self._away
+        return shrunk | away - self._away | await self._cut(status.serving)
+
+    async def _cut(self, serving: Iterable[int]) -> set[int]:
+        """Return the partitions whose decisions do not begin at 0; their replay halts them."""
+        begins = await self._probe.begins(
+            TopicPartition(self._logs[0], number) for number in serving
+        )
+        cut = {tp.partition: begin for tp, begin in begins.items() if begin > 0}
+        for partition, begin in cut.items():
+            _log.error("decisions_deleted", partition=partition, begins=begin, then="replay")
+        return {*cut}
 
     def forget(self, partition: int) -> None:
         """Forget the ends of a released partition."""

@@ -12,11 +12,14 @@ import pytest
 from aiokafka import TopicPartition
 
 from accountant.partition import Partition
+from accountant.partition.key_hash import partition_of
 from streams.errors import Unavailable
 from streams.kafka.wire.probe import LogEnds, Probe
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
+from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.faults.operator import Operator
 from tests.patience import PATIENCE_S
 
 
@@ -48,6 +51,9 @@ class _PartlyMutedProbe:
             del look.ends[tp]
             look.silent[tp] = "no answer in time"
         return look
+
+    async def begins(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._probe.begins(tps)
 
     def close(self) -> None:
         self._probe.close()
@@ -138,3 +144,30 @@ async def test_a_worker_can_stop_while_leaders_are_silent(
         await until(lambda: not is_ready(worker), "reported")
         async with asyncio.timeout(PATIENCE_S):
             await worker.stop()
+
+
+async def test_a_partition_whose_decisions_are_deleted_while_it_is_served_halts(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        names = [
+            next(n for i in range(99) if partition_of((n := f"ds-{i}").encode(), 2) == part)
+            for part in range(2)
+        ]
+        await ledger.open(*names)
+
+        def decisions_left() -> int:
+            return len(oracle.read(broker.bootstrap, ledger.topic("decisions"), 2)[1])
+
+        async with working(ledger, looks_again=(0.1,)) as worker:
+            assert (await ledger.decided(request(names[1])))["outcome"] == "granted"
+            Operator(ledger).delete_before("decisions", 1, 1)
+            await until(
+                lambda: any("halted" in why for why in worker.status.readiness().reasons), "halted"
+            )
+            (why,) = worker.status.readiness().reasons
+            assert "begins at offset 1: decisions were deleted" in why
+            before = decisions_left()
+            await ledger.send_all([request(names[1])])
+            assert (await ledger.decided(request(names[0])))["outcome"] == "granted"
+            assert decisions_left() == before  # nothing is decided there any more

@@ -23,6 +23,7 @@ _RETRY_S: Final = 0.1
 _NO_REPLICA: Final = -1
 _READ_UNCOMMITTED: Final = 0
 _END: Final = -1
+_BEGIN: Final = -2
 _LATE: Final = "no answer in time"
 _UNKNOWN: Final = kafka.UnknownTopicOrPartitionError.__name__
 _NO_LEADER: Final = {None: _UNKNOWN, NOBODY: "it has no leader"}
@@ -95,6 +96,20 @@ class Probe:
                 self.close()
         return look
 
+    async def begins(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where logs begin, as far as their leaders answer now; call `look` before."""
+        brokers = self._brokers
+        if brokers is None:
+            return {}
+        by_leader = defaultdict[int, list[TopicPartition]](list)
+        for tp in tps:
+            if (leader := brokers.leads(tp)) not in {None, NOBODY}:
+                by_leader[leader].append(tp)
+        look = LogEnds(())
+        asking = [_ask(brokers, leader, some, look, _BEGIN) for leader, some in by_leader.items()]
+        await asyncio.gather(*asking)
+        return look.ends
+
     def close(self) -> None:
         """Disconnect; the next probe connects again."""
         brokers, self._brokers = self._brokers, None
@@ -127,11 +142,13 @@ class Probe:
                 look.silent.update({tp: _NO_LEADER.get(brokers.leads(tp), _LATE) for tp in unled})
 
 
-async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: LogEnds) -> None:
-    """Ask one broker for the ends of logs that it leads."""
+async def _ask(
+    brokers: Brokers, leader: int, tps: list[TopicPartition], look: LogEnds, what: int = _END
+) -> None:
+    """Ask one broker for the ends of logs that it leads, or for `what` else of them."""
     by_topic = defaultdict[str, list[tuple[int, int]]](list)
     for tp in tps:
-        by_topic[tp.topic].append((tp.partition, _END))
+        by_topic[tp.topic].append((tp.partition, what))
     request = OffsetRequest(_NO_REPLICA, _READ_UNCOMMITTED, list(by_topic.items()))
     try:
         answer = await brokers.ask(leader, request)
