@@ -1,4 +1,4 @@
-"""What people are told of a log's checkpoints: what is wrong, and what to do next."""
+"""What is wrong with a log's checkpoints, and what to do next, in words."""
 
 from __future__ import annotations
 

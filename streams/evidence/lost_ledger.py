@@ -40,10 +40,12 @@ def check_new_ledger(directory: Path, path: Path, new: str | None = None) -> Non
         for ledger in ledgers_at(directory, name):
             newest = _newest(directory, ledger)
             if ledger != new and newest > 0:
+                what = f"{path} is missing, and ledger {ledger}"
+                if new is not None:
+                    what = f"{path} holds a new ledger, and ledger {ledger}"
                 raise Refused(
-                    f"{path} {'is missing' if new is None else 'holds a new ledger'}, and ledger "
-                    f"{ledger} was there, whose checkpoints go up to decision {newest}: a new "
-                    "ledger would forget what was spent. Put the right file back"
+                    f"{what} was there, whose checkpoints go up to decision {newest}: a new ledger "
+                    "would forget what was spent. Put the right file back"
                     f"{_seen_at(directory, ledger, path)}. Or, {_GIVE_UP}"
                 )
 

@@ -1,4 +1,4 @@
-"""Stands in for the comparison with checkpoints where a test writes to a stopped ledger."""
+"""Replaces the comparison with checkpoints where a test writes to a stopped ledger."""
 
 from __future__ import annotations
 

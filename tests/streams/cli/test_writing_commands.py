@@ -124,8 +124,8 @@ def test_a_command_refuses_uncompared_checkpoints_if_they_are_required(
     required = opened(*name.split(), *arguments, **where, ACCOUNTANT_CHECKPOINTS_REQUIRED="true")
     assert required.code == 4, required.err
     assert "because ACCOUNTANT_CHECKPOINTS_REQUIRED is set" in required.err
-    told = opened(*name.split(), *arguments, **where)
-    assert "warning: checkpoints cannot be stored in" in told.err
+    warned = opened(*name.split(), *arguments, **where)
+    assert "warning: checkpoints cannot be stored in" in warned.err
 
 
 def test_a_command_refuses_another_ledgers_log(lost: Any, opened: Command, directory: Path) -> None:

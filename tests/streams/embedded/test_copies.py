@@ -83,7 +83,7 @@ def test_a_copy_that_rests_learns_what_the_original_has_granted(file: Path, copy
     ask_and_close(file, 3)  # the copy has granted nothing to anybody
 
 
-def test_a_copy_is_told_so_at_each_start(
+def test_a_copy_is_reported_at_each_start(
     file: Path, copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A new ledger takes the path of one that is gone only if it is told to."""
+"""A new ledger takes the path of one that is gone only if somebody says so."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_replaced_ledger_that_is_put_back_is_accepted_and_the_other_reported(
     replace(file).close_sync()
     other = ledger_id(file)
     assert other != right
-    service = ledger_files.opened(file)  # from now on the new one may stay without being told
+    service = ledger_files.opened(file)  # the name is its own by now
     ask(service, 7)
     service.close_sync()
     remove(file)
@@ -190,7 +190,7 @@ def test_unreadable_checkpoints_make_no_ledger_if_they_are_required(
     assert not file.exists()
 
 
-def test_a_client_replaces_a_ledger_only_if_it_is_told(file: Path) -> None:
+def test_a_client_replaces_a_ledger_only_by_an_argument(file: Path) -> None:
     remove(file)
     policy = {"filter": "basic", "epsilon": "1"}
     with (
