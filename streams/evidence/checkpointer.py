@@ -98,6 +98,7 @@ class Checkpointer:
         self._due: float | None = None
         self._steady = background.steady
         self._runner = background.runner(self, "ledger-checkpoints")
+        self._own: tuple[Checkpoint, ...] = ()  # those of this path, or the first of them
         self._rest_until = 0.0
         self._lost: Refused | None = None
         self._must_sign = False  # the last head, so that the other process finds it, too
@@ -181,8 +182,7 @@ class Checkpointer:
         """
         lost = find_fork(store.newer(head.key, head.sequence, head.branch), self._digest)
         if lost is None and (others := store.news_elsewhere(head.key)):
-            own = store.load(head.key).checkpoints
-            lost = find_copied(head.sequence, head.branch, own, others, self._digest)
+            lost = find_copied(head.sequence, head.branch, self._own, others, self._digest)
         # Both logs were granted from: the process of the other one must find this log, too.
         self._must_sign = lost is not None
         self._check(lost, head)
@@ -197,7 +197,7 @@ class Checkpointer:
         except Refused as error:  # such as a key that other users may read
             raise Unavailable(str(error)) from error
         stored = store.load(head.key)
-        self._store = store
+        self._store, self._own = store, stored.checkpoints
         self._report_stored(stored, store)
         if self._compares_clock:
             self._compare_clock(stored)
@@ -334,6 +334,7 @@ class Checkpointer:
     def _sign(self, store: CheckpointStore, head: LogEnd) -> None:
         """Raises: Unavailable: the checkpoint cannot be stored."""
         done = store.put(head.sequence, head.head, head.branch, self._clock.now())
+        self._own = self._own or (done[0],)
         self.newest = done[1]
         if self._send is not None:
             self._send(*done)

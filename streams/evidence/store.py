@@ -360,13 +360,16 @@ class FileCheckpoints(CheckpointStore):
         for folder in self._other_folders():
             try:
                 notes = self._notes(folder)
-                checkpoints = _sort(each for _, each in self._read_signed(notes))
+                signed = self._read_signed(notes)
                 stored = folder / FILE  # missing if a process was killed before its first one
                 path = Path(stored.read_text("utf-8")) if stored.exists() else folder
             except (OSError, UnicodeDecodeError):  # such as another user's
                 self.closed.append(folder)
                 continue
-            self._read_elsewhere.update(notes)
+            # One whose key was not known yet is read again.
+            names = {name for name, _ in signed}
+            self._read_elsewhere.update(note for note in notes if note.name in names)
+            checkpoints = _sort(each for _, each in signed)
             found.append(OtherPath(path, self._is_same_ledger(path), checkpoints))
         return tuple(found)
 

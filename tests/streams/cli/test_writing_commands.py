@@ -138,3 +138,44 @@ def test_a_command_refuses_another_ledgers_log(lost: Any, opened: Command, direc
         done = lost(*name.split(), *given)
         assert done.code == 4, (name, done.err)
         assert "another ledger's log was put in its place" in done.err
+
+
+CREATING: Final = {
+    "dataset open": ("other", "--epsilon", "1", "--filter", "basic"),
+    "demo": ("--file", "accountant.db", "--requests", "1"),
+    "serve": ("--port", "0"),
+}
+"""Commands that create a ledger's file."""
+
+
+def test_a_lost_ledger_is_replaced_only_by_an_option(accountant: Command, tmp_path: Path) -> None:
+    asked = [name for name in commands(command()) if "--replace-ledger" in options_of(name)]
+    assert sorted(asked) == sorted(CREATING)
+    policy = CREATING["dataset open"]
+    assert accountant("dataset", "open", *policy).code == 0
+    for name, arguments in CREATING.items():
+        for file in tmp_path.glob("accountant.db*"):
+            file.unlink()
+        refused = accountant(*name.split(), *arguments)
+        assert refused.code == 4, (name, refused.err)
+        assert "is missing, and ledger" in refused.err
+        assert not (tmp_path / "accountant.db").exists()
+        replacing = (*name.split(), *arguments, "--replace-ledger")
+        if name == "serve":
+            process = accountant.start(*replacing)
+            assert process.stdout is not None
+            assert "listening at" in process.stdout.readline()
+            process.terminate()
+            process.communicate()
+        else:
+            done = accountant(*replacing)
+            assert done.code == 0, (name, done.err)
+        assert (tmp_path / "accountant.db").exists()
+
+
+def options_of(name: str) -> set[str]:
+    """Return the options of a command."""
+    found: Any = command()
+    for part in name.split():
+        found = found.commands[part]
+    return {option for each in found.params for option in each.opts}

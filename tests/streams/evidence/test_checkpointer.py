@@ -229,3 +229,19 @@ def test_a_refused_start_signs_nothing(tmp_path: Path) -> None:
         copies.heads[1].begin(copies.ends[1])
     copies.heads[1].close()
     assert copies.signed(1) == before
+
+
+def test_a_head_whose_key_becomes_known_later_is_still_found(tmp_path: Path) -> None:
+    copies = Copies(tmp_path, 10)
+    key = SigningKey.create(tmp_path / "other", "other")
+    theirs = RacedStore(tmp_path, "/b.db")
+    theirs.key = key
+    theirs.put(11, copies.ends[1].head, 0, 1)
+    (keys,) = (each for each in tmp_path.glob("*/*/keys") if key.verifier.text in each.read_text())
+    known = keys.read_text()
+    keys.write_text(known.partition("\n")[0])  # as while the line is being written
+    copies.background.pass_(200_000)
+    assert copies.heads[0].refused is None
+    keys.write_text(known)
+    copies.background.pass_(100_000)
+    assert "/b.db is a file of this ledger, too" in (copies.heads[0].refused or "")
