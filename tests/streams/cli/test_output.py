@@ -154,6 +154,8 @@ def run(nursery: Any, furnished: Path, tmp_path_factory: pytest.TempPathFactory)
     def in_a_copy(*arguments: str, **more: Any) -> Any:
         directory = tmp_path_factory.mktemp("copy")
         shutil.copytree(furnished, directory, dirs_exist_ok=True)
+        # Copies of one ledger that share a directory of checkpoints halt each other.
+        more.setdefault("ACCOUNTANT_CHECKPOINTS", str(directory / "checkpoints"))
         return Command(nursery, directory, tmp_path_factory.mktemp("files"))(*arguments, **more)
 
     return in_a_copy
