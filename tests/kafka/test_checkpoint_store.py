@@ -158,7 +158,6 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_a
         assert not worker.status.serving
     key = str(run.place / "key")
     for command in (
-        ("clock", "reset"),
         ("key", "rotate", key, "--old", key),
         ("topics", "accept-lost-inputs", "--topic", "requests", "--partition", "0", "--from", "0"),
     ):

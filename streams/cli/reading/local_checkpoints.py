@@ -35,7 +35,13 @@ def local_evidence(source: LogSource) -> Evidence | None:
         if directory is not None:
             folder = folder_of(directory, ledger_id(source.path))
             if folder.is_dir():
-                return Evidence(Directory(folder).notes(), _keys(folder))
+                branch = _branch(source.path)
+                notes = (
+                    (name, text)
+                    for name, text in Directory(folder).notes()
+                    if _branch_of(name) >= branch
+                )
+                return Evidence(notes, _keys(folder))
     return None
 
 
@@ -45,6 +51,26 @@ def forks_in(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]]) -> 
     if not all(report.right for report in by_partition.values()):
         return []
     return [fork for each in evidence.compared(by_partition) for fork in each.forks]
+
+
+def _branch(file: Path) -> int:
+    """Return the branch of a log: as at a start, it has accepted the loss of earlier ones.
+
+    Raises: Refused: the file is damaged.
+    """
+    from msgspec import UNSET
+
+    from streams.embedded.ledger_file import partition_row, reader
+
+    with reader(file) as db:
+        row = partition_row(db)
+    return 0 if row is None or row.branch is UNSET else row.branch
+
+
+def _branch_of(note: str) -> int:
+    """Return the branch in the name of a checkpoint's file, 0 if it is another name."""
+    first = note.split("-", maxsplit=1)[0]
+    return int(first) if first.isdecimal() else 0
 
 
 def _keys(folder: Path) -> Iterator[Verifier]:
