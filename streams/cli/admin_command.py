@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_type
 
 import typer
 
+from streams.cli.printing.command_request import CommandRequest
 from streams.cli.printing.exits import Exit, explain_errors
-from streams.cli.printing.print_decision import print_decision
 from streams.cli.printing.say import say
 from streams.cli.reading.connect import connect
 from streams.cli.reading.dataset_reader import refusal_of, suggest_name
@@ -37,6 +37,10 @@ AsAdministrator = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]
+RequestId = Annotated[
+    str | None,
+    typer.Option("--id", help="Id (UUIDv7) of an earlier attempt, to retry it."),
+]
 
 
 class AdminOptions(NamedTuple):
@@ -44,26 +48,33 @@ class AdminOptions(NamedTuple):
 
     by: By = None
     reason: Reason = ""
+    request_id: RequestId = None
     wait: Wait = 10.0
     url: Url = DEFAULT_URL
     token_file: TokenFile = None
     json: Json = False
 
     @contextmanager
-    def ledger(self, *, replace_ledger: bool = False) -> Iterator[Accountant]:
-        """Connect to the ledger, and end the command for an error."""
-        with explain_errors():
-            made = connect(self.url, self.token_file, wait=self.wait, replace_ledger=replace_ledger)
-            with made as ledger:
-                yield ledger
+    def ledger(
+        self, *, replace_ledger: bool = False
+    ) -> Iterator[tuple[Accountant, CommandRequest]]:
+        """Connect to the ledger, and end the command for an error.
 
-    def fields(self, ledger: Accountant) -> dict[str, Any]:
+        Within the block the request is sent and `end` is called: each exit names its id.
+        """
+        with explain_errors():
+            sending = CommandRequest(self.request_id)
+            made = connect(self.url, self.token_file, wait=self.wait, replace_ledger=replace_ledger)
+            with made as ledger, sending as request:
+                yield ledger, request
+
+    def fields(self, ledger: Accountant, request: CommandRequest) -> dict[str, Any]:
         """Return the arguments of every admin request.
 
         Without --by, the server fills in the name of the token.
         """
         by = self.by if self.by is not None or ledger.token_source else "owner"
-        return {"by": by, "reason": self.reason, "wait": self.wait}
+        return {"by": by, "reason": self.reason, "request_id": request.id, "wait": self.wait}
 
     def send(self, record: Callable[..., Decision]) -> NoReturn:
         """Send an admin request, print the decision, and end the command: 1 if it is refused.
@@ -71,32 +82,37 @@ class AdminOptions(NamedTuple):
         Args:
             record: sends the request; called with the ledger and the common arguments.
         """
-        with self.ledger() as ledger:
-            decision = record(ledger, **self.fields(ledger))
-            meant = None if self.json else suggest_name(ledger, decision)
-            why = "" if self.json else refusal_of(ledger, decision)
-        self.end(decision, hint=meant, why=why)
+        with self.ledger() as (ledger, request):
+            decision = record(ledger, **self.fields(ledger, request))
+            self.end(ledger, request, decision)
 
     def end(
         self,
+        ledger: Accountant,
+        request: CommandRequest,
         decision: Decision,
         *,
-        hint: str | None = None,
-        notes: Iterable[str] = (),
-        why: str = "",
+        notes: Callable[[], Iterable[str]] | None = None,
     ) -> NoReturn:
         """Print the decision, and end the command: exit code 1 if it is refused.
 
+        What explains it is asked after it is printed.
+
         Args:
-            hint: printed after the decision. `notes`: likewise, to stderr.
-            why: the reason of a refusal, if it is known.
+            notes: returns what is printed after it, to stderr.
         """
         from accountant.records.outcomes import PAUSES, SETS_LIMITS, SETS_MEMBERS, Outcome
         from streams.cli.printing.tables import verdict
 
-        print_decision(decision, as_json=self.json, hint=hint, why=why)
-        for note in notes:
-            say(f"note: {note}", err=True)
+        request.print(
+            decision,
+            as_json=self.json,
+            why=lambda: refusal_of(ledger, decision),
+            hint=lambda: suggest_name(ledger, decision),
+        )
+        if notes is not None and not self.json:
+            for note in notes():
+                say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)
         done = outcome in {
             *(Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
@@ -121,6 +137,17 @@ def admin_command(command: Callable[..., None]) -> Callable[..., None]:
 
     In its help, parameters after `admin` come between --by and the others.
     """
+    return _with_options(command, _OTHERS)
+
+
+def admin_command_of_many(command: Callable[..., None]) -> Callable[..., None]:
+    """Do the same for a command that sends several requests, and so has no --id."""
+    return _with_options(command, [each for each in _OTHERS if each.name != "request_id"])
+
+
+def _with_options(
+    command: Callable[..., None], others: list[inspect.Parameter]
+) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     own = signature.parameters.values()
     listed = [
@@ -132,9 +159,10 @@ def admin_command(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
-        admin = AdminOptions(**{name: values.pop(name) for name in AdminOptions._fields})
+        names = [each.name for each in (_BY, *others)]
+        admin = AdminOptions(**{name: values.pop(name) for name in names})
         command(**values, admin=admin)
 
     # typer reads the options from the signature.
-    run.__signature__ = signature.replace(parameters=[*listed, *_OTHERS, *rest])  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=[*listed, *others, *rest])  # type: ignore[attr-defined]
     return run

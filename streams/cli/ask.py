@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail, fail_unanswered, fail_word
+from streams.cli.printing.exits import Exit, explain_errors, fail, fail_word
 from streams.cli.reading.options import (
     DEFAULT_URL,
     Json,
@@ -119,13 +119,10 @@ def ask(
     """
     from accountant.claims.text import parse_claim
     from streams.cli.ask_question import WantedQuestion, ask_question
-    from streams.cli.printing.print_decision import print_decision
+    from streams.cli.printing.command_request import CHARGED_ONCE, CommandRequest
     from streams.cli.printing.say import say
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
-    from streams.client import Unanswered
-    from streams.client.requests import new_id
-    from streams.clock import SystemClock
 
     question = WantedQuestion(dataset, claim, epsilon, rho, sigma, error, relative_error, law)
     if question.is_one:
@@ -165,11 +162,11 @@ def ask(
                 token_file,
                 json,
             )
-        sent_id = request_id or new_id(SystemClock())
+        sending = CommandRequest(request_id, promise=CHARGED_ONCE)
         with connect(url, token_file, wait=wait) as ledger:
             if analyst is None and not ledger.token_source:
                 fail_without_analyst(ledger)
-            try:
+            with sending as request:
                 reply = ledger.ask(
                     [dataset, *others] if others else dataset,
                     wanted,
@@ -177,22 +174,25 @@ def ask(
                     unit=unit,
                     neighbours=cast("Neighbours | None", neighbours),
                     purpose=purpose,
-                    request_id=sent_id,
+                    request_id=request.id,
                     via=via,
                     wait=wait,
                 )
-            except Unanswered as unanswered:
-                # The request may still be decided. Only the same id is safe to send again.
-                again = f"run the same command with --id {sent_id}; it is never charged twice"
-                fail_unanswered(unanswered.why, again=again)
-            only = not json and not others
-            then = _then(ledger, dataset, wanted, analyst, reply.decision) if only else None
-    why = reply.why.removesuffix(reply.hint).rstrip()  # the hint has a line of its own
-    shown = [reply.whole] if json else reply.parts if reply.granted else ()
-    for decision in shown or [reply.decision]:
-        if decision.part_of is not None:
-            say(f"{decision.dataset}:")
-        print_decision(decision, as_json=json, why=why, then=then, hint=reply.hint or None)
+                why = reply.why.removesuffix(reply.hint).rstrip()  # the hint has its own line
+                shown = [reply.whole] if json else reply.parts if reply.granted else ()
+                only = not json and not others
+                for decision in shown or [reply.decision]:
+                    if decision.part_of is not None:
+                        say(f"{decision.dataset}:")
+                    request.print(
+                        decision,
+                        as_json=json,
+                        why=lambda: why,
+                        then=(lambda: _then(ledger, dataset, wanted, analyst, reply.decision))
+                        if only
+                        else None,
+                        hint=lambda: reply.hint or None,
+                    )
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)

@@ -6,17 +6,25 @@ import sys
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from streams.cli.printing.exits import Exit, check_output_complete, explain_errors
+from streams.cli.printing.exits import Exit, check_output_complete, complain, explain_errors
+from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.say import say
+from streams.cli.printing.signals import SignalsRaise
 from streams.cli.reading.options import DEFAULT_URL, TokenFile, Url
 
+_AGAIN: Final = "run the same command again: an answered request is not charged again"
+_NAMED: Final = 20
+"""The most ids that are named before the last one."""
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
-    from typing import BinaryIO
+    from types import TracebackType
+    from typing import BinaryIO, Self
 
     from accountant.errors import BudgetError
     from streams.client import Reply
@@ -56,24 +64,58 @@ def ask_many(
         explain_errors(),
         _open_input(file) as stream,
         connect(url, token_file, wait=wait) as ledger,
+        _Unprinted() as unprinted,
     ):
         lines = (line for _, line in numbered_lines(stream, MAX_BYTES))
         while batch := list(islice(lines, BATCH_LINES)):
             requests = [_request_in(line) for line in batch]
             asked = [each for each in requests if not isinstance(each, Exception)]
+            unprinted.send(map(_id_of, asked))
             replies = iter(ledger.ask_many(asked, wait=wait))
             found = [each if isinstance(each, Exception) else next(replies) for each in requests]
             write_lines(map(_line_of, found))
+            unprinted.check_output()
             counts.update(map(_kind, found))
             unanswered += sum(isinstance(each, Unanswered) for each in found)
     text = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     say(f"{sum(counts.values()):,} requests: {text or 'none'}", err=True)
     check_output_complete()
     if unanswered:
-        say("run the same command again: an answered request is not charged again", err=True)
+        say(_AGAIN, err=True)
         raise typer.Exit(Exit.UNAVAILABLE)
     if counts.keys() - {"granted"}:
         raise typer.Exit(Exit.FAILED)
+
+
+class _Unprinted:
+    """A context that names the requests whose decisions were not printed when it is left."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._signals = SignalsRaise()
+
+    def send(self, ids: Iterable[str]) -> None:
+        """Remember requests before they are sent."""
+        self._ids += ids
+
+    def check_output(self) -> None:
+        """Forget the requests, unless output was lost: it is unknown which lines were printed."""
+        if output_error() is None:
+            self._ids.clear()
+
+    def __enter__(self) -> Self:
+        self._signals.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, at: TracebackType | None) -> None:
+        self._signals.hold()
+        if self._ids:
+            *first, last = self._ids
+            named = ", ".join(first[:_NAMED])
+            named += "" if not first else " to " if len(first) > _NAMED else " and "
+            what = f"{len(self._ids):,} requests may have been decided, and are not printed"
+            complain(f"{what}: {named}{last}", hint=_AGAIN)
+        self._signals.__exit__(kind, error, at)
 
 
 def _open_input(file: Path) -> AbstractContextManager[BinaryIO]:
@@ -104,6 +146,14 @@ def _request_in(line: bytes) -> dict[str, Any] | bytes | BudgetError:
         rule = "must be in each line, so that a second run charges nothing; see `accountant id`"
         return RequestInvalid("request_id", rule, None)
     return request
+
+
+def _id_of(request: dict[str, Any] | bytes) -> str:
+    """Return the id of a request that is sent, whatever it is."""
+    import msgspec
+
+    fields = msgspec.json.decode(request) if isinstance(request, bytes) else request
+    return str(fields.get("request_id"))
 
 
 def _kind(found: Reply | BudgetError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail, fail_unanswered
+from streams.cli.printing.exits import Exit, Explained, explain_errors, fail
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
@@ -102,60 +102,63 @@ def ask_question(
     json: bool,
 ) -> NoReturn:
     """Ask a question, print its answer, and end the command."""
+    from streams.cli.printing.command_request import CHARGED_ONCE, CommandRequest
     from streams.cli.printing.dry_run import more_after_grant
-    from streams.cli.printing.print_decision import print_decision
     from streams.cli.printing.say import say
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
-    from streams.client import Unanswered
     from streams.client.grants import is_charged
-    from streams.client.requests import new_id
-    from streams.clock import SystemClock
 
     with explain_errors():
         if dry_run:
             if request_id is not None:
                 fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
             _dry_run(wanted, analyst, via, url, token_file, json)
-        sent_id = request_id or new_id(SystemClock())
+        sending = CommandRequest(request_id, promise=CHARGED_ONCE)
         with connect(url, token_file, wait=wait) as ledger:
             if analyst is None and not ledger.token_source:
                 fail_without_analyst(ledger)
-            asked = wanted.checked(ledger)
-            # A server without answers is noticed before anything is charged.
-            answer = ledger.find_answer(wanted.dataset, sent_id, analyst=analyst)
-            if answer is not None and asked.is_answered_by(answer.record):
-                _print_answer(answer, json=json)
-                raise typer.Exit(Exit.OK)
-            again = f"run the same command with --id {sent_id}; it is never charged twice"
-            try:
+            with sending as request:
+                asked = wanted.checked(ledger)
+                # A server without answers is noticed before anything is charged.
+                answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst)
+                if answer is not None and asked.is_answered_by(answer.record):
+                    _print_answer(answer, json=json)
+                    raise typer.Exit(Exit.OK)
                 reply = ledger.ask(
                     wanted.dataset,
                     asked,
                     analyst=analyst,
                     purpose=purpose,
-                    request_id=sent_id,
+                    request_id=request.id,
                     via=via,
                     wait=wait,
                 )
-            except Unanswered as error:
-                fail_unanswered(error.why, again=again)
-            if not is_charged(reply):
-                why = reply.why.removesuffix(reply.hint).rstrip()
-                print_decision(reply.decision, as_json=json, why=why, hint=reply.hint or None)
-                raise typer.Exit(Exit.FAILED)
-            answer = ledger.find_answer(wanted.dataset, sent_id, analyst=analyst, wait=wait)
-            if answer is None:
-                what = f"the question is granted, and has no answer after {wait:g} s"
-                fail_unanswered(what, again=again)
-            _print_answer(answer, json=json)
-            if json:
-                pass
-            elif asked.until is None:
-                then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))
-                print_decision(reply.decision, as_json=False, then=then)
-            else:  # its decision says what was reserved, which the answer says, too
-                say(f"  id    {sent_id}")
+                if not is_charged(reply):
+                    why = reply.why.removesuffix(reply.hint).rstrip()
+                    request.print(
+                        reply.decision,
+                        as_json=json,
+                        why=lambda: why,
+                        hint=lambda: reply.hint or None,
+                    )
+                    raise typer.Exit(Exit.FAILED)
+                if json:  # the answer alone is the output
+                    request.decided(reply.decision)
+                elif asked.until is None:
+                    request.print(reply.decision, as_json=False)
+                else:  # the answer says what was reserved, and what came back
+                    request.decided(reply.decision)
+                    say(f"reserved\n  id    {request.id}")
+                answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)
+                if answer is None:
+                    what = f"the question is granted, and has no answer after {wait:g} s"
+                    Explained(Exit.UNAVAILABLE, what, request.again).end()
+                _print_answer(answer, json=json)
+                if not json and asked.until is None:
+                    then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))
+                    if then is not None:
+                        say(f"  then  {then}")
     raise typer.Exit(Exit.OK)
 
 

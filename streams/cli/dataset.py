@@ -29,6 +29,7 @@ from streams.cli.reading.policy_options import (
 )
 
 if TYPE_CHECKING:
+    from accountant.policy import Policy
     from accountant.policy.compiled_policy import CompiledPolicy
     from accountant.questions import Schema
     from accountant.records import Decision
@@ -167,32 +168,53 @@ def open_(
             print_policy(name, plan, json=admin.json)
             _warn_without_unit(plan, declared)
             return
-        with admin.ledger(replace_ledger=replace_ledger) as ledger:
+        with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):
             try:
                 # `wanted` contains the proposed fields already.
-                more = admin.fields(ledger) | {"owners": owner, "as_given": True, "new": new}
+                more = admin.fields(ledger, request)
+                more |= {"owners": owner, "as_given": True, "new": new}
                 decision = ledger.open(name, wanted, schema=declared, **more)
             except PolicyDiffers as error:
                 say(str(error), err=True)
                 decision = error.decision
-    opened = decision.policy
-    if decision.outcome == "opened":
-        _warn_without_unit(plan, declared)
-    if not admin.json and decision.outcome == "opened":
-        names = decision.owners or ()
-        owners = " or ".join(names or ["its owner"])
-        by = f" --by {shlex.quote(names[0])}" if names and more["by"] is not None else ""
-        if opened is not None and wanted.access is UNSET and opened.access == "members":
-            say(_ACCESS_EXPLAINED.format(name=name, owners=owners, by=by))
-        if policy is None and proposes_cap:
-            say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP)))
-        if _keeps_no_delta(plan):
-            say(_DELTA_EXPLAINED)
-        if plan.policy.beside is not UNSET:
-            say(_BESIDE_EXPLAINED)
-        if declared is not None:
-            say(_QUESTIONS_EXPLAINED.format(name=name, owners=owners, by=by))
-    admin.end(decision)
+            if decision.outcome == "opened":
+                _warn_without_unit(plan, declared)
+                if not admin.json:
+                    cap = policy is None and proposes_cap
+                    _explain_opening(decision, wanted, plan, declared, by=more["by"], cap=cap)
+            admin.end(ledger, request, decision)
+
+
+def _explain_opening(
+    decision: Decision,
+    wanted: Policy,
+    plan: CompiledPolicy,
+    schema: Schema | None,
+    *,
+    by: str | None,
+    cap: bool,
+) -> None:
+    """Print what an opening has chosen, and how to change it.
+
+    Args:
+        by: the name that the command sent. `cap`: the command proposed the cap.
+    """
+    opened, names = decision.policy, decision.owners or ()
+    owned = {
+        "name": decision.dataset,
+        "owners": " or ".join(names or ["its owner"]),
+        "by": f" --by {shlex.quote(names[0])}" if names and by is not None else "",
+    }
+    if opened is not None and wanted.access is UNSET and opened.access == "members":
+        say(_ACCESS_EXPLAINED.format(**owned))
+    if cap:
+        say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP)))
+    if _keeps_no_delta(plan):
+        say(_DELTA_EXPLAINED)
+    if plan.policy.beside is not UNSET:
+        say(_BESIDE_EXPLAINED)
+    if schema is not None:
+        say(_QUESTIONS_EXPLAINED.format(**owned))
 
 
 def _warn_without_unit(plan: CompiledPolicy, schema: Schema | None) -> None:
@@ -345,8 +367,6 @@ def resolve(
     from accountant.claims.text import parse_claim
     from accountant.records import VERSION, encode
     from streams.cli.reading.grants import whole_grant
-    from streams.client.requests import new_id
-    from streams.clock import SystemClock
 
     if (claim is None) == (mistaken is None):
         fail(
@@ -356,10 +376,14 @@ def resolve(
         )
     said = {"mistaken": mistaken} if claim is None else {"claim": parse_claim(claim)}
 
-    def record(ledger: Accountant, by: str | None, reason: str, wait: float) -> Decision:
-        head = {"version": VERSION, "type": "resolve", "request_id": new_id(SystemClock())}
-        names = {"dataset": name, "by": by or ledger.me().name}
-        named = {"grant": whole_grant(ledger, name, grant), "reason": reason}
+    def record(
+        ledger: Accountant, by: str | None, reason: str, request_id: str, wait: float
+    ) -> Decision:
+        head = {"version": VERSION, "type": "resolve", "request_id": str(request_id)}
+        caller = by or ledger.me().name
+        names = {"dataset": name, "by": caller}
+        whole = whole_grant(ledger, name, grant, caller=caller or "", request_id=admin.request_id)
+        named = {"grant": whole, "reason": reason}
         return ledger.submit(encode({**head, **names, **named, **said}), wait=wait)
 
     admin.send(record)

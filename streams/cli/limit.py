@@ -10,7 +10,7 @@ from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
+from streams.cli.reading.dataset_reader import limits_and_members
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
@@ -76,7 +76,8 @@ def set_(
             "the limit is empty: add --part, --epsilon, --pace or --reserved",
             hint="to remove a limit, use `accountant limit remove`",
         )
-    with admin.ledger() as ledger:
+    options = {"part": part, **own, "pace": pace, "period": pace and period}
+    with admin.ledger() as (ledger, request):
         before = ([], []) if admin.json else limits_and_members(ledger, dataset)
         decision = ledger.set_limit(
             dataset,
@@ -86,15 +87,15 @@ def set_(
             policy=policy or None,
             pace=None if pace is None else (pace, period),
             reserved=reserved,
-            **admin.fields(ledger),
+            **admin.fields(ledger, request),
         )
-        meant = None if admin.json else suggest_name(ledger, decision)
-        why = "" if admin.json else refusal_of(ledger, decision)
-    notes = []
-    if decision.outcome == "limit_set":
-        options = {"part": part, **own, "pace": pace, "period": pace and period}
-        notes = limit_notes(*before, scope, name, options | {"reserved": reserved})
-    admin.end(decision, hint=meant, notes=notes, why=why)
+
+        def notes() -> list[str]:
+            if decision.outcome != "limit_set":
+                return []
+            return limit_notes(*before, scope, name, options | {"reserved": reserved})
+
+        admin.end(ledger, request, decision, notes=notes)
 
 
 @app.command("remove")

@@ -8,9 +8,14 @@ from typing import Annotated
 import typer
 
 from accountant.display.teams import notes_of_member
-from streams.cli.admin_command import AdminOptions, AsAdministrator, admin_command
+from streams.cli.admin_command import (
+    AdminOptions,
+    AsAdministrator,
+    admin_command,
+    admin_command_of_many,
+)
 from streams.cli.printing.exits import Exit, explain_errors, fail
-from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
+from streams.cli.reading.dataset_reader import limits_and_members
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help=True)
@@ -43,14 +48,14 @@ def set_(
     """
     from streams.cli.reading.member_file import check_role
     from streams.cli.reading.options import parse_until
-    from streams.clock import SystemClock
 
     for each in role:
         check_role("--role", each)
     if until is not None and "owner" in role:
         fail(Exit.USAGE, "--until excludes --role owner: an owner does not expire")
-    over = None if until is None else parse_until(until, SystemClock().now())
-    with admin.ledger() as ledger:
+    with admin.ledger() as (ledger, request):
+        # The length counts from the id's moment: a retry sends the same bytes.
+        over = None if until is None else parse_until(until, request.made_at)
         decision = ledger.set_member(
             dataset,
             member,
@@ -58,15 +63,16 @@ def set_(
             team=team,
             until=over,
             as_administrator=as_administrator,
-            **admin.fields(ledger),
+            **admin.fields(ledger, request),
         )
-        meant = None if admin.json else suggest_name(ledger, decision)
-        why = "" if admin.json else refusal_of(ledger, decision)
-        notes = []
-        if decision.member is not None and decision.member.team and not admin.json:
+
+        def notes() -> list[str]:
+            if decision.member is None or not decision.member.team:
+                return []
             known = limits_and_members(ledger, dataset)
-            notes = notes_of_member(*known, dataset, decision.member)
-    admin.end(decision, hint=meant, notes=notes, why=why)
+            return notes_of_member(*known, dataset, decision.member)
+
+        admin.end(ledger, request, decision, notes=notes)
 
 
 @app.command("remove")
@@ -117,7 +123,7 @@ def list_(
 
 
 @app.command("sync")
-@admin_command
+@admin_command_of_many
 def sync(
     dataset: Dataset,
     file: Annotated[

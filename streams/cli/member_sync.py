@@ -18,6 +18,7 @@ from streams.cli.printing.exits import Exit, fail
 from streams.cli.printing.members import change_table, count_words
 from streams.cli.printing.output import print_json, progress, stdout
 from streams.cli.printing.say import say
+from streams.cli.printing.signals import SignalsRaise
 from streams.cli.printing.tables import explain, verdict
 from streams.cli.reading.connect import settings_for
 from streams.cli.reading.dataset_reader import fail_unknown_dataset, hidden_words
@@ -48,9 +49,16 @@ class Sync(NamedTuple):
         wanted = [each for each in listed if each.until is None or from_iso(each.until) > now]
         if len(wanted) < len(listed) and not self.admin.json:
             say(f"{len(listed) - len(wanted):,} expired members of the file are left out")
-        asyncio.run(self._run(wanted, dry_run=dry_run))
+        sent = _SyncProgress()
+        with SignalsRaise() as signals:
+            try:
+                asyncio.run(self._run(wanted, sent, dry_run=dry_run))
+            except KeyboardInterrupt:
+                signals.hold()
+                sent.name_unanswered()
+                raise
 
-    async def _run(self, wanted: Sequence[Any], *, dry_run: bool) -> None:
+    async def _run(self, wanted: Sequence[Any], sent: _SyncProgress, *, dry_run: bool) -> None:
         admin = self.admin
         settings = settings_for(admin.url, admin.token_file)
         async with AsyncAccountant(settings=settings, wait=admin.wait) as ledger:
@@ -71,7 +79,7 @@ class Sync(NamedTuple):
                 say(f"warning: this makes you ({own}) no longer an owner of {self.dataset}")
             if dry_run or not steps:
                 return
-            sent = _SyncProgress(sum(map(len, steps)))
+            sent.all = sum(map(len, steps))
             with progress() as bars:
                 task = bars.add_task("setting members", total=sent.all)
                 for step in steps:
@@ -125,6 +133,8 @@ class Sync(NamedTuple):
         async def worker() -> None:
             for change in _until_refused(left, sent):
                 after = change.after
+                request_id = ledger.new_request_id()
+                sent.unanswered[request_id] = change
                 try:
                     decision = await ledger.set_member(
                         self.dataset,
@@ -135,11 +145,13 @@ class Sync(NamedTuple):
                         as_administrator=self.as_administrator,
                         by=by,
                         reason=self.admin.reason,
+                        request_id=request_id,
                         wait=self.admin.wait,
                     )
                 except BudgetError as error:
                     sent.error = sent.error or error
                     return
+                del sent.unanswered[request_id]
                 sent.take(change, decision)
                 advance()
 
@@ -149,6 +161,7 @@ class Sync(NamedTuple):
 
     def _end(self, sent: _SyncProgress) -> None:
         if sent.error is not None:
+            sent.name_unanswered()
             say(
                 f"stopped after {sent.made:,} of {sent.all:,} changes; run the same command again "
                 "to continue",
@@ -174,13 +187,15 @@ class _SyncProgress:
 
     Attributes:
         all, made: the number of changes, and of those that were made.
+        unanswered: the changes that were sent without a decision so far, by their ids.
         refused: the first refused change, with its decision.
         error: the first error without a decision.
     """
 
-    def __init__(self, changes: int) -> None:
-        self.all = changes
+    def __init__(self) -> None:
+        self.all = 0
         self.made = 0
+        self.unanswered: dict[str, Change] = {}
         self.refused: tuple[Change, Decision] | None = None
         self.error: BudgetError | None = None
 
@@ -188,6 +203,13 @@ class _SyncProgress:
     def has_stopped(self) -> bool:
         """Whether the sync sends no more changes."""
         return self.refused is not None or self.error is not None
+
+    def name_unanswered(self) -> None:
+        """Name the requests that may have been decided, to stderr."""
+        for request_id, change in self.unanswered.items():
+            say(f"request {request_id} ({change.after.member}) may have been decided", err=True)
+        if self.unanswered:
+            say("run the same command again: it makes only what is still to change", err=True)
 
     def take(self, change: Change, decision: Decision) -> None:
         """Record the outcome of a change."""

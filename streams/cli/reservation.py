@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail, fail_unanswered
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
 
@@ -195,17 +195,14 @@ def _send(
     """Send a step, print its decision, and end the command."""
     from accountant.records import VERSION, encode
     from accountant.records.outcomes import STEPS, Outcome
-    from streams.cli.printing.print_decision import print_decision
+    from streams.cli.printing.command_request import CommandRequest
     from streams.cli.printing.tables import verdict
     from streams.cli.reading.connect import connect
     from streams.cli.reading.dataset_reader import suggest_name
     from streams.cli.reading.grants import whole_grant
-    from streams.client import Unanswered
-    from streams.client.requests import new_id
-    from streams.clock import SystemClock
 
     with explain_errors():
-        sent_id = request_id or new_id(SystemClock())
+        sending = CommandRequest(request_id)
         with connect(url, token_file, wait=wait) as ledger:
             name = analyst or (ledger.me().name if ledger.token_source and via is None else None)
             if name is None:
@@ -214,18 +211,16 @@ def _send(
                     f"the record `{kind}` names no analyst",
                     hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
                 )
-            body = {"version": VERSION, "type": kind, "request_id": sent_id, "analyst": name}
-            body |= {"dataset": dataset, "grant": whole_grant(ledger, dataset, grant), **fields}
-            body |= {} if via is None else {"via": via}
-            try:
+            whole = whole_grant(ledger, dataset, grant, caller=name, request_id=request_id)
+            with sending as request:
+                body = {"version": VERSION, "type": kind, "request_id": str(request.id)}
+                body |= {"analyst": name, "dataset": dataset, "grant": whole, **fields}
+                body |= {} if via is None else {"via": via}
                 decision = ledger.submit(encode(body), wait=wait)
-            except Unanswered as error:
-                again = f"run the same command with --id {sent_id}; it is decided once"
-                fail_unanswered(error.why, again=again)
-            meant = None if json else suggest_name(ledger, decision)
-    print_decision(decision, as_json=json, hint=meant)
+                request.print(decision, as_json=json, hint=lambda: suggest_name(ledger, decision))
     outcome, _ = verdict(decision)
     if outcome not in STEPS:
         raise typer.Exit(Exit.FAILED)
     begun_before = kind == "begin" and decision.outcome is Outcome.REPEATED
-    raise typer.Exit(Exit.REPEATED if begun_before else Exit.OK)
+    # The retry of this very command is no repeat: nothing has run for it.
+    raise typer.Exit(Exit.REPEATED if begun_before and not request.is_new else Exit.OK)

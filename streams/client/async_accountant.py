@@ -46,13 +46,16 @@ from streams.client.grants import (
 )
 from streams.client.lookups import preview_question
 from streams.client.reply import Call, Reply, awaitable_call
+from streams.client.request_notes import OnError, note_requests
 from streams.client.requests import (
     PLACEHOLDER_NAME,
     Datasets,
+    PreparedRequest,
     RequestDraft,
     batches,
     default_analyst,
     draft_request,
+    is_fresh,
     new_id,
     prepare_body,
 )
@@ -264,18 +267,20 @@ class AsyncAccountant(AsyncQuestions):
             wait: seconds to wait for each thousand requests, including retries. A running attempt
                 may take longer.
         Returns: for each request, in order, its `Reply`, or the error that `ask` would raise.
-        Raises: RequestInvalid: `requests` is a single request.
+        Raises: RequestInvalid: `requests` is a single request. An error of the whole call, such as
+            an interrupt, has the ids of what may be charged, as `request_ids`.
         """
         is_single = isinstance(requests, Mapping | bytes | bytearray | str)
         if is_single or not isinstance(requests, Iterable):
             rule = "must be a list of requests, not a single one"
             raise RequestInvalid("requests", rule, requests)
         wait = coerce_seconds("wait", wait)
-        replies = list[Reply | BudgetError]()
-        for batch in batches(requests):
-            replies += await self._sender.replies_to(
-                await self._sender.prepare_many(batch, self._draft, wait), wait
-            )
+        replies, sent = list[Reply | BudgetError](), list[str]()
+        with OnError(lambda error: note_requests(error, sent)):
+            for batch in batches(requests):
+                calls = await self._sender.prepare_many(batch, self._draft, wait)
+                sent += [call.request_id for call in calls if isinstance(call, PreparedRequest)]
+                replies += await self._sender.replies_to(calls, wait)
         return replies
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> Call[Decision]:
@@ -786,7 +791,7 @@ class AsyncAccountant(AsyncQuestions):
         if by is None and not self.token_source:
             raise RequestInvalid("by", BY_MISSING, None)
         sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
-        record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None, new=new)
+        record = AdminRequest(kind, dataset, fields, sent_id, fresh=is_fresh(request_id), new=new)
         call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
         return Call(self._sender.send_record(record, call, by, coerce_seconds("wait", wait)))
 

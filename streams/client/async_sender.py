@@ -31,11 +31,12 @@ from streams.client.lookups import (
 )
 from streams.client.reply import RefusalDetails, Reply
 from streams.client.request_notes import (
+    DECIDED,
     IN_DOUBT,
-    NOT_SENT,
     known_unsent,
     note_request,
     noting_errors,
+    own_copy,
 )
 from streams.client.requests import (
     PreparedRequest,
@@ -73,7 +74,7 @@ class AsyncRequestSender:
         Raises: Unanswered: a missing field cannot be read in time.
         """
         complete = await self.complete(draft, wait)
-        with noting_errors(complete, NOT_SENT):
+        with noting_errors(complete, known_unsent(complete)):
             return complete.prepare()
 
     async def complete(self, draft: RequestDraft, wait: float) -> RequestDraft:
@@ -87,7 +88,7 @@ class AsyncRequestSender:
             return draft
         analyst, known = draft.analyst, self._unit_and_neighbours.get(draft.dataset)
         if known is None or analyst is None:
-            with noting_errors(draft, NOT_SENT):
+            with noting_errors(draft, known_unsent(draft)):
                 analyst, known = await self.look_up(
                     lambda service: missing_fields(service, draft, known), draft, wait
                 )
@@ -168,7 +169,7 @@ class AsyncRequestSender:
             SecondDataset: it is not open, and another one reads its source.
         """
         access: Access | None = None
-        with noting_errors(call, NOT_SENT):
+        with noting_errors(call, known_unsent(call)):
             if call.opens and self._connection.token_source:
                 me = await self.look_up(get_me, call, wait)
                 access = "members" if me.authentication else None
@@ -190,9 +191,10 @@ class AsyncRequestSender:
                 call = record.prepare(by, access=access)
         decision = await self.submit(call, wait)
         if call.opens and is_already_open(decision):
-            view = await self.look_up(lambda service: service.dataset(call.dataset), call, wait)
-            if view is not None:
-                check_same_opening(call, decision, view)
+            with noting_errors(call, DECIDED):
+                view = await self.look_up(lambda service: service.dataset(call.dataset), call, wait)
+                if view is not None:
+                    check_same_opening(call, decision, view)
         return decision
 
     async def replies_to(
@@ -224,7 +226,7 @@ class AsyncRequestSender:
                 if isinstance(outcome, Unavailable):
                     again[i] = outcome
                 else:
-                    known = IN_DOUBT if i in in_doubt else NOT_SENT
+                    known = IN_DOUBT if i in in_doubt else known_unsent(call, rejected=True)
                     results[i] = await self._reply_or_error(call, outcome, wait, known)
             in_doubt |= again.keys()
             sent = {i: sent[i] for i in again}
@@ -250,8 +252,9 @@ class AsyncRequestSender:
             if isinstance(outcome, Unreadable):
                 raise unanswered_error(call, error_text(outcome)) from outcome
             if isinstance(outcome, BudgetError):
-                note_request(outcome, call, known)
-                return outcome
+                own = own_copy(outcome)  # all lines of a failed batch have one error
+                note_request(own, call, known)
+                return own
             if outcome is None:
                 raise undecided_error(call, wait)
             decision, record = outcome
@@ -288,7 +291,7 @@ class AsyncRequestSender:
                 raise unanswered_error(call, error_text(error)) from error
             except (RequestInvalid, Undecodable, Refused) as error:
                 if always_answered:
-                    note_request(error, call, known_unsent(call))
+                    note_request(error, call, known_unsent(call, rejected=True))
                 raise
             except TimeoutError:
                 why = f"the ledger did not answer within {wait:g} s ({trouble})"

@@ -32,6 +32,7 @@ from streams.client.request_notes import (
     NOT_SENT,
     RELEASED,
     OnError,
+    known_unsent,
     note_request,
 )
 from streams.client.requests import PreparedRequest, RequestDraft, prepare_body
@@ -209,7 +210,7 @@ class Release:
         self._released = released
         self._asked = to_sent_request(call, self._ledger)
         self._run = uuid4().hex
-        self._known = NOT_SENT
+        self._known = known_unsent(call)
 
     def noting_errors(self) -> OnError:
         """Put the request's id on every error of the block, and let a later call run the grant."""

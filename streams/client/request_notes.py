@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
+from accountant.errors import BudgetError
 from streams.client.requests import PreparedRequest, RequestDraft
 
 NOT_SENT: Final = "not charged"
+REJECTED: Final = "not charged: the ledger rejected it"
 IN_DOUBT: Final = "may be charged; call again with this request_id, which is never charged twice"
+DECIDED: Final = "decided; call again with this request_id to read the decision"
 GRANTED: Final = "charged"
 STEP: Final = (
     "; the maximum of its reservation stays charged until that ends. Run a session again under its "
     "name"
 )
 RELEASED: Final = "charged; release again with this request_id, which is not charged again"
+
+
+_NAMED: Final = 20
+"""The most ids of a batch that a note names; `request_ids` of the error has all."""
+Error = TypeVar("Error", bound=BaseException)
 
 
 def note_request(error: BaseException, call: PreparedRequest | RequestDraft, known: str) -> None:
@@ -40,13 +48,49 @@ def note_request(error: BaseException, call: PreparedRequest | RequestDraft, kno
         BaseException.add_note(error, said + known)
 
 
-def known_unsent(call: PreparedRequest) -> str:
+def note_requests(error: BaseException, ids: Iterable[str]) -> None:
+    """Put the ids of a batch on an error, as `request_ids` and as a note."""
+    named = list(ids)
+    if not named:
+        return
+    with contextlib.suppress(Exception):
+        error.request_ids = tuple(named)  # type: ignore[attr-defined]
+    with contextlib.suppress(Exception):
+        more = len(named) - _NAMED
+        rest = f" and {more:,} more (all are in the error's `request_ids`)" if more > 0 else ""
+        said = f"request_ids {', '.join(named[:_NAMED])}{rest}: "
+        BaseException.add_note(error, said + IN_DOUBT.replace("this request_id", "these"))
+
+
+def may_be_sent(error: BaseException) -> bool:
+    """Whether the request of an error may have reached the ledger.
+
+    An expected error without an id comes from before the request; the note of another may say that
+    it was not sent.
+    """
+    if isinstance(error, BudgetError) and not hasattr(error, "request_id"):
+        return False
+    unsent = tuple(f": {said}" for said in (NOT_SENT, NOT_SENT.replace("charged", "recorded")))
+    return not any(str(note).endswith(unsent) for note in getattr(error, "__notes__", ()))
+
+
+def own_copy(error: Error) -> Error:
+    """Return a copy of an error, for one request of a batch whose others have the same error."""
+    copied = type(error).__new__(type(error), *error.args)
+    copied.__dict__.update(error.__dict__)
+    copied.__dict__.pop("__notes__", None)
+    copied.__cause__, copied.__traceback__ = error.__cause__, error.__traceback__
+    return copied
+
+
+def known_unsent(call: PreparedRequest | RequestDraft, *, rejected: bool = False) -> str:
     """Return what is known of the charge of a call that was not sent, or was rejected.
 
     An earlier attempt may have sent a step, or an id that was not made for this call.
     """
-    is_new = (call.fresh and not call.is_step) or call.source == "admin"
-    return NOT_SENT if is_new else IN_DOUBT
+    if not call.fresh or (isinstance(call, PreparedRequest) and call.is_step):
+        return IN_DOUBT
+    return REJECTED if rejected else NOT_SENT
 
 
 class OnError:

@@ -149,6 +149,17 @@ def new_id(clock: Clock) -> str:
     return uuid7(clock.now(), os.urandom(10))
 
 
+class OwnId(str):
+    """An id that the caller made for one call: a repeat can only come from that call's retry."""
+
+    __slots__ = ()
+
+
+def is_fresh(request_id: object) -> bool:
+    """Whether an argument `request_id` is for a new request: left out, or made for this call."""
+    return request_id is None or isinstance(request_id, OwnId)
+
+
 class RequestDraft(NamedTuple):
     """A request whose unit, neighbouring relation and analyst may still be unknown.
 
@@ -323,7 +334,7 @@ def draft_request(
         optional_text("unit", unit),
         cast("Neighbours | None", optional_text("neighbours", neighbours)),
         new_id(clock) if request_id is None else coerce_id(request_id),
-        request_id is None,
+        is_fresh(request_id),
         via,
         until=claim.until if isinstance(claim, AskedQuestion) else None,
         other_datasets=tuple([coerce_text("other_datasets", name) for name in others]),

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import apsw
 import typer
@@ -19,6 +19,7 @@ from accountant.replay.replay import GenesisDiffers
 from accountant.suggest import did_you_mean
 from streams.address import AddressInvalid
 from streams.cli.printing.safe_streams import output_error, reader_is_gone
+from streams.cli.printing.signals import signal_of
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused, name_missing_extra
 from streams.settings import PREFIX
@@ -44,16 +45,14 @@ class Exit(IntEnum):
     WOULD_GRANT = 6
     """A dry run would be granted. Nothing was granted, so the mechanism must not run."""
     INTERRUPTED = 130
+    """By Ctrl-C; in general 128 and the number of the signal."""
 
 
 _CLOCK: Final = "correct the clock of the machine that runs the ledger, for example with NTP"
 _ADDRESS: Final = (
     "check the address (--url, ACCOUNTANT_URL) and run the command again; retries are safe"
 )
-_UNDECIDED: Final = (
-    "check that a worker runs. The request was accepted and is decided as soon as one does: "
-    "look at the dataset before you run the command again"
-)
+_UNDECIDED: Final = "check that a worker runs: it decides the request, which was accepted"
 _OPTIONS: Final = {
     "unauthenticated_bind": "--bind",
     **{f"login_{name}": f"--{name}".replace("_", "-") for name in ("issuer", "client_id")},
@@ -61,7 +60,7 @@ _OPTIONS: Final = {
 }
 
 
-def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
+def fail(code: int, message: str, *, hint: str | None = None) -> NoReturn:
     """End the command with a message on stderr, and what to do next."""
     complain(message, hint=hint)
     raise typer.Exit(code)
@@ -90,18 +89,6 @@ def fail_word(option: str, rule: str, word: str, known: Iterable[str]) -> NoRetu
     fail(Exit.USAGE, f"{start}{option} {rule}, got {word}")
 
 
-def fail_unanswered(message: str, *, again: str | None = None) -> NoReturn:
-    """End the command without a decision. Only a wrong clock needs an operator.
-
-    Args:
-        again: how to send the request again.
-    """
-    # Over HTTP, only the text of the message tells a wrong clock from other faults.
-    if message.startswith(CLOCK_OUT_OF_RANGE):
-        fail(Exit.OPERATOR, message, hint=_CLOCK if again is None else f"{_CLOCK}; then {again}")
-    fail(Exit.UNAVAILABLE, message, hint=again or _ADDRESS)
-
-
 def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
@@ -118,69 +105,110 @@ def escape_usage_errors() -> Iterator[None]:
         raise
 
 
+class Explained(NamedTuple):
+    """What is said of an error that a command expects, and its exit code."""
+
+    code: int
+    message: str
+    hint: str | None = None
+
+    def end(self) -> NoReturn:
+        """Print it, and end the command.
+
+        Raises: typer.Exit.
+        """
+        fail(self.code, self.message, hint=self.hint)
+
+
 @contextmanager
 def explain_errors() -> Iterator[None]:
     """Turn the expected errors of a command into a message and an exit code."""
     try:
         with name_missing_extra():
             yield
-    except KeyboardInterrupt:
-        raise typer.Exit(Exit.INTERRUPTED) from None
-    except AddressInvalid as error:
-        fail(Exit.USAGE, _of_url(str(error)))
-    except (RequestInvalid, Undecodable) as error:
-        fail(Exit.USAGE, str(error))
-    except ClockOutOfRange as error:
-        fail(Exit.OPERATOR, str(error), hint=_CLOCK)
-    except Refused as error:
-        _explain_refused(error)
-    except (GenesisDiffers, MadeByOtherVersion) as error:  # nothing is damaged
-        fail(Exit.OPERATOR, str(error))
-    except LogDamaged as error:
+    except KeyboardInterrupt as error:  # a command that has sent nothing leaves nothing behind
+        raise typer.Exit(128 + signal_of(error)) from None
+    except (BudgetError, apsw.Error, OSError) as error:
+        found = explain(error)
+        if found is None:
+            raise
+        found.end()
+
+
+def explain(error: BaseException, *, again: str | None = None) -> Explained | None:
+    """Return what is said of an error, None of one that no command expects.
+
+    Args:
+        again: how to send the command's request again, if it may have been sent.
+    """
+    found = _explained(error)
+    if found is None or again is None:
+        return found
+    hint = None if found.hint == _ADDRESS else found.hint
+    return found._replace(hint=again if hint is None else f"{hint}; then {again}")
+
+
+def _explained(error: BaseException) -> Explained | None:
+    if isinstance(error, KeyboardInterrupt):
+        number = signal_of(error)
+        return Explained(128 + number, f"interrupted by {number.name}")
+    if isinstance(error, AddressInvalid):
+        return Explained(Exit.USAGE, _of_url(str(error)))
+    if isinstance(error, RequestInvalid | Undecodable):
+        return Explained(Exit.USAGE, str(error))
+    if isinstance(error, ClockOutOfRange):
+        return Explained(Exit.OPERATOR, str(error), _CLOCK)
+    if isinstance(error, Refused):
+        return _explained_refusal(error)
+    if isinstance(error, GenesisDiffers | MadeByOtherVersion):  # nothing is damaged
+        return Explained(Exit.OPERATOR, str(error))
+    if isinstance(error, LogDamaged):
         hint = "keep a copy of the log; `accountant audit` names the first record that disagrees"
-        fail(Exit.OPERATOR, f"the decision log is damaged: {error}", hint=hint)
-    except JournalFault as error:
-        _explain_unavailable(error)
-    except BudgetError as error:
-        fail(Exit.FAILED, str(error))
-    except apsw.Error as error:
+        return Explained(Exit.OPERATOR, f"the decision log is damaged: {error}", hint)
+    if isinstance(error, JournalFault):
+        return _explained_fault(error)
+    if isinstance(error, BudgetError):
+        return Explained(Exit.FAILED, str(error))
+    if isinstance(error, apsw.Error):
         hint = "check that --url names a ledger's file on a local disk that you may write to"
-        fail(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint=hint)
-    except OSError as error:
-        _explain_system(error)
+        return Explained(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint)
+    return _explained_by_system(error) if isinstance(error, OSError) else None
 
 
-def _explain_unavailable(error: JournalFault) -> NoReturn:
+def _explained_fault(error: JournalFault) -> Explained:
     # Imported late: most commands start without the client.
-    from streams.client.requests import Undecided
+    from streams.client.requests import Unanswered, Undecided
 
-    if isinstance(error, Undecided):
-        fail_unanswered(error.why, again=_UNDECIDED)
-    fail_unanswered(str(error))
+    message = error.why if isinstance(error, Unanswered) else str(error)
+    # Over HTTP, only the text of the message tells a wrong clock from other faults.
+    if message.startswith(CLOCK_OUT_OF_RANGE):
+        return Explained(Exit.OPERATOR, message, _CLOCK)
+    hint = _UNDECIDED if isinstance(error, Undecided) else _ADDRESS
+    return Explained(Exit.UNAVAILABLE, message, hint)
 
 
-def _explain_refused(error: Refused) -> NoReturn:
+def _explained_refusal(error: Refused) -> Explained:
     if isinstance(error, NotPermitted):
-        fail(Exit.FAILED, str(error), hint="`accountant me` shows your name and roles")
+        return Explained(Exit.FAILED, str(error), "`accountant me` shows your name and roles")
     if isinstance(error.__cause__, ValidationError):
-        fail(Exit.USAGE, _wrong_setting(error.__cause__))
-    fail(Exit.OPERATOR, str(error))
+        return Explained(Exit.USAGE, _wrong_setting(error.__cause__))
+    return Explained(Exit.OPERATOR, str(error))
 
 
-def _explain_system(error: OSError) -> NoReturn:
-    """End the command for an error of the operating system."""
+def _explained_by_system(error: OSError) -> Explained:
+    """Return what is said of an error of the operating system."""
     if isinstance(error, ConnectionError):
-        fail_unanswered(str(error))
+        return Explained(Exit.UNAVAILABLE, str(error), _ADDRESS)
     if isinstance(error, FileNotFoundError):
-        fail(Exit.USAGE, f"no such file: {error.filename}")
+        return Explained(Exit.USAGE, f"no such file: {error.filename}")
     if isinstance(error, IsADirectoryError):
-        fail(Exit.USAGE, f"{error.filename} is a directory, not a file")
+        return Explained(Exit.USAGE, f"{error.filename} is a directory, not a file")
     if isinstance(error, PermissionError):
-        fail(Exit.OPERATOR, f"permission denied: {error.filename}")
+        return Explained(Exit.OPERATOR, f"permission denied: {error.filename}")
     what = error.strerror or str(error)
     if error.filename is not None:
-        fail(Exit.OPERATOR, f"{error.filename}: {what}")
-    fail(Exit.OPERATOR, what)
+        return Explained(Exit.OPERATOR, f"{error.filename}: {what}")
+    return Explained(Exit.OPERATOR, what)
 
 
 def _wrong_setting(error: ValidationError) -> str:

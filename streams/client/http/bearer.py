@@ -141,8 +141,11 @@ def tls_verification(url: str) -> ssl.SSLContext | bool:
     httpx reads SSL_CERT_FILE and SSL_CERT_DIR only if it also takes proxies from the environment,
     and the client takes none for this machine.
     """
+    if urlsplit(url).scheme != "https":
+        # Nothing is checked, and to read all authorities would take a fifth of a command's time.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    if urlsplit(url).scheme != "https" or not (file or directory):
+    if not (file or directory):
         return True
     try:
         return ssl.create_default_context(cafile=file or None, capath=directory or None)

@@ -15,11 +15,11 @@ from tests.streams.waiting import eventually
 
 ID = "01977f3a-5c00-7000-8000-000000000001"
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana", "--id", ID, "--wait", "0")
-OPEN = ("dataset", "open", "other", "--epsilon", "1", "--delta", "1e-6", "--wait", "0")
+OPEN = ("dataset", "open", "other", "--epsilon", "1", "--delta", "1e-6", "--id", ID, "--wait", "0")
 CHECK = "correct the clock of the machine that runs the ledger, for example with NTP"
 COMMANDS = [
     (ASK, f"{CHECK}; then run the same command with --id {ID}; it is never charged twice"),
-    (OPEN, CHECK),
+    (OPEN, f"{CHECK}; then run the same command with --id {ID}; it is decided once"),
 ]
 
 

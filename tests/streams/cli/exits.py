@@ -1,0 +1,406 @@
+"""Leaves commands and calls by each exit, in this one process, and prints what they say: JSON.
+
+A proxy stands before a real server. It lets a request reach the server, or not, and then ends the
+command as its exit says. One process runs the whole table, since a signal, or a lost stream, must
+not reach pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TextIO
+from urllib.parse import urlsplit
+
+from streams.cli.printing.safe_streams import replace_streams
+from streams.cli.root import command
+from streams.client import Accountant
+from streams.clock import SystemClock
+from streams.settings import Settings
+from tests.patience import PATIENCE_S
+from tests.streams.gateway.asking import SCHEMA, data_settings
+from tests.streams.gateway.local_server import LocalServer
+
+STARTS = ()
+
+PROBLEM = "application/problem+json"
+STATUSES = (400, 403, 404, 409, 422, 429, 500, 503)
+SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGXCPU")
+FEW = ("status 503", "SIGTERM", "full disk")
+"""The exits of every command, where not all of them are tried."""
+REPEATED = ("SIGTERM", "status 503 before", "status 503 on the next read")
+"""The exits after which the command is repeated with the id that it named."""
+LATER = ("status 503 on the next read", "SIGTERM on the next read")
+"""What happens after the decision was read, where something is asked after it."""
+HELD = "held"
+"""The response is held until the test lets it go on."""
+LATER_OF = frozenset(("ask", "ask, a question", "ask --json, a question"))
+EXITS = (
+    *FEW,
+    *(f"status {status}" for status in STATUSES if status != 503),
+    *("problem 401", "problem 403", "problem 422", "problem 503"),
+    *("garbage", "empty", "a page", "hung up", "closed pipe"),
+    *(name for name in SIGNALS if name not in FEW),
+    *("SIGINT before", "SIGTERM before", "status 503 before"),
+)
+OWN = ("--by", "olga")
+ASKING = ("--analyst", "ana")
+POLICY = {"epsilon": "100", "delta": "1e-6"}
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "ask": ("ask", "census", "pure:0.001", *ASKING),
+    "ask --json": ("ask", "census", "pure:0.001", *ASKING, "--json"),
+    "ask, refused": ("ask", "census", "pure:90", *ASKING),
+    "ask, a question": ("ask", "survey", "count", "--epsilon", "0.01", *ASKING),
+    "ask --json, a question": ("ask", "survey", "count", "--epsilon", "0.01", *ASKING, "--json"),
+    "dataset open": ("dataset", "open", "NEW", "--epsilon", "1", "--delta", "1e-6", "--new", *OWN),
+    "dataset amend": ("dataset", "amend", "census", "--horizon", "P9D", *OWN),
+    "dataset pause": ("dataset", "pause", "idle", *OWN),
+    "dataset resume": ("dataset", "resume", "idle", *OWN),
+    "dataset close": ("dataset", "close", "idle", *OWN),
+    "dataset resolve": ("dataset", "resolve", "census", "GRANT", "--mistaken", "none", *OWN),
+    "member set": ("member", "set", "census", "bob", "--role", "auditor", "--until", "P9D", *OWN),
+    "member remove": ("member", "remove", "census", "bob", *OWN),
+    "limit set": ("limit", "set", "census", "--analyst", "ana", "--part", "0.9", *OWN),
+    "limit remove": ("limit", "remove", "census", "--analyst", "ana", *OWN),
+    "reservation begin": ("reservation", "begin", "census", "GRANT", *ASKING),
+    "reservation settle": ("reservation", "settle", "census", "GRANT", *ASKING),
+    "reservation void": ("reservation", "void", "census", "GRANT", *ASKING),
+}
+"""The commands that send one request. GRANT is a reservation's first digits, NEW a new name."""
+MANY = {
+    "ask-many": ("ask-many", "requests.jsonl"),
+    "member sync": ("member", "sync", "census", "members.json", *OWN),
+}
+
+
+def _with_grant(ledger: Accountant, _: Table) -> object:
+    with ledger.grant("census", "pure:0.001"):
+        return None
+
+
+def _in_session(ledger: Accountant, table: Table) -> object:
+    named = {"until": "PT1H", "once": f"session {table.number}"}
+    with ledger.reserve("census", "pure:0.0001", **named) as session:
+        return session.run(lambda: 1)
+
+
+def _submit(ledger: Accountant, _: Table) -> object:
+    fields = {"version": 1, "type": "request", "request_id": ledger.new_request_id()}
+    fields |= {"analyst": "ana", "dataset": "census", "unit": "person"}
+    fields |= {"claim": {"type": "pure", "epsilon": "0.001"}, "neighbours": "add_remove"}
+    return ledger.submit(json.dumps({**fields, "purpose": ""}).encode())
+
+
+ONE = ("census", "pure:0.001")
+SHORT: dict[str, Any] = {"wait": 0.2}
+BY: dict[str, Any] = {"by": "olga", **SHORT}
+CALLS: dict[str, Callable[[Accountant, Table], object]] = {
+    "ask": lambda ledger, _: ledger.ask(*ONE, **SHORT),
+    "ask_many": lambda ledger, _: ledger.ask_many(
+        [{"dataset": "census", "claim": "pure:0.001"}] * 3, **SHORT
+    ),
+    "submit": _submit,
+    "grant": _with_grant,
+    "release": lambda ledger, table: ledger.release(
+        *ONE, lambda: 1, purpose=f"{table.number}", **SHORT
+    ),
+    "reserve": _in_session,
+    "open": lambda ledger, table: ledger.open(f"n-{table.number}", POLICY, new=True, **BY),
+    "amend": lambda ledger, _: ledger.amend("census", horizon="P9D", **BY),
+    "close_dataset": lambda ledger, _: ledger.close_dataset("idle", **BY),
+    "pause_dataset": lambda ledger, _: ledger.pause_dataset("idle", **BY),
+    "resume_dataset": lambda ledger, _: ledger.resume_dataset("idle", **BY),
+    "set_member": lambda ledger, _: ledger.set_member("idle", "bob", roles=["auditor"], **BY),
+    "remove_member": lambda ledger, _: ledger.remove_member("idle", "bob", **BY),
+    "set_limit": lambda ledger, _: ledger.set_limit("census", "analyst", "ana", part="0.9", **BY),
+    "answer": lambda ledger, table: ledger.answer(
+        "survey", "count", epsilon="0.01", purpose=f"{table.number}", **SHORT
+    ),
+    "count": lambda ledger, table: ledger.count(
+        "survey", epsilon="0.01", purpose=f"{table.number}", **SHORT
+    ),
+}
+"""The calls that send a request."""
+
+
+class Proxy:
+    """Forwards every call to a server, but for what an exit does to the one that it is for.
+
+    Attributes:
+        exit: the name of the exit; "" forwards everything.
+        is_held, goes_on: a response is held; it may go on.
+        posted: the bodies that were sent to be recorded.
+    """
+
+    def __init__(self, upstream: str) -> None:
+        self.exit = ""
+        self.posted: list[bytes] = []
+        self.is_held, self.goes_on = threading.Event(), threading.Event()
+        self._was_posted = False
+        proxy, server = self, urlsplit(upstream).netloc
+
+        class Handler(BaseHTTPRequestHandler):
+            def _forward(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                records = self.command == "POST" and not self.path.endswith("/preview")
+                if records:
+                    proxy.posted += body.split(b"\n")
+                found: tuple[int, str, bytes] | None = (503, "text/plain", b"")
+                place = None
+                if not (records and proxy.exit.endswith(" before")):
+                    connection = HTTPConnection(server, timeout=PATIENCE_S)
+                    given = {"content-type": self.headers.get("content-type", "")}
+                    connection.request(self.command, self.path, body, given)
+                    answer = connection.getresponse()
+                    found = answer.status, answer.getheader("content-type", ""), answer.read()
+                    place = answer.getheader("content-location")
+                    connection.close()
+                if records or (proxy.exit in LATER and proxy._was_posted):
+                    found = proxy._leave(found, records=records)
+                if found is None:
+                    self.close_connection = True
+                    return
+                status, kind, content = found
+                self.send_response(status)
+                self.send_header("content-type", kind)
+                if place is not None:
+                    self.send_header("content-location", place)
+                if status != 204:
+                    self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                with suppress(OSError):  # the client was interrupted
+                    self.wfile.write(content)
+
+            do_GET = do_POST = _forward  # noqa: N815 - the names that http.server calls
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def leave_by(self, exit_: str) -> None:
+        """Use an exit for the next command."""
+        self.exit, self._was_posted = exit_, False
+        self.posted.clear()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _leave(
+        self, found: tuple[int, str, bytes], *, records: bool
+    ) -> tuple[int, str, bytes] | None:
+        """Return what becomes of a response, after a signal if the exit is one."""
+        if self.exit == HELD:
+            self.is_held.set()
+            assert self.goes_on.wait(PATIENCE_S)
+            return found
+        kind, _, rest = self.exit.partition(" ")
+        self._was_posted = True
+        if records and self.exit in LATER:
+            return found
+        if kind.startswith("SIG"):
+            os.kill(os.getpid(), getattr(signal, kind))
+            time.sleep(0.2)  # the main thread is interrupted before the response arrives
+            return found
+        if kind == "status":
+            return int(rest.split()[0]), "text/html", b"<h1>no</h1>"
+        if kind == "problem":
+            problem = {"status": int(rest), "error": "invalid_field", "message": "no"}
+            named = {"field": "claim", "rule": "must fit", "value": ""} if rest == "422" else {}
+            return int(rest), PROBLEM, json.dumps(problem | named).encode()
+        return {
+            "garbage": (200, "application/json", found[2][:-20]),
+            "empty": (200, "application/json", b""),
+            "a page": (200, "text/html", b"<html>ok</html>"),
+            "hung up": None,
+        }.get(self.exit, found)
+
+
+class Table:
+    """A server with two datasets, and a proxy before it; each run is one command."""
+
+    def __init__(self, directory: Path) -> None:
+        os.chdir(directory)
+        for name in [name for name in os.environ if name.startswith("ACCOUNTANT_")]:
+            del os.environ[name]
+        os.environ["ACCOUNTANT_ANSWERS"] = str(directory / "answers.db")
+        settings = Settings(port=0, **data_settings(directory))
+        self.server = LocalServer(directory / "ledger.db", SystemClock(), settings)
+        self.proxy = Proxy(self.server.url)
+        self.direct = Accountant(self.server.url, analyst="ana")
+        self._number = 0
+        for name in ("census", "idle", "survey"):
+            schema = SCHEMA if name == "survey" else None
+            policy = {**POLICY, "access": "anyone"}
+            self.direct.open(name, policy, by="olga", schema=schema, new=True)
+        self.direct.set_limit("census", "analyst", "ana", part="0.9", by="olga")
+
+    def close(self) -> None:
+        self.direct.close()
+        self.proxy.close()
+        self.server.close()
+
+    def arguments(self, command_: tuple[str, ...]) -> list[str]:
+        """Return a command line with a new reservation, and a new name."""
+        self._number += 1
+        words = {"NEW": f"new-{self._number}-{self._number:b}"}
+        if "GRANT" in command_:
+            words["GRANT"] = self._reserved()
+            if command_[1] == "settle":
+                body = {"version": 1, "type": "begin", "request_id": self.direct.new_request_id()}
+                body |= {"analyst": "ana", "dataset": "census", "grant": words["GRANT"]}
+                self.direct.submit(json.dumps(body, separators=(",", ":")).encode())
+            words["GRANT"] = words["GRANT"][7:23]
+        return [words.get(word, word) for word in command_]
+
+    def _reserved(self) -> str:
+        session = self.direct.reserve(
+            "census", "pure:0.0001", until="PT1H", store=f"{self._number}.db"
+        )
+        session.__enter__()
+        return session.grant  # it stays open
+
+    def run(self, arguments: list[str], exit_: str) -> dict[str, Any]:
+        """Run a command as a process would, and return its code and output."""
+        self.proxy.leave_by(exit_)
+        kept = sys.stdout, sys.stderr
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            with _lost(exit_) as lost:
+                sys.stdout, sys.stderr = lost or out, err
+                replace_streams()
+                try:
+                    words = [*arguments, "--url", self.proxy.url, "--wait", "0.3"]
+                    command()(words, prog_name="accountant")
+                    code: Any = 0
+                except SystemExit as end:
+                    code = end.code
+                except BaseException as error:
+                    code = repr(error)
+                finally:
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    sys.stdout, sys.stderr = kept
+            out.seek(0)
+            err.seek(0)
+            return {"code": code, "out": out.read(), "err": err.read()}
+
+    def commands(self, *, every: bool) -> Iterator[dict[str, Any]]:
+        """Yield what each command says at each exit, and what it says when it is repeated."""
+        for name, words in COMMANDS.items():
+            exits = EXITS if every or name == "ask" else FEW
+            for exit_ in (*exits, *LATER) if name in LATER_OF else exits:
+                arguments = self.arguments(words)
+                first = self.run(arguments, exit_)
+                case = {"command": name, "exit": exit_, "sent": self.sent, **first}
+                if case["sent"] and exit_ in REPEATED:
+                    case["again"] = self.run([*arguments, "--id", case["sent"][0]], "")
+                yield case
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """Yield what a command of many requests says at each exit."""
+        for name, words in MANY.items():
+            for exit_ in (*FEW, "garbage", "closed pipe"):
+                self._number += 1
+                ids = [self.direct.new_request_id() for _ in range(3)]
+                lines = [
+                    {
+                        "dataset": "census",
+                        "claim": "pure:0.001",
+                        "analyst": "ana",
+                        "request_id": id_,
+                    }
+                    for id_ in ids
+                ]
+                Path("requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
+                members = [{"member": "olga", "roles": ["owner"]}]
+                members.append({"member": f"m{self._number}", "roles": ["auditor"]})
+                Path("members.json").write_text(json.dumps(members))
+                done = self.run(list(words), exit_)
+                yield {"command": name, "exit": exit_, "sent": self.sent, **done}
+
+    def calls(self, *, every: bool) -> Iterator[dict[str, Any]]:
+        """Yield what the error of each call says at each exit."""
+        exits = [each for each in EXITS if not each.startswith(("SIG", "full", "closed"))]
+        with Accountant(self.proxy.url, analyst="ana") as ledger:
+            ledger.cost("census", "pure:0.001")
+            for name, call in CALLS.items():
+                shown = exits if every or name == "ask" else ["status 503", "problem 401"]
+                later = LATER if name in {"count", "answer"} else ()
+                for exit_ in (*shown, "SIGINT", *later):
+                    self._number += 1
+                    kind = exit_.replace("SIGTERM", "SIGINT")
+                    self.proxy.leave_by(kind)
+                    found: Any = None
+                    try:
+                        found = call(ledger, self)
+                    except BaseException as error:
+                        found = error
+                    yield {"call": name, "exit": kind, **_named(found), "sent": self.sent}
+
+    @property
+    def sent(self) -> list[str]:
+        """The ids that the last command or call has sent."""
+        return sorted({json.loads(body)["request_id"] for body in self.proxy.posted})
+
+    @property
+    def number(self) -> int:
+        """A number that no other case has."""
+        return self._number
+
+
+def _named(found: Any) -> dict[str, Any]:
+    """Return what an error, or each error of a batch, names."""
+    errors = found if isinstance(found, list) else [found]
+    ids: list[str] = []
+    for error in errors:
+        ids += getattr(error, "request_ids", None) or [getattr(error, "request_id", None)]
+    notes = [note for each in errors for note in getattr(each, "__notes__", ())]
+    return {"kinds": [type(each).__name__ for each in errors], "ids": ids, "notes": notes}
+
+
+@contextmanager
+def _lost(exit_: str) -> Iterator[TextIO | None]:
+    """Give the stream of an exit that loses output."""
+    if exit_ == "full disk":
+        yield os.fdopen(os.open("/dev/full", os.O_WRONLY), "w")
+    elif exit_ == "closed pipe":
+        reader, writer = os.pipe()
+        os.close(reader)
+        yield os.fdopen(writer, "w")
+    else:
+        yield None
+
+
+def main(directory: Path, *, every: bool) -> None:
+    """Print a line for each case.
+
+    Args:
+        every: try each command at each exit.
+    """
+    table = Table(directory)
+    try:
+        cases = (*table.commands(every=every), *table.batches(), *table.calls(every=every))
+        for case in cases:
+            print(json.dumps(case))
+    finally:
+        table.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), every="every" in sys.argv[2:])
