@@ -363,7 +363,8 @@ class AsyncAccountant(AsyncQuestions):
             NameTaken: `once` belongs to another claim, or to another ledger that was at this
                 address before; nothing was charged.
         Warns: AccountantWarning: the result cannot be stored. It is returned this once. If
-            warnings are errors, nobody gets it, and the mechanism may run again.
+            warnings are errors, nobody gets it, and the mechanism may run again. Where the disk is
+            full, a release again in this process stores it, and returns it.
         """
         check_run_and_codec(run, codec, awaited=True)
         name = parse_once(once, request_id)

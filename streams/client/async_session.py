@@ -132,7 +132,8 @@ class AsyncMechanismSession:
             Unanswered: nothing ran. Call `run` again, or leave the block.
             ResultMissing: another run began. The mechanism does not run again.
             OutOfOrder: it has run.
-            TypeError: its result cannot be stored, so it is not shown.
+            TypeError: its result cannot be encoded, so it is not shown.
+        Warns: AccountantWarning: the disk does not take the result. It is returned this once.
         """
         with self._one_step():
             record = self._open_session()
@@ -151,7 +152,7 @@ class AsyncMechanismSession:
             try:
                 result = await self._connection.call(mechanism)
                 if not record.shows_levels:
-                    return await self._connection.run(record.add, WHOLE, result)
+                    return await self._store(record, WHOLE, result)
                 if not callable(result):
                     raise TypeError(
                         "the mechanism of a claim of several levels must return the function that "
@@ -177,7 +178,9 @@ class AsyncMechanismSession:
             RequestInvalid: another level is meant; nothing was drawn.
             ResultMissing: the session is over, and this level was not shown.
             OutOfOrder: `run` comes first, or the mechanism has failed.
-            TypeError: the answer cannot be stored, so it is not shown.
+            TypeError: the answer cannot be encoded, so it is not shown.
+        Warns: AccountantWarning: the disk does not take the answer. It is returned this once, and
+            the session settles in full.
         """
         with self._one_step():
             record = self._open_session()
@@ -185,15 +188,25 @@ class AsyncMechanismSession:
             if record.is_over:
                 return record.stored_answer(text)
             if record.failed:
-                raise OutOfOrder("the mechanism has failed, so this session shows nothing more")
+                raise OutOfOrder(
+                    "the mechanism has failed, or its answer was not stored, so this session shows "
+                    "nothing more"
+                )
             if self._draw is None:
                 raise OutOfOrder("nothing has begun: call `run` with the mechanism first")
             try:
                 answer = await self._connection.call(self._draw, text)
-                return await self._connection.run(record.add, text, answer)
+                return await self._store(record, text, answer)
             except BaseException:
                 record.failed = True
                 raise
+
+    async def _store(self, record: SessionRecord, level: str, answer: Any) -> Any:
+        """Store an answer, and return it; warn where the disk does not take it."""
+        stored = await self._connection.run(record.add, level, answer)
+        if record.warning:
+            warnings.warn(record.warning, AccountantWarning, stacklevel=4)
+        return stored
 
     async def _reserve(self, record: SessionRecord) -> None:
         """Reserve, or end what an earlier run has left."""

@@ -50,7 +50,7 @@ from streams.client.results.store import (
     ledger_name,
 )
 from streams.clock import steady
-from streams.errors import AccountantWarning
+from streams.errors import AccountantWarning, Refused
 
 POLL_S: Final = 0.05
 """How often a release checks whether a run of the same grant elsewhere has ended."""
@@ -117,8 +117,8 @@ class EncodedResult(NamedTuple):
     """A result before it is stored.
 
     Attributes:
-        data: its bytes, None if it cannot be stored.
-        warning: for the caller in that case.
+        data: its bytes, None if it cannot be encoded.
+        warning: for the caller, if it is not stored.
     """
 
     data: bytes | None
@@ -314,9 +314,9 @@ class Release:
             time.sleep(POLL_S)
         if isinstance(turn, StoredResult):
             return self.decode_result(turn)
-        encoded = self.encode_result(run())
+        encoded = self.store_result(turn, self.encode_result(run()))
         encoded.warn(stacklevel=4)
-        self.store_result(turn, encoded)
+        self.mark_unstored(turn, encoded)
         return encoded.result
 
     async def run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
@@ -345,8 +345,9 @@ class Release:
                 if inspect.isawaitable(result):
                     result = await result
             encoded = await run_uncancelled(self.encode_result, result)
+            encoded = await run_uncancelled(self.store_result, turn, encoded)
             encoded.warn(stacklevel=2)
-            await run_uncancelled(self.store_result, turn, encoded)
+            await run_uncancelled(self.mark_unstored, turn, encoded)
             return encoded.result
 
     def encode_result(self, result: Any) -> EncodedResult:
@@ -365,12 +366,35 @@ class Release:
                 "runs again. Save it yourself",
             )
 
-    def store_result(self, turn: Turn, encoded: EncodedResult) -> None:
-        """Store a result, or that it cannot be stored, before the caller gets it."""
+    def store_result(self, turn: Turn, encoded: EncodedResult) -> EncodedResult:
+        """Store a result, before the caller gets it; return it with a warning if that fails."""
         if encoded.data is None:
-            self._store.mark_unstorable(turn)
-        else:
+            return encoded
+        try:
             self._store.store_result(turn, encoded.data)
+        except Refused as error:
+            return encoded._replace(
+                warning=f"the result of request_id {self.call.request_id} is not stored: {error}. "
+                "Unless an error follows, it is returned, and its mechanism never runs again. "
+                "Save it yourself; or make room, and release it again in this process with this "
+                "request_id or its name, which stores it"
+            )
+        return encoded
+
+    def mark_unstored(self, turn: Turn, encoded: EncodedResult) -> None:
+        """Record that the caller gets a result that is not stored.
+
+        Raises: Refused: not even that can be stored, so nobody gets the result.
+        """
+        if encoded.warning is None:
+            return
+        try:
+            self._store.mark_unstorable(turn, encoded.data)
+        except Refused as error:
+            raise Refused(
+                f"{error}. The result was drawn, and is not returned: another process might run "
+                "the mechanism again. Make room, and release it again in this process, which has it"
+            ) from error
 
     def decode_result(self, stored: StoredResult) -> Any:
         """Decode a stored result."""

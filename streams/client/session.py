@@ -129,7 +129,8 @@ class MechanismSession:
             Unanswered: nothing ran. Call `run` again, or leave the block.
             ResultMissing: another run began. The mechanism does not run again.
             OutOfOrder: it has run.
-            TypeError: its result cannot be stored, so it is not shown.
+            TypeError: its result cannot be encoded, so it is not shown.
+        Warns: AccountantWarning: the disk does not take the result. It is returned this once.
         """
         with self._one_step():
             record = self._open_session()
@@ -148,7 +149,7 @@ class MechanismSession:
             try:
                 result = self._connection.call(mechanism)
                 if not record.shows_levels:
-                    return self._connection.run(record.add, WHOLE, result)
+                    return self._store(record, WHOLE, result)
                 if not callable(result):
                     raise TypeError(
                         "the mechanism of a claim of several levels must return the function that "
@@ -173,7 +174,9 @@ class MechanismSession:
             RequestInvalid: another level is meant; nothing was drawn.
             ResultMissing: the session is over, and this level was not shown.
             OutOfOrder: `run` comes first, or the mechanism has failed.
-            TypeError: the answer cannot be stored, so it is not shown.
+            TypeError: the answer cannot be encoded, so it is not shown.
+        Warns: AccountantWarning: the disk does not take the answer. It is returned this once, and
+            the session settles in full.
         """
         with self._one_step():
             record = self._open_session()
@@ -181,15 +184,25 @@ class MechanismSession:
             if record.is_over:
                 return record.stored_answer(text)
             if record.failed:
-                raise OutOfOrder("the mechanism has failed, so this session shows nothing more")
+                raise OutOfOrder(
+                    "the mechanism has failed, or its answer was not stored, so this session shows "
+                    "nothing more"
+                )
             if self._draw is None:
                 raise OutOfOrder("nothing has begun: call `run` with the mechanism first")
             try:
                 answer = self._connection.call(self._draw, text)
-                return self._connection.run(record.add, text, answer)
+                return self._store(record, text, answer)
             except BaseException:
                 record.failed = True
                 raise
+
+    def _store(self, record: SessionRecord, level: str, answer: Any) -> Any:
+        """Store an answer, and return it; warn where the disk does not take it."""
+        stored = self._connection.run(record.add, level, answer)
+        if record.warning:
+            warnings.warn(record.warning, AccountantWarning, stacklevel=4)
+        return stored
 
     def _reserve(self, record: SessionRecord) -> None:
         """Reserve, or end what an earlier run has left."""

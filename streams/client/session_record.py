@@ -35,6 +35,7 @@ from streams.client.results.store import (
 )
 from streams.client.shared_files import UsedAfterFork
 from streams.clock import Clock, steady
+from streams.errors import Refused
 
 WHOLE: Final = ""
 """The level of an answer that is a mechanism's only one."""
@@ -62,7 +63,9 @@ class SessionRecord:
         grant: hash of the decision that reserved; "" before.
         ended: how the session has ended, for people; "" before.
         was_refused: the ledger refused the step that ends it, so the maximum stays charged.
-        failed: the mechanism raised an error, so the session settles in full.
+        failed: the mechanism raised an error, or an answer is not stored, so the session settles
+            in full.
+        warning: for the caller of the answer that is not stored; "" without one.
         is_over: only stored answers are shown.
         is_entered: this run owns the session.
     """
@@ -94,6 +97,7 @@ class SessionRecord:
         self.ended = ""
         self.was_refused = False
         self.failed = False
+        self.warning = ""
         self.is_over = False
         self.is_entered = False
         self.grant = ""
@@ -249,13 +253,25 @@ class SessionRecord:
     def add(self, level: str, value: Any) -> Any:
         """Store an answer, and return it as it is stored.
 
-        Raises: TypeError: it cannot be stored, so it is not shown.
+        One that the disk does not take is returned with a `warning`: the stored row says that the
+        mechanism runs, so it never runs again, and the session settles in full.
+
+        Raises: TypeError: it cannot be encoded, so it is not shown.
         """
         data = self._codec.encode(value)
         if not isinstance(data, bytes):
             raise TypeError(f"the codec's encode returned {type(data).__name__}, not bytes")
         decoded = self._codec.decode(data)
-        self._rows.add(level, data)
+        try:
+            self._rows.add(level, data)
+        except Refused as error:
+            self.failed = True
+            self.warning = (
+                f"the answer of request_id {self.call.request_id} is not stored: {error}. Unless "
+                "warnings are errors, it is returned this once. Its mechanism never runs again. "
+                "The session settles in full, and shows nothing more. Save the answer yourself"
+            )
+            return decoded
         self._answers[level] = StoredResult(data)
         return decoded
 

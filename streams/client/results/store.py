@@ -9,7 +9,8 @@ result, before the caller gets the result. After a crash:
    run later. An id that the caller made may be in use elsewhere, so it does not run.
 2. `running`: nobody got a result. Once that process has ended, the mechanism may run again.
 3. `done`: every retry gets the stored result.
-4. `unstored`: the caller got a result that could not be encoded. It never runs again.
+4. `unstored`: the caller got a result that could not be encoded, or written. It never runs again.
+   The process that has it may store it later: it is `done` then.
 
 A name (`once`) is bound to a request's bytes in the transaction that records the request. Every
 release by that name sends the same bytes, which are charged once. A refusal frees the name. The
@@ -33,6 +34,7 @@ from typing import Final, NamedTuple
 
 from accountant.errors import BudgetError
 from streams.client.results.process_identity import has_ended, this_process
+from streams.client.results.unsaved import UnsavedResult, unsaved_of
 from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.private_files import check_private
@@ -177,6 +179,7 @@ class ResultStore:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(default_path() if path is None else path).absolute()
+        self._unsaved = unsaved_of(self.path)
 
     def record_request(self, asked: SentRequest, *, own: bool) -> None:
         """Record a request before it is sent.
@@ -268,6 +271,8 @@ class ResultStore:
 
         Raises: ResultMissing: it was returned once, but could not be stored.
         """
+        if (saved := self._save_now(request)) is not None:
+            return saved
         with self.transaction() as db:
             row = db.execute(
                 "SELECT state, answer FROM answers"
@@ -303,10 +308,12 @@ class ResultStore:
         Raises: ResultMissing.
         """
         decision, request, run = turn
+        if (saved := self._save_now(request, decision)) is not None:
+            return saved
         process, now = this_process(), SystemClock().now() / 1000
         with self.transaction() as db:
             row = db.execute(
-                "SELECT state, process, since, answer FROM answers"
+                "SELECT state, process, since, answer, run FROM answers"
                 " WHERE decision = ? AND request = ?",
                 (decision, request),
             ).fetchone()
@@ -321,7 +328,9 @@ class ResultStore:
                     (decision, request, process, run, now, receipt),
                 )
                 return turn
-            state, runner, since, answer = row
+            state, runner, since, answer, earlier = row
+            if state == "running" and earlier in self._unsaved.failed_runs:
+                state = "failed" if self._unsaved.failed_runs[earlier] else "unstored"
             if state == "done":
                 return StoredResult(answer)
             if state == "unstored":
@@ -353,12 +362,50 @@ class ResultStore:
             raise ResultMissing(f"{what}, so it does not run again. Ask with a new id")
 
     def store_result(self, turn: Turn, answer: bytes) -> None:
-        """Write a result to disk, before the caller gets it."""
+        """Write a result to disk, before the caller gets it.
+
+        Raises: Refused: the disk does not take it. ResultMissing: the run is not in the file.
+        """
         self._finish_run(turn, "done", answer)
 
-    def mark_unstorable(self, turn: Turn) -> None:
-        """Record that the caller is about to get a result that cannot be stored."""
+    def mark_unstorable(self, turn: Turn, answer: bytes | None = None) -> None:
+        """Record that the caller is about to get a result that cannot be stored.
+
+        Args:
+            answer: the encoded result, which this process keeps: a retry stores it.
+        Raises: Refused: the disk does not take this either, so nobody may get the result.
+        """
+        if answer is not None:
+            kept = UnsavedResult(turn.decision, turn.run, answer, returned=False)
+            self._unsaved.keep(turn.request, kept)
         self._finish_run(turn, "unstored", None)
+        if answer is not None:
+            self._unsaved.keep(turn.request, kept._replace(returned=True))
+
+    def _save_now(self, request: str, decision: str | None = None) -> StoredResult | None:
+        """Store a result that this process has, and return it; None if it has none.
+
+        Args:
+            decision: of the result; None for any.
+        Raises: Refused: the store still cannot be written, and nobody has got the result.
+        """
+        kept = self._unsaved.find(request)
+        if kept is None or decision not in {None, kept.decision}:
+            return None
+        try:
+            with self.transaction() as db:
+                changed = db.execute(
+                    "UPDATE answers SET state = 'done', answer = ? WHERE decision = ?"
+                    " AND request = ? AND run = ? AND state <> 'done'",
+                    (kept.answer, kept.decision, request, kept.run),
+                ).rowcount
+        except Refused:
+            if not kept.returned:
+                raise
+            return StoredResult(kept.answer)
+        self._unsaved.drop(request)
+        # Another run may have taken the turn of one that nobody got a result of.
+        return StoredResult(kept.answer) if changed == 1 else None
 
     def mark_failed(self, request: str, run: str, *, again: bool = True) -> None:
         """Record that a run ended without a result, if it had started.
@@ -366,11 +413,16 @@ class ResultStore:
         Args:
             again: it may run again, since it has released nothing.
         """
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE answers SET state = ? WHERE request = ? AND run = ? AND state = 'running'",
-                ("failed" if again else "unstored", request, run),
-            )
+        try:
+            with self.transaction() as db:
+                db.execute(
+                    "UPDATE answers SET state = ? WHERE request = ? AND run = ?"
+                    " AND state = 'running'",
+                    ("failed" if again else "unstored", request, run),
+                )
+        except Refused:
+            self._unsaved.failed_runs[run] = again
+            raise
 
     def _finish_run(self, turn: Turn, state: str, answer: bytes | None) -> None:
         with self.transaction() as db:
@@ -400,10 +452,11 @@ class ResultStore:
             try:
                 self._prepare_schema(db)
                 yield db
+                db.execute("COMMIT")
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:  # a full disk has ended it already
+                    db.execute("ROLLBACK")
                 raise
-            db.execute("COMMIT")
         except sqlite3.Error as error:
             raise Refused(f"the result store {self.path} cannot be used: {error}") from error
         finally:
