@@ -117,6 +117,7 @@ def test_each_exit_of_a_call_names_its_requests(cases: list[Case]) -> None:
         (signal.SIGTERM, ("dataset", "amend", "census", "--horizon", "P9D", *OWN)),
         (signal.SIGHUP, ("ask", "census", "pure:0.001", *ASKING, "--json")),
     ],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
 def test_a_process_that_is_told_to_end_names_its_request(
     number: signal.Signals, arguments: tuple[str, ...], file: Path

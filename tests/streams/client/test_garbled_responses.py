@@ -218,4 +218,4 @@ def test_the_servers_own_rejection_says_not_charged(proxy: Proxy, clock: TestClo
         )
         with pytest.raises(RequestInvalid) as raised:
             CHARGED["ask"](ledger)
-        assert raised.value.__notes__[0].endswith(": not charged")
+        assert raised.value.__notes__[0].endswith(": not charged: the ledger rejected it")

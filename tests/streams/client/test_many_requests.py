@@ -141,7 +141,9 @@ def test_errors_of_a_server_are_in_their_places(tmp_path: Path) -> None:
             request = {"dataset": "census", "claim": "pure:0.01"}
             found = client.ask_many([request, {**request, "analyst": "ben"}, request])
     assert [isinstance(each, NotPermitted) for each in found] == [False, True, False]
-    assert found[1].__notes__ == [f"request_id {found[1].request_id}: not charged"]
+    assert found[1].__notes__ == [
+        f"request_id {found[1].request_id}: not charged: the ledger rejected it"
+    ]
     assert found[0].granted
     assert found[2].granted
 

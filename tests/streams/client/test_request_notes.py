@@ -17,6 +17,7 @@ from accountant.errors import RequestInvalid
 from streams.client import (
     Accountant,
     AsyncAccountant,
+    NoAnswers,
     NoSuchLedger,
     NotGranted,
     ResultStore,
@@ -26,7 +27,9 @@ from streams.client import (
 )
 from streams.service import Answer
 from tests.streams.clock import TestClock
+from tests.streams.gateway.asking import SCHEMA
 from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 CLAIM = "pure:0.001"
@@ -400,3 +403,15 @@ def test_an_interrupt_at_any_moment_names_the_request(
         assert charge.startswith("may be charged")
         assert ledger.release("census", CLAIM, lambda: 7, request_id=request_id) == 7
     assert spent(ledger) == "0.002"
+
+
+def test_a_repeat_that_cannot_read_its_answer_may_be_charged(file: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("survey", ONE, by="owner", schema=SCHEMA)
+        for given, charge in (
+            ({}, "not charged"),
+            ({"request_id": new_id(clock)}, "may be charged"),
+        ):
+            with pytest.raises(NoAnswers) as raised:
+                ledger.count("survey", epsilon="0.1", **given)
+            assert request_note(raised.value)[1].startswith(charge)
