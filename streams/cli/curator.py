@@ -58,6 +58,7 @@ def _run(settings: Settings) -> None:
     from streams.kafka.answers import KafkaAnswers
     from streams.kafka.connect import connect_kafka
     from streams.kafka.deployment import deployment_of
+    from streams.stop_limit import end_within
     from streams.worker.http_server import WorkerHttpServer
 
     async def run() -> None:
@@ -78,8 +79,13 @@ def _run(settings: Settings) -> None:
                 await server.start()
                 try:
                     loop = asyncio.get_running_loop()
+
+                    def stop() -> None:
+                        end_within()
+                        curator.stop()
+
                     for number in (signal.SIGINT, signal.SIGTERM):
-                        loop.add_signal_handler(number, curator.stop)
+                        loop.add_signal_handler(number, stop)
                     await curator.run()
                 finally:
                     await server.stop()

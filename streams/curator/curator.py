@@ -85,7 +85,7 @@ class Curator:
             answering,
             access,
             self._publisher,
-            SessionSteps(service, store, options.name, clock),
+            SessionSteps(service, store, options.name, clock, stopping=self._stopping),
             self._threads,
             turns=self._turns,
             turn_seconds=options.turn_seconds,

@@ -16,7 +16,7 @@ from streams.answers.store import AnswerStore, LogPlace
 from streams.answers.waiting import names_of
 from streams.clock import steady
 from streams.curator.counts import CuratorCounts
-from streams.curator.question_runner import Stopping
+from streams.curator.sessions import Stopping
 from streams.errors import Gone, JournalFault, Refused
 from streams.logs import get_logger
 from streams.service import Appending, LedgerService

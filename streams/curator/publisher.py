@@ -35,6 +35,7 @@ class AnswerPublisher:
         self._tick_ms = max(1, round(tick * 1000))
         self._clock = clock
         self._due: list[_Due] = []
+        self._noted: str | None = None
 
     async def publish(self, answer: NewAnswer) -> StoredAnswer:
         """Store an answer at the next tick; return what is stored for its grant then.
@@ -65,10 +66,18 @@ class AnswerPublisher:
             # They may be stored or not: the next tick tries again, and the first one wins.
             _log.warning("answers_not_stored", why=str(error), then="tried again at the next tick")
             self._due += entries
+            self._note(f"answers are not stored, and tried again at each tick: {error}")
             return
+        self._note(None)
         for (_, waiting), each in zip(entries, stored, strict=True):
             if not waiting.done():
                 waiting.set_result(each)
+
+    def _note(self, trouble: str | None) -> None:
+        """Have readiness say why answers are not stored; what others say there stays."""
+        if self._store.trouble == self._noted:
+            self._store.trouble = trouble
+            self._noted = trouble
 
 
 def _transactions(entries: list[_Due]) -> Iterator[list[_Due]]:

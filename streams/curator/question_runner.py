@@ -17,7 +17,7 @@ from streams.curator.answering import Answering, ClaimDiffers
 from streams.curator.attempts import Attempts
 from streams.curator.counts import CuratorCounts
 from streams.curator.publisher import AnswerPublisher
-from streams.curator.sessions import SessionSteps
+from streams.curator.sessions import SessionSteps, Stopping
 from streams.curator.turns import Ended, Turns
 from streams.errors import Unavailable
 from streams.logs import get_logger
@@ -27,10 +27,6 @@ from streams.sources.source_access import SourceAccess, SourceReader
 _log = get_logger(__name__)
 _BEGIN_S: Final = 30.0
 """The longest wait within a turn for the decision on a `begin`."""
-
-
-class Stopping(Exception):
-    """The curator stops: a grant gets its answer after the next start."""
 
 
 class QuestionRunner:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -28,7 +29,14 @@ from streams.service import LedgerService
 _log = get_logger(__name__)
 _WAIT_S: Final = 60.0
 _PAUSE_S: Final = 1.0
+_LAST_S: Final = 5.0
+"""For the decision of a step that is under way when the curator stops."""
+T = TypeVar("T")
 _NOTHING_TO_SETTLE: Final = frozenset({Reason.NOT_OPEN, Reason.NOT_BEGUN})
+
+
+class Stopping(Exception):
+    """The curator stops: a grant gets its answer after the next start."""
 
 
 class SessionSteps:
@@ -36,13 +44,23 @@ class SessionSteps:
 
     Args:
         name: of the member with the role `curator`.
+        stopping: set when the curator stops: no step waits for its decision much longer.
     """
 
-    def __init__(self, service: LedgerService, store: AnswerStore, name: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        service: LedgerService,
+        store: AnswerStore,
+        name: str,
+        clock: Clock,
+        *,
+        stopping: asyncio.Event | None = None,
+    ) -> None:
         self._service = service
         self._store = store
         self._name = name
         self._clock = clock
+        self._stopping = stopping or asyncio.Event()
         self._unrun: dict[str, bytes] = {}
         """By grant, the `begin` that this life has made, until its question may run or never may.
 
@@ -52,7 +70,8 @@ class SessionSteps:
     async def begin(self, question: GrantedQuestion) -> bool:
         """Begin a reservation; tell whether its question may be drawn: at most once a life.
 
-        Raises: Unavailable: among others, while the dataset is paused or suspended.
+        Raises: Unavailable: among others, while the dataset is paused or suspended. Stopping: it is
+            not decided. If the `begin` was sent, no later life draws, and all stays charged.
         """
         request, grant = question.request, question.grant
         found = self._service.open_reservation(request.dataset, grant)
@@ -102,7 +121,7 @@ class SessionSteps:
 
         Args:
             shown: that level; None settles in full.
-        Raises: Unavailable.
+        Raises: Unavailable. Stopping: a later life sends the same step again.
         """
         request = question.request
         settle = Settle(
@@ -132,12 +151,17 @@ class SessionSteps:
             )
 
     async def _decide(self, body: bytes) -> Decision:
-        """Send the same bytes until they are decided."""
+        """Send the same bytes until they are decided.
+
+        Raises: Stopping.
+        """
         reported = ""
         while True:
             why, pause = f"no decision within {_WAIT_S:g} s", 0.0
             try:
-                answer = await self._service.submit("requests", body, wait=_WAIT_S)
+                answer = await self._unless_stopped(
+                    self._service.submit("requests", body, wait=_WAIT_S)
+                )
                 if answer.decision is not None:
                     return decode_decision(answer.decision)
             except Unavailable as error:
@@ -145,7 +169,25 @@ class SessionSteps:
             if why != reported:
                 reported = why
                 _log.warning("step_waits", why=why, then="the same step is sent again")
-            await asyncio.sleep(pause)
+            await self._unless_stopped(asyncio.sleep(pause))
+
+    async def _unless_stopped(self, step: Coroutine[Any, Any, T]) -> T:
+        """Await a step, and little longer once the curator stops.
+
+        Raises: Stopping.
+        """
+        running = asyncio.ensure_future(step)
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({running}, timeout=_LAST_S)
+            if running.done():
+                return running.result()
+            _log.warning("step_cut", then="the next start sends it again")
+            raise Stopping
+        finally:
+            running.cancel()
+            stopped.cancel()
 
     def _new_id(self) -> str:
         return uuid7(self._clock.now(), os.urandom(10))

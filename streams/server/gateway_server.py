@@ -29,6 +29,7 @@ from streams.server.probes import Probes, bind_socket
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
+from streams.stop_limit import end_within
 from streams.tracing import Tracing, start_tracing
 
 _log = get_logger(__name__)
@@ -76,6 +77,10 @@ class GatewayServer(BoundedServer):
         self._stopping.set()
         self.should_exit = True
 
+    def _stop_by_signal(self) -> None:
+        end_within()
+        self.stop()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._on_started()
@@ -87,7 +92,7 @@ class GatewayServer(BoundedServer):
             return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(number, self._stop_by_signal)
         try:
             yield
         finally:

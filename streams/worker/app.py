@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from signal import Signals
 from typing import Any, Final, NoReturn, cast
 
 import faust
@@ -31,6 +32,7 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.service import Readiness
 from streams.settings import Settings, load_server
+from streams.stop_limit import end_within
 from streams.tracing import Tracing, start_tracing
 from streams.worker.answers_heads import PartitionAnswersHeads, partition_answers_heads
 from streams.worker.http_server import WorkerHttpServer
@@ -76,6 +78,10 @@ class _Host(FaustWorker):
             if app.refused is not None:
                 raise SystemExit(f"error: {app.refused}") from app.refused
             raise
+
+    def _schedule_shutdown(self, signal: Signals) -> None:
+        end_within()
+        super()._schedule_shutdown(signal)
 
     def _stop_host(self) -> None:
         # The same as SIGTERM: the loop closes only after every service has stopped.

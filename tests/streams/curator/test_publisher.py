@@ -10,6 +10,7 @@ import pytest
 from streams.answers.store import NewAnswer, StoredAnswer
 from streams.clock import SystemClock
 from streams.curator.publisher import AnswerPublisher
+from streams.errors import Unavailable
 from tests.patience import PATIENCE_S
 
 
@@ -17,6 +18,7 @@ class Store:
     """Notes how many answers, and how many bytes, each transaction has."""
 
     def __init__(self) -> None:
+        self.trouble: str | None = None
         self.transactions: list[tuple[int, int]] = []
 
     async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
@@ -70,3 +72,27 @@ async def test_a_tick_s_answers_are_stored_in_bounded_transactions(
     running.cancel()
     assert [len(each.value) for each in stored] == sizes
     assert [number for number, _ in store.transactions] == transactions
+
+
+async def test_readiness_says_that_answers_are_not_stored_until_they_are() -> None:
+    class Full(Store):
+        """Its disk is full at first."""
+
+        async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
+            noted.append(self.trouble)
+            if len(noted) < 3:
+                raise Unavailable("the disk is full")
+            return await super().put_first(answers)
+
+    noted: list[str | None] = []
+    store = Full()
+    publisher = AnswerPublisher(store, tick=0.05, clock=SystemClock())  # type: ignore[arg-type]
+    running = asyncio.create_task(publisher.run())
+    answer = NewAnswer(
+        grant="sha256:1", partition=0, dataset="census", analyst="ana", request_id="", value=b"x"
+    )
+    await asyncio.wait_for(publisher.publish(answer), PATIENCE_S)
+    running.cancel()
+    why = "answers are not stored, and tried again at each tick: the disk is full"
+    assert noted == [None, why, why]
+    assert store.trouble is None

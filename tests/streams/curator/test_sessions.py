@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import msgspec
 import pytest
@@ -18,11 +18,12 @@ from streams.answers import SqliteAnswers
 from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import StepKind
 from streams.clock import SystemClock
-from streams.curator.sessions import SessionSteps
+from streams.curator.sessions import SessionSteps, Stopping
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.service import Answer
 from tests.faults.ledger import new_id, until
+from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import (
     Counting,
     CuratedLedger,
@@ -343,3 +344,38 @@ async def test_a_session_waits_no_longer_than_its_deadline(ledger: CuratedLedger
         await now.begin(waiting)
     assert not await later.begin(waiting)
     assert await steps(ledger, waiting.grant) == []
+
+
+async def test_a_step_that_nobody_decides_ends_with_the_curator(ledger: CuratedLedger) -> None:
+    class Undecided:
+        """The ledger's service, which never decides."""
+
+        def __init__(self) -> None:
+            self.sent = asyncio.Event()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(ledger.service, name)
+
+        async def submit(self, *_: object, **__: object) -> NoReturn:
+            self.sent.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    waiting = granted_question(0, answer.decision)
+    assert waiting is not None
+    stopping, undecided = asyncio.Event(), Undecided()
+    steps_of_one: Any = SessionSteps(
+        cast("Any", undecided), ledger.store, "curator", SystemClock(), stopping=stopping
+    )
+    begun = asyncio.create_task(steps_of_one.begin(waiting))
+    await undecided.sent.wait()
+    stopping.set()
+    with pytest.raises(Stopping):
+        await asyncio.wait_for(begun, PATIENCE_S)
+    # The stored step never reached the ledger, so the next life begins with it.
+    another = SessionSteps(ledger.service, ledger.store, "curator", SystemClock())
+    assert await another.begin(waiting)
+    assert [each["outcome"] for each in await steps(ledger, waiting.grant)] == ["begun"]
