@@ -31,7 +31,7 @@ class UnsavedResults:
     """What the store of one path lacks, by the hash of the request's bytes. Thread-safe.
 
     Attributes:
-        failed_runs: runs that ended without a result, which the store could not be told; whether
+        failed_runs: runs that ended without a result, which the store could not be given; whether
             each may run again.
     """
 

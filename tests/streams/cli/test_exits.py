@@ -119,7 +119,7 @@ def test_each_exit_of_a_call_names_its_requests(cases: list[Case]) -> None:
     ],
     ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
-def test_a_process_that_is_told_to_end_names_its_request(
+def test_a_process_that_a_signal_ends_names_its_request(
     number: signal.Signals, arguments: tuple[str, ...], file: Path
 ) -> None:
     with LocalServer(file, SystemClock()) as server, Accountant(server.url) as ledger:

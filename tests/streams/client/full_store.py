@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-import sqlite3
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from streams.client import Accountant, AsyncAccountant, ResultStore
 
@@ -76,13 +77,13 @@ class Cases:
 
     def read(self, column: str, request_id: str) -> list[str]:
         """Return what the store has of a request, of the last one for ""."""
-        with sqlite3.connect(self.store) as db:
+        with closing(apsw.Connection(str(self.store), flags=apsw.SQLITE_OPEN_READONLY)) as db:
             rows = db.execute(
                 f"SELECT {column} FROM answers a JOIN requests r ON a.request = r.request"
                 " WHERE r.request_id = ? OR ? = '' ORDER BY r.since DESC LIMIT 1",
                 (request_id, request_id),
             ).fetchall()
-        return [value for (value,) in rows]
+        return [str(value) for (value,) in rows]
 
     def attempts(
         self, attempt: Callable[[], Any], request_id: str, mechanism: Filling

@@ -10,7 +10,7 @@ import pytest
 from streams.answers.granted import GrantedQuestion
 from streams.curator.counts import CuratorCounts
 from streams.curator.log_follower import LogFollower
-from streams.curator.question_runner import Stopping
+from streams.curator.sessions import Stopping
 from tests.faults.ledger import until
 from tests.streams.curator.curated import CuratedLedger, opened, question
 
