@@ -179,7 +179,7 @@ class ResultStore:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(default_path() if path is None else path).absolute()
-        self._unsaved = unsaved_of(self.path)
+        self._unsaved = unsaved_of(Path(os.path.realpath(self.path)))
 
     def record_request(self, asked: SentRequest, *, own: bool) -> None:
         """Record a request before it is sent.
