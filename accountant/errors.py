@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from accountant.foreign_text import escape_lines, escape_text
+from accountant.foreign_text import escape_control, escape_lines
 
 OVER_ZERO: Final = "must be greater than 0 for this filter"
 """Rule of a budget whose field is 0, also where it was left out."""
@@ -58,6 +58,11 @@ class BudgetError(PortableError):
     def __str__(self) -> str:
         return escape_lines(super().__str__())
 
+    @property
+    def recorded(self) -> str:
+        """The message as records repeat it."""
+        return escape_control(super().__str__(), lines=True)
+
 
 class RequestInvalid(BudgetError):
     """A field breaks a rule of the wire format.
@@ -78,9 +83,9 @@ class RequestInvalid(BudgetError):
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
         # Records repeat these texts. Readers must not get a control character, or half of a
         # surrogate pair, which UTF-8 cannot encode.
-        self.field = escape_text(field)
-        self.rule = escape_text(rule)
-        self.value = escape_text(shown)
+        self.field = escape_control(field)
+        self.rule = escape_control(rule)
+        self.value = escape_control(shown)
         super().__init__(self._message())
 
     def _message(self) -> str:

@@ -85,8 +85,7 @@ class Service(Protocol):
         Args:
             checked: the result of `inputs.check` for this body, where the caller has it already;
                 the body is canonical then, and nothing reads it again.
-            new: of an opening: a second budget on the same data is meant. Only a server of HTTP
-                asks its client back otherwise.
+            new: what a server of HTTP would ask its client back is meant. No other service asks.
         """
         ...
 

@@ -95,7 +95,7 @@ def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
         body = canonical(record.value)
         checked = check(record.source, body)
     except Undecodable as error:
-        wrong = FieldError("body", str(error), "")
+        wrong = FieldError("body", error.recorded, "")
         return _append_decision(draft, record, Outcome.INVALID, error.reason, error=wrong)
     except RequestInvalid as error:
         wrong = FieldError(error.field, error.rule, error.value)

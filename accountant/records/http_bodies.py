@@ -38,6 +38,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
         detail: what is wrong this time.
         error: the kind as a code. `message`: the same as `detail`.
         field, rule, value: which rule is broken, and by what.
+        similar: the name that was probably meant.
         after: the number after which decisions can be read.
         decision: the decision in the log, where there is one.
         retry_after: in a line of a batch, the seconds after which to send the line again; a
@@ -53,6 +54,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     field: str | None = None
     rule: str = ""
     value: str = ""
+    similar: str = ""
     after: int | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
     retry_after: int | None = None

@@ -36,6 +36,14 @@ AsAdministrator = Annotated[
         help="Act as administrator, not as owner; recorded permanently.",
     ),
 ]
+NewTeam = Annotated[
+    bool,
+    typer.Option(
+        "--new",
+        help="The team is meant, although its name is nearly another one's. Without it, that is "
+        "refused: limits of one team do not hold for another.",
+    ),
+]
 Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]
 RequestId = Annotated[
     str | None,

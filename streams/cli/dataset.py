@@ -113,9 +113,9 @@ def open_(
         bool,
         typer.Option(
             "--new",
-            help="Open it although a dataset of a similar name, or one on the same source, is "
-            "open. Without it, a misspelt name and a second dataset on a source are refused: "
-            "each would be a second budget.",
+            help="Open it although its name, population or source is nearly one that is there, or "
+            "another dataset is on its source. Without it, each is refused: it would be a second "
+            "budget.",
         ),
     ] = False,
     owner: Annotated[

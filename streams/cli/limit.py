@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
@@ -56,6 +56,7 @@ def set_(
         str | None,
         typer.Option(help="Reserve this part of the budget: nobody else can use it."),
     ] = None,
+    new: NewTeam = False,
     *,
     admin: AdminOptions,
 ) -> None:
@@ -87,6 +88,7 @@ def set_(
             policy=policy or None,
             pace=None if pace is None else (pace, period),
             reserved=reserved,
+            new=new,
             **admin.fields(ledger, request),
         )
 

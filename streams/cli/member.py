@@ -11,6 +11,7 @@ from accountant.display.teams import notes_of_member
 from streams.cli.admin_command import (
     AdminOptions,
     AsAdministrator,
+    NewTeam,
     admin_command,
     admin_command_of_many,
 )
@@ -38,6 +39,7 @@ def set_(
         str | None,
         typer.Option(help="End of the membership: P90D, PT8H, or a day such as 2027-01-01."),
     ] = None,
+    new: NewTeam = False,
     *,
     admin: AdminOptions,
     as_administrator: AsAdministrator = False,
@@ -63,6 +65,7 @@ def set_(
             team=team,
             until=over,
             as_administrator=as_administrator,
+            new=new,
             **admin.fields(ledger, request),
         )
 
@@ -137,6 +140,7 @@ def sync(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change; write nothing.")
     ] = False,
+    new: NewTeam = False,
     *,
     admin: AdminOptions,
     as_administrator: AsAdministrator = False,
@@ -149,4 +153,4 @@ def sync(
     from streams.cli.member_sync import Sync
 
     with explain_errors():
-        Sync(dataset, file, admin, as_administrator).run(dry_run=dry_run)
+        Sync(dataset, file, admin, as_administrator).run(dry_run=dry_run, new=new)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from accountant.display.teams import notes_of_members
 from accountant.errors import BudgetError
+from accountant.likeness import most_alike
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
+from accountant.views.confirmations import confirmation_words, known_teams, similar_team
 from accountant.views.member_changes import Change, member_changes
 from streams.cli.admin_command import AdminOptions
 from streams.cli.printing.exits import Exit, fail
@@ -23,11 +25,13 @@ from streams.cli.printing.tables import explain, verdict
 from streams.cli.reading.connect import settings_for
 from streams.cli.reading.dataset_reader import fail_unknown_dataset, hidden_words
 from streams.cli.reading.member_file import read_members
-from streams.client import AsyncAccountant, UnknownDataset
+from streams.client import AsyncAccountant, SimilarName, UnknownDataset
 from streams.clock import SystemClock
 
 if TYPE_CHECKING:
     from accountant.records import Decision
+    from accountant.records.members import Member
+    from accountant.views.limit_views import LevelView
 
 _AT_ONCE: Final = 64
 """Requests in flight at a time: those that arrive together share a commit."""
@@ -42,8 +46,12 @@ class Sync(NamedTuple):
     admin: AdminOptions
     as_administrator: bool
 
-    def run(self, *, dry_run: bool) -> None:
-        """Show the changes and make them; end the command at the first refusal."""
+    def run(self, *, dry_run: bool, new: bool) -> None:
+        """Show the changes and make them; end the command at the first refusal.
+
+        Args:
+            new: teams are meant, although they are nearly others.
+        """
         now = SystemClock().now()
         listed = read_members(self.file)
         wanted = [each for each in listed if each.until is None or from_iso(each.until) > now]
@@ -52,13 +60,15 @@ class Sync(NamedTuple):
         sent = _SyncProgress()
         with SignalsRaise() as signals:
             try:
-                asyncio.run(self._run(wanted, sent, dry_run=dry_run))
+                asyncio.run(self._run(wanted, sent, dry_run=dry_run, new=new))
             except KeyboardInterrupt:
                 signals.hold()
                 sent.name_unanswered()
                 raise
 
-    async def _run(self, wanted: Sequence[Any], sent: _SyncProgress, *, dry_run: bool) -> None:
+    async def _run(
+        self, wanted: Sequence[Any], sent: _SyncProgress, *, dry_run: bool, new: bool
+    ) -> None:
         admin = self.admin
         settings = settings_for(admin.url, admin.token_file)
         async with AsyncAccountant(settings=settings, wait=admin.wait) as ledger:
@@ -70,11 +80,15 @@ class Sync(NamedTuple):
                 fail_unknown_dataset(self.dataset, known, hidden)
             name = (await ledger.me()).name if ledger.token_source else None
             own = admin.by or name or "owner"
-            steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
+            before = await ledger.members(self.dataset)
+            steps = member_changes(before, wanted, own=own)
             changes = [change for step in steps for change in step]
             self._show(changes, dry_run=dry_run)
+            limits = await self._limits(ledger)
             if not self.admin.json:
-                await self._note_teams(ledger, wanted, changes)
+                self._note_teams(limits, wanted, changes)
+            if not new:
+                _check_teams(self.dataset, limits, before, wanted)
             if not self.admin.json and any(_leaves(change, own) for change in changes):
                 say(f"warning: this makes you ({own}) no longer an owner of {self.dataset}")
             if dry_run or not steps:
@@ -100,13 +114,15 @@ class Sync(NamedTuple):
         more = "; this was a dry run, nothing was written" if dry_run else ""
         say(f"{self.dataset}: {count_words(changes)}{more}")
 
-    async def _note_teams(
-        self, ledger: AsyncAccountant, wanted: Sequence[Any], changes: Sequence[Change]
+    async def _limits(self, ledger: AsyncAccountant) -> Sequence[LevelView]:
+        with suppress(BudgetError):  # perhaps the caller may not set members: the log says so
+            return await ledger.limits(self.dataset)
+        return []
+
+    def _note_teams(
+        self, limits: Sequence[LevelView], wanted: Sequence[Any], changes: Sequence[Change]
     ) -> None:
         """Print a note for each team that no limit and no other member names."""
-        limits = list[Any]()
-        with suppress(BudgetError):  # the notes are a help, and nothing depends on them
-            limits = await ledger.limits(self.dataset)
         changed = [
             change.after
             for change in changes
@@ -147,6 +163,7 @@ class Sync(NamedTuple):
                         reason=self.admin.reason,
                         request_id=request_id,
                         wait=self.admin.wait,
+                        new=True,  # `_check_teams` has compared all teams
                     )
                 except BudgetError as error:
                     sent.error = sent.error or error
@@ -217,6 +234,22 @@ class _SyncProgress:
             self.made += 1
         elif self.refused is None:
             self.refused = change, decision
+
+
+def _check_teams(
+    dataset: str, limits: Sequence[LevelView], before: Sequence[Member], wanted: Sequence[Any]
+) -> None:
+    """Check that no new team is nearly one of a limit or of another member.
+
+    Args:
+        before, wanted: all members before the changes, and after them.
+    Raises: SimilarName.
+    """
+    teams = known_teams(wanted, limits)
+    for team in sorted(teams - known_teams(before, limits)):
+        if similar := most_alike(team, teams - {team}):
+            asked = similar_team(dataset, team, similar)
+            raise SimilarName(asked.field, team, similar, confirmation_words([asked]))
 
 
 def _leaves(change: Change, name: str) -> bool:

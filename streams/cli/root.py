@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Annotated, Any
 
@@ -45,7 +46,9 @@ from streams.cli.demo import command as demo
 from streams.cli.printing.exits import complain, escape_usage_errors, explain_errors
 from streams.cli.printing.safe_streams import output_error, reader_is_gone, replace_streams
 from streams.cli.printing.say import say
+from streams.variables import in_upper_case
 
+_SERVERS = frozenset({"serve", "gateway", "worker", "curator"})
 _HELP = """Keep the privacy budgets of datasets, and decide each request against them once.
 
 A dataset's policy fixes its budget. Each request to run a mechanism gets one decision. A grant
@@ -90,6 +93,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option(
@@ -100,11 +104,13 @@ def _root(
     import logging
 
     from streams.logs import configure
-    from streams.settings import Settings
+    from streams.settings import Settings, check_names
 
     # `serve`, `gateway`, `worker` and `curator` set up their own logging; the others log errors.
-    # This does not read the environment: the command that needs a wrong variable reports it.
+    # This reads no value: the command that needs a wrong one reports it.
     configure(Settings.model_construct(log_level="error", log_format="console"))
+    if context.invoked_subcommand not in _SERVERS:  # which check all names
+        check_names()
     # A token file that others can read is a warning: only its user can fix that.
     logging.getLogger("streams.client.http.bearer").setLevel(logging.WARNING)
 
@@ -157,6 +163,7 @@ def command() -> Any:
 def main() -> None:
     """Run the command that the arguments name."""
     replace_streams()
+    os.environ.update(in_upper_case(os.environ))
     try:
         command()()
     finally:

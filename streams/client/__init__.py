@@ -16,7 +16,7 @@ from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
 from streams.client.accountant import Accountant
-from streams.client.admin_requests import PolicyDiffers, SecondDataset, SimilarDataset
+from streams.client.admin_requests import PolicyDiffers
 from streams.client.answers import AnswerFailed, NotYetAnswered, PrivateAnswer
 from streams.client.asked_question import AskedQuestion
 from streams.client.async_accountant import AsyncAccountant
@@ -30,6 +30,7 @@ from streams.client.results.store import NameTaken, ResultMissing, ResultStore, 
 from streams.client.session import MechanismSession
 from streams.client.session_record import OutOfOrder
 from streams.client.shared_files import UsedAfterFork
+from streams.client.unconfirmed import SecondDataset, SimilarDataset, SimilarName, Unconfirmed
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import (
     AccountantWarning,
@@ -72,10 +73,12 @@ __all__ = [
     "ScopedClaim",
     "SecondDataset",
     "SimilarDataset",
+    "SimilarName",
     "StillRunning",
     "Unanswered",
     "Unauthenticated",
     "Unavailable",
+    "Unconfirmed",
     "Undecodable",
     "UnknownDataset",
     "UsedAfterFork",

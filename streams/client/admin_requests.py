@@ -9,7 +9,6 @@ from msgspec import UNSET
 
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
-from accountant.foreign_text import escape_lines
 from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, propose_defaults
 from accountant.questions.schema import Schema
@@ -23,10 +22,8 @@ from accountant.records.coerce import (
 )
 from accountant.records.inputs import check, check_body
 from accountant.records.outcomes import Reason
-from accountant.suggest import mistyped
 from accountant.views.datasets import DatasetView
 from streams.client.requests import PreparedRequest
-from streams.service import Service
 
 BY_MISSING: Final = "must be passed: the name of the dataset's owner. A token can name it instead"
 """The rule that an admin request without `by` and without a token breaks."""
@@ -43,8 +40,7 @@ class AdminRequest(NamedTuple):
         kind: its `type` on the wire.
         fields: the other fields, in the order of the wire; None leaves a field out.
         fresh: the id was made for this request.
-        new: of an opening: a second budget is meant, although a dataset of a similar name, or on
-            the same source, is open.
+        new: what the caller would be asked back is meant.
     """
 
     kind: str
@@ -81,15 +77,6 @@ class AdminRequest(NamedTuple):
             fresh=self.fresh,
             new=self.new,
         )
-
-    @property
-    def source(self) -> str:
-        """The source that an opening's schema names, "" without one."""
-        schema = self.fields.get("schema")
-        if isinstance(schema, Schema):
-            return schema.source.name
-        # `prepare` has checked it.
-        return str(schema["source"]["name"]) if isinstance(schema, Mapping) else ""
 
 
 def open_fields(
@@ -210,72 +197,6 @@ def limit_fields(
         "reason": reason,
         "follows": follows,
     }
-
-
-class SimilarDataset(RequestInvalid):
-    """A dataset with a similar name is open, so the name is probably misspelt.
-
-    Attributes:
-        similar: the name of the dataset that the caller may see.
-    """
-
-    def __init__(self, name: str, similar: str) -> None:
-        super().__init__("dataset", "must be spelt like the dataset that is open", name)
-        self.similar = similar
-
-    def __str__(self) -> str:
-        return (
-            f"dataset {self.value} was not opened: {self.similar} is open already, and another "
-            f"name is another budget. Open {self.similar} if that is meant. If {self.value} is "
-            "meant, pass new=True (`accountant dataset open --new`)"
-        )
-
-
-class SecondDataset(RequestInvalid):
-    """Another dataset reads the same source, so a second budget on the same data would open.
-
-    Attributes:
-        what: the message.
-    """
-
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__("dataset", "must be the only one on its source", name)
-        self.what = what
-
-    def __str__(self) -> str:
-        return escape_lines(self.what)
-
-
-async def check_new_source(service: Service, name: str, source: str) -> None:
-    """Refuse a second dataset on a source: it would read the data past the first one's budget.
-
-    Raises: SecondDataset: among the datasets that the caller sees.
-    """
-    if await service.dataset(name) is not None:
-        return  # the opening is repeated, or refused
-    for view in await service.datasets():
-        if view.schema is UNSET or view.is_unused:
-            continue
-        if view.schema.source.name == source:
-            raise SecondDataset(
-                name,
-                f"dataset {name} was not opened: {view.dataset} reads the source {source} already, "
-                f"and another dataset is another budget on the same data. Ask {view.dataset} if "
-                f"that is meant. If {name} is meant, give both one population, and pass new=True "
-                "(`accountant dataset open --new`)",
-            )
-
-
-async def check_new_name(service: Service, name: str) -> None:
-    """Refuse a name that is probably a misspelt one: a second budget would be opened silently.
-
-    Raises: SimilarDataset: among the datasets that the caller sees.
-    """
-    if await service.dataset(name) is not None:
-        return  # the opening is repeated, or refused
-    names = [view.dataset for view in await service.datasets() if not view.closed]
-    if similar := mistyped(name, names):
-        raise SimilarDataset(name, similar)
 
 
 class PolicyDiffers(BudgetError):

@@ -76,7 +76,7 @@ class AnswerArguments(NoiseArguments, total=False):
     """The arguments of `answer`: those of the noise, and these of a request.
 
     Attributes:
-        analyst, purpose, request_id, via, store, once: as of `release`.
+        analyst, purpose, request_id, via, store, once, new: as of `release`.
         wait: seconds to wait for the decision and for the answer, by default 60.
     """
 
@@ -87,6 +87,7 @@ class AnswerArguments(NoiseArguments, total=False):
     wait: float
     store: ResultStore | str | os.PathLike[str] | None
     once: str | None
+    new: bool
 
 
 class QuestionArguments(AnswerArguments, total=False):

@@ -59,7 +59,7 @@ from streams.client.requests import (
     new_id,
     prepare_body,
 )
-from streams.client.results.store import ResultStore
+from streams.client.results.store import ResultName, ResultStore
 from streams.client.retry import BATCH_WAIT_S, CONNECT_S, WAIT_S
 from streams.client.session_record import SessionRecord
 from streams.clock import Clock, SystemClock
@@ -283,12 +283,18 @@ class AsyncAccountant(AsyncQuestions):
                 replies += await self._sender.replies_to(calls, wait)
         return replies
 
-    def submit(self, body: bytes, *, wait: float = WAIT_S) -> Call[Decision]:
-        """Send a body of your own: a request or an admin request. Retries send the same bytes."""
+    def submit(self, body: bytes, *, wait: float = WAIT_S, new: bool = False) -> Call[Decision]:
+        """Send a body of your own: a request or an admin request. Retries send the same bytes.
+
+        Args:
+            new: what is asked back otherwise is meant as it is.
+        Raises: Unconfirmed: an admin request is probably a slip.
+        """
         wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
-        return Call(self._sender.submit(prepare_body(bytes(body)), wait))
+        call = prepare_body(bytes(body))._replace(new=new)
+        return Call(self._sender.submit(call, wait))
 
     def grant(
         self,
@@ -335,6 +341,7 @@ class AsyncAccountant(AsyncQuestions):
         store: ResultStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
         once: str | None = None,
+        new: bool = False,
     ) -> T:
         """Ask, run the mechanism once, and return its result; every retry gets the same result.
 
@@ -347,6 +354,7 @@ class AsyncAccountant(AsyncQuestions):
                 In a store, the name belongs to one claim, dataset, analyst and ledger. A file
                 has the same name for every path, and a server goes by its address; the ledger's
                 own id is compared too. Excludes `request_id`.
+            new: the name is meant, although it is nearly another one.
             run: draws the result. It is called at most once for a grant, unless it ended without
                 a result. What it prints itself is visible. The client for event loops also accepts
                 an asynchronous function, and runs any other in a thread.
@@ -362,12 +370,14 @@ class AsyncAccountant(AsyncQuestions):
             StillRunning: another process is running it.
             NameTaken: `once` belongs to another claim, or to another ledger that was at this
                 address before; nothing was charged.
+            SimilarName: `once` is nearly another name, whose result was probably meant; nothing
+                was charged.
         Warns: AccountantWarning: the result cannot be stored. It is returned this once. If
             warnings are errors, nobody gets it, and the mechanism may run again. Where the disk is
             full, a release again in this process stores it, and returns it.
         """
         check_run_and_codec(run, codec, awaited=True)
-        name = parse_once(once, request_id)
+        name = parse_once(once, request_id, new=new)
         wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         return cast("T", await self._release(draft, run, wait, store, codec, name))
@@ -379,7 +389,7 @@ class AsyncAccountant(AsyncQuestions):
         wait: float,
         store: ResultStore | str | os.PathLike[str] | None,
         codec: Codec,
-        name: str | None,
+        name: ResultName | None,
         released: Callable[[], bool] | None = None,
     ) -> Any:
         results = store if isinstance(store, ResultStore) else ResultStore(store)
@@ -413,6 +423,7 @@ class AsyncAccountant(AsyncQuestions):
         store: ResultStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
         once: str | None = None,
+        new: bool = False,
     ) -> Any:
         """Claim what an OpenDP measurement's own map says, and `release` that measurement.
 
@@ -451,7 +462,7 @@ class AsyncAccountant(AsyncQuestions):
             name=request_id if once is None else once,
         )
         check_run_and_codec(mechanism.run, codec, awaited=True)
-        name = parse_once(once, request_id)
+        name = parse_once(once, request_id, new=new)
         wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, mechanism.claim, analyst, purpose, None, None, request_id, via)
         complete = await self._sender.complete(draft, wait)
@@ -476,11 +487,12 @@ class AsyncAccountant(AsyncQuestions):
         store: ResultStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
         once: str | None = None,
+        new: bool = False,
     ) -> AsyncMechanismSession:
         """Return a session: its `with` block reserves the maximum, and settles when it is left.
 
         Nothing is sent before the block is entered. Entering raises `NotGranted` if the maximum
-        does not fit, and `StillRunning` or `NameTaken` as `release` does.
+        does not fit, and `StillRunning`, `NameTaken` or `SimilarName` as `release` does.
 
         Args:
             dataset: its name, or the names of several, as of `ask`: each step acts on all of them.
@@ -492,7 +504,7 @@ class AsyncAccountant(AsyncQuestions):
             wait: seconds for each step.
             The others are those of `release`.
         """
-        name = parse_once(once, request_id)
+        name = parse_once(once, request_id, new=new)
         wait = coerce_seconds("wait", wait)
         check_codec(codec)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
@@ -562,12 +574,12 @@ class AsyncAccountant(AsyncQuestions):
                 those of an open dataset, which `members` shows.
             schema: what questions may name, for ever; without one, no question can be asked.
             as_given: add no defaults for cap and basic composition.
-            new: open a dataset although one of a similar name, or one on the same source, is open.
+            new: what is asked back otherwise is meant as it is.
 
         Raises:
             PolicyDiffers: the dataset is open under another policy, or with another schema.
-            SimilarDataset: it is not open, and one of a similar name is: a misspelt name would
-                open a second budget.
+            SimilarDataset, SimilarName: it is not open, and its name, population or source is
+                nearly one that is there: a misspelt one would begin a second budget.
             SecondDataset: it is not open, and another one reads the source of `schema`: a second
                 budget on the same data. With authentication the server decides.
         """
@@ -691,6 +703,7 @@ class AsyncAccountant(AsyncQuestions):
         reason: str = "",
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
+        new: bool = False,
     ) -> Call[Decision]:
         """Set the roles of a member on a dataset, replacing the earlier ones.
 
@@ -701,6 +714,9 @@ class AsyncAccountant(AsyncQuestions):
                 zone; not for owners.
             as_administrator: act as an administrator, not as an owner; a server accepts it from
                 administrators only.
+            new: the team is meant, although it is nearly another one of the dataset.
+
+        Raises: SimilarName: the team is nearly another one, and limits would not hold for it.
         """
         fields = member_fields(
             member,
@@ -711,7 +727,7 @@ class AsyncAccountant(AsyncQuestions):
             follows=follows,
             reason=reason,
         )
-        return self._record("member", dataset, fields, by, request_id, wait)
+        return self._record("member", dataset, fields, by, request_id, wait, new)
 
     def remove_member(
         self,
@@ -753,6 +769,7 @@ class AsyncAccountant(AsyncQuestions):
         reason: str = "",
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
+        new: bool = False,
     ) -> Call[Decision]:
         """Set a limit on the use of a budget, replacing the earlier one.
 
@@ -766,6 +783,9 @@ class AsyncAccountant(AsyncQuestions):
             policy: instead of `part`, a filter and budget of its own.
             pace: a ratio of the dataset's budget and a period: `("0.01", "P1D")`.
             reserved: a ratio of the dataset's budget that nobody else may use.
+            new: the team is meant, although it is nearly another one of the dataset.
+
+        Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
         """
         fields = limit_fields(
             scope,
@@ -777,7 +797,7 @@ class AsyncAccountant(AsyncQuestions):
             follows=follows,
             reason=reason,
         )
-        return self._record("limit", dataset, fields, by, request_id, wait)
+        return self._record("limit", dataset, fields, by, request_id, wait, new)
 
     def _record(
         self,

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import inspect
 import time
+import unicodedata
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -42,6 +43,7 @@ from streams.client.results.run_check import check_run
 from streams.client.results.store import (
     OtherRun,
     ResultMissing,
+    ResultName,
     ResultStore,
     SentRequest,
     StillRunning,
@@ -131,9 +133,13 @@ class EncodedResult(NamedTuple):
             warnings.warn(self.warning, AccountantWarning, stacklevel=stacklevel + 1)
 
 
-def parse_once(once: object, request_id: object) -> str | None:
+def parse_once(once: object, request_id: object, *, new: bool = False) -> ResultName | None:
     """Return the checked name of a result, None if it has none.
 
+    Two spellings of one text in Unicode are one name.
+
+    Args:
+        new: the name is meant, although it is nearly another one.
     Raises: RequestInvalid.
     """
     if once is None:
@@ -143,7 +149,7 @@ def parse_once(once: object, request_id: object) -> str | None:
         raise RequestInvalid("once", f"must be a name of 1 to {_LONGEST_NAME} characters", once)
     if request_id is not None:
         raise RequestInvalid("once", "excludes `request_id`: a name has its own id", once)
-    return name
+    return ResultName(unicodedata.normalize("NFC", name), new)
 
 
 def check_shared_arguments(kwargs: Mapping[str, object]) -> None:
@@ -198,7 +204,7 @@ class Release:
         codec: Codec,
         ledger: str,
         wait: float,
-        once: str | None = None,
+        once: ResultName | None = None,
         released: Callable[[], bool] | None = None,
     ) -> None:
         self.call = call
@@ -243,6 +249,7 @@ class Release:
         Args:
             ledger_id: the random id of the ledger; empty if unknown.
         Raises: NameTaken: the name belongs to another claim or another ledger.
+            SimilarName: it is nearly another one.
             ResultMissing: its result could not be stored.
         """
         if self._once is None:
@@ -303,7 +310,7 @@ class Release:
         if self._once is None:
             raise NotGranted(reply)
         self._store.unbind_name(self._asked.request)
-        raise NotGranted(reply, then=f"The name {self._once!r} is free: release again.")
+        raise NotGranted(reply, then=f"The name {self._once.text!r} is free: release again.")
 
     def run(self, reply: Reply, run: Callable[[], Any]) -> Any:
         """Return the result of this run, or the stored result of an earlier one.

@@ -82,7 +82,7 @@ class Questions(LedgerReader):
                 the probability `confidence`: accuracy first. What is given as noise is then the
                 most that the answer may cost. `stop` gives another rule, as in `error: 50 at 0.9`,
                 `first` the largest noise, and `until` the longest time, by default an hour.
-            analyst, purpose, request_id, via, store, once: as of `release`.
+            analyst, purpose, request_id, via, store, once, new: as of `release`.
             wait: seconds to wait for the decision and the answer, by default 60.
         Returns: the answer as it is stored.
 
@@ -92,6 +92,7 @@ class Questions(LedgerReader):
             AnswerFailed: the question could not be run; the message says what stays charged.
             NotYetAnswered, Unanswered: ask again with its `request_id`.
             NameTaken: `once` belongs to another question, or to another ledger.
+            SimilarName: `once` is nearly another name; nothing was charged.
         """
         return self._answer_to(dataset, question, cast("QuestionArguments", {**arguments}))
 
@@ -223,8 +224,9 @@ class Questions(LedgerReader):
         wait: float = ANSWER_WAIT_S,
         store: ResultStore | str | os.PathLike[str] | None = None,
         once: str | None = None,
+        new: bool = False,
     ) -> PrivateAnswer:
-        name, wait = parse_once(once, request_id), coerce_seconds("wait", wait)
+        name, wait = parse_once(once, request_id, new=new), coerce_seconds("wait", wait)
         deadline = Deadline(wait)
         asked = asked_question(question, self._schema(dataset), **noise)
         draft = self._question_draft(dataset, asked, analyst, purpose, request_id, via)

@@ -36,6 +36,7 @@ from streams.client.asked_question import AskedQuestion
 from streams.clock import Clock
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import Unavailable
+from streams.variables import read_variable
 
 Datasets = str | Sequence[str]
 """The name of a dataset, or the names of several."""
@@ -72,7 +73,7 @@ class PreparedRequest(NamedTuple):
         opens: it opens a dataset, so the ledger's file may be created.
         checked: the decoded body, where the whole body was checked; the body is canonical then.
         fresh: the id was made for this call, so a repeat comes from its own retry.
-        new: of an opening: a second budget is meant, and a server asks nobody back.
+        new: what the caller would be asked back is meant.
     """
 
     source: Source
@@ -355,7 +356,7 @@ def default_analyst(analyst: object) -> str | None:
 
     Raises: RequestInvalid: it is not text.
     """
-    return optional_text("analyst", analyst or os.environ.get(ANALYST_VARIABLE) or None)
+    return optional_text("analyst", analyst or read_variable(os.environ, ANALYST_VARIABLE) or None)
 
 
 def prepare_request_body(body: bytes) -> PreparedRequest:

@@ -11,16 +11,15 @@ from accountant.display.other_filter import may_need_other_filter, other_filter_
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access
 from accountant.records import Decision
-from accountant.records.inputs import Undecodable
+from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Reason
 from accountant.records.parts import deciding_part, parts_of
 from streams.client.admin_requests import (
     AdminRequest,
-    check_new_name,
-    check_new_source,
     check_same_opening,
     is_already_open,
 )
+from streams.client.confirm import check_confirmed
 from streams.client.connect import NoSuchLedger
 from streams.client.connection import Connection, Outcome
 from streams.client.lookups import (
@@ -152,9 +151,20 @@ class RequestSender:
             return self._first_reply(call, decision, record)
 
     def submit(self, call: PreparedRequest, wait: float) -> Decision:
-        """Send a call as `reply_to`, and return its decision alone."""
+        """Send a call as `reply_to`, and return its decision alone.
+
+        Raises: Unconfirmed: the call is probably a slip, and not `new`.
+        """
+        self._check_confirmed(call, wait)
         reply = self.reply_to(call, wait)
         return reply.whole
+
+    def _check_confirmed(self, call: PreparedRequest, wait: float) -> None:
+        if call.new or call.source != "admin":
+            return
+        checked = check("admin", call.body) if call.checked is None else call.checked
+        with noting_errors(call, NOT_SENT), suppress(NoSuchLedger):  # an opening creates it
+            self.look_up(lambda service: check_confirmed(service, checked.body), call, wait)
 
     def send_record(
         self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
@@ -166,24 +176,13 @@ class RequestSender:
 
         Raises:
             PolicyDiffers: the dataset is open under another policy.
-            SimilarDataset: it is not open, and one of a similar name is.
-            SecondDataset: it is not open, and another one reads its source.
+            Unconfirmed: it is probably a slip, and not `new`.
         """
         access: Access | None = None
         with noting_errors(call, known_unsent(call)):
             if call.opens and self._connection.token_source:
                 me = self.look_up(get_me, call, wait)
                 access = "members" if me.authentication else None
-            if call.opens and not record.new:
-                with suppress(NoSuchLedger):  # the opening creates it
-                    self.look_up(lambda service: check_new_name(service, call.dataset), call, wait)
-                    # With authentication the server's file of sources names each dataset.
-                    if record.source and access is None:
-                        self.look_up(
-                            lambda service: check_new_source(service, call.dataset, record.source),
-                            call,
-                            wait,
-                        )
             if by is None:
                 by = self.look_up(lambda service: own_name(service, "by"), call, wait)
             if access is not None or by != call.caller:

@@ -28,6 +28,7 @@ from streams.client.results.session_rows import SessionRow, SessionRows
 from streams.client.results.store import (
     OtherRun,
     ResultMissing,
+    ResultName,
     ResultStore,
     StillRunning,
     StoredResult,
@@ -77,7 +78,7 @@ class SessionRecord:
         codec: Codec,
         ledger: str,
         ledger_id: str,
-        once: str | None,
+        once: ResultName | None,
         wait: float,
         clock: Clock,
     ) -> None:
@@ -175,7 +176,7 @@ class SessionRecord:
                 "The ledger has forgotten the id. If it was granted, the reservation lapses, and "
                 "its maximum stays charged"
             )
-            then += "." if self._once is None else f". The name {self._once!r} is free."
+            then += "." if self._once is None else f". The name {self._once.text!r} is free."
         self._discard()
         refused = NotGranted(reply, then=then)
         note_request(refused, self.call, IN_DOUBT if then else NOT_SENT)

@@ -12,12 +12,17 @@ from litestar import Litestar
 from msgspec import UNSET
 
 from accountant.records import Body, MechanismRequest, Open
+from accountant.views.confirmations import Confirmation
 from streams.http.context import HttpRequest, context_of
-from streams.http.problems import HTTPProblem, problem
 from streams.http.refusal import forbidden
 from streams.sources.source_access import SourceAccess, SourceReader
 
 _KEY: Final = "source_access"
+
+
+def knows_sources(request: HttpRequest) -> bool:
+    """Tell whether this server has a file of sources."""
+    return request.app.state.get(_KEY) is not None
 
 
 def add_source_check(app: Litestar, access: SourceAccess | None) -> None:
@@ -25,17 +30,14 @@ def add_source_check(app: Litestar, access: SourceAccess | None) -> None:
     app.state[_KEY] = access
 
 
-async def check_source(request: HttpRequest, body: Body, *, new: bool = False) -> bool:
+async def check_source(request: HttpRequest, body: Body) -> bool:
     """Check that a dataset that is opened or asked may read the source of its schema.
 
     Call it after `check_may_send`, which hides datasets.
 
     Returns: True, or False of a request that may not read it and was decided before: a repeat is
         answered with what became of it, and charges nothing.
-
-    Args:
-        new: of an opening: a second dataset on the source is meant.
-    Raises: HTTPProblem: it may not (403), or the caller is asked back (409). Unavailable.
+    Raises: HTTPProblem: it may not (403). Unavailable.
     """
     if isinstance(body, MechanismRequest) and body.question is UNSET:
         return True
@@ -45,18 +47,32 @@ async def check_source(request: HttpRequest, body: Body, *, new: bool = False) -
         return True
     assert isinstance(access, SourceAccess)
     service = context_of(request).service
-    refused = await access.refusal(service, reader, new=new)
+    refused = await access.refusal(service, reader, new=True)
     if refused is None:
         return True
     if isinstance(body, MechanismRequest):
         if await service.find(body.dataset, body.analyst, body.request_id) is not None:
             return False
         raise forbidden(request, "request", refused.what, field="dataset", value=body.dataset)
-    if refused.kind == "second":
-        raise HTTPProblem(
-            problem(409, "second_dataset", refused.what, field="dataset", value=body.dataset)
-        )
     raise forbidden(request, "open", refused.what, field="schema.source.name", value=reader.source)
+
+
+async def confirmations_of_source(request: HttpRequest, body: Open) -> list[Confirmation]:
+    """Return the question whether a second dataset on one source is meant, if it is one.
+
+    Call it after `check_source`.
+
+    Raises: Unavailable.
+    """
+    access = request.app.state.get(_KEY)
+    reader = None if access is None else await _reader(request, body)
+    if reader is None:
+        return []
+    assert isinstance(access, SourceAccess)
+    refused = await access.refusal(context_of(request).service, reader)
+    if refused is None or refused.kind != "second":
+        return []
+    return [Confirmation("second_dataset", "dataset", body.dataset, "", refused.what)]
 
 
 async def _reader(request: HttpRequest, body: Body) -> SourceReader | None:

@@ -37,6 +37,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
+from streams.gateway.confirm import check_confirmed
 from streams.gateway.contract.openapi import (
     AmendOperation,
     BeginOperation,
@@ -62,6 +63,10 @@ from streams.service import Answer
 _STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
 
 
+New = Annotated[
+    bool,
+    QueryParameter(description="what the server would ask back (409) is meant as it is"),
+]
 _decode_error = msgspec.json.Decoder(FieldError).decode
 
 
@@ -83,17 +88,14 @@ async def submit_request(request: HttpRequest) -> Response[bytes]:
 @post("/datasets", operation_class=OpenOperation, status_code=200, tags=["datasets"])
 async def open_dataset(
     request: HttpRequest,
-    new: Annotated[
-        bool,
-        QueryParameter(
-            description="a second dataset on one source is meant, with a budget of its own"
-        ),
-    ] = False,
+    new: New = False,
 ) -> Response[bytes]:
     """Open a dataset under a policy; its budget is fixed from the first grant on.
 
-    409 `second_dataset` where another dataset reads the same source already, and the server's
-    file of sources names no dataset for it: `?new=true` says that a second budget is meant.
+    409 where that is probably a slip, and `?new=true` says that it is meant: `similar_name` where
+    its name, population or source is nearly one that the caller sees, and `second_dataset` where
+    another dataset reads the same source already, and the server's file of sources names no
+    dataset for it.
     """
     return await _submit(request, "admin", Open, new=new)
 
@@ -201,12 +203,15 @@ async def void_reservation(request: HttpRequest, dataset: FromPath[str]) -> Resp
     status_code=200,
     tags=["access"],
 )
-async def set_member(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+async def set_member(
+    request: HttpRequest, dataset: FromPath[str], new: New = False
+) -> Response[bytes]:
     """Set a member's roles on a dataset, replacing their earlier ones; no roles removes them.
 
-    Only owners may; with `as: administrator`, only administrators.
+    Only owners may; with `as: administrator`, only administrators. 409 `similar_name` for a team
+    that is nearly another one of the dataset: `?new=true` says that it is meant.
     """
-    return await _submit(request, "admin", SetMember, dataset)
+    return await _submit(request, "admin", SetMember, dataset, new=new)
 
 
 @post(
@@ -215,9 +220,15 @@ async def set_member(request: HttpRequest, dataset: FromPath[str]) -> Response[b
     status_code=200,
     tags=["datasets"],
 )
-async def set_limit(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Set a limit for a scope, replacing its earlier one; a record without limits removes it."""
-    return await _submit(request, "admin", SetLimit, dataset)
+async def set_limit(
+    request: HttpRequest, dataset: FromPath[str], new: New = False
+) -> Response[bytes]:
+    """Set a limit for a scope, replacing its earlier one; a record without limits removes it.
+
+    409 `similar_name` for a team that is nearly another one of the dataset: `?new=true` says that
+    it is meant.
+    """
+    return await _submit(request, "admin", SetLimit, dataset, new=new)
 
 
 async def _submit(
@@ -258,7 +269,7 @@ async def submit_body(
         dataset: the dataset in the address, if it has one.
         wait: seconds to wait for the decision.
         replays: answer a repeat with the first decision, where the caller may see it.
-        new: of an opening: a second dataset on its source is meant.
+        new: what the caller would be asked back is meant.
     Raises: RequestInvalid, Undecodable, HTTPProblem: nothing was appended. Unavailable.
     """
     # Append exactly the checked bytes: the processor does not check a body again.
@@ -266,8 +277,10 @@ async def submit_body(
     checked = check(source, body)
     check_kind(checked, kind, dataset)
     await check_may_send(request, checked.body)
-    await check_source(request, checked.body, new=new)
+    await check_source(request, checked.body)
     await check_waiting(request, checked.body)
+    if not new:
+        await check_confirmed(request, checked.body)
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
     return await answer_response(request, answer, checked, replays=replays)

@@ -18,6 +18,7 @@ from accountant.records.coerce import coerce_until
 from accountant.records.inputs import CheckedInput, check_body
 from accountant.records.members import ROLES, Member
 from accountant.values_to_write import period_to_write
+from accountant.views.confirmations import Confirmation
 from accountant.views.limit_views import LevelView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
@@ -29,8 +30,13 @@ _BEYOND: Final = (
     "This limit has a budget with fields that this form does not show. Saving the form replaces "
     "that budget."
 )
-_MEMBER: Final = ("member", "team", "until", "reason", "by")
-_LIMIT: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by")
+_CONFIRMED: Final = "confirmed"
+"""The hidden input with the name about which the page has asked back."""
+_MEMBER: Final = ("member", "team", "until", "reason", "by", _CONFIRMED)
+_LIMIT: Final = (
+    *("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by"),
+    _CONFIRMED,
+)
 _PAUSE: Final = ("reason", "by")
 _VOID: Final = ("grant", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
@@ -119,6 +125,18 @@ def merge_current(form: FormData, limit: LevelView) -> FormData:
         values |= dict.fromkeys(("part", *_BUDGET), "")
     values = {name: typed_in[name] or values[name] for name in typed_in}
     return current._replace(values=values, is_open=True)
+
+
+def confirms(form: FormData, asked: Confirmation) -> bool:
+    """Tell whether a form was sent again after this question."""
+    return form.values[_CONFIRMED] == asked.value
+
+
+def to_confirm(form: FormData, asked: Confirmation) -> FormData:
+    """Return a form that answers a question by being sent again."""
+    values = {**form.values, _CONFIRMED: asked.value}
+    rule = f"is nearly {asked.similar}. If {asked.value} is meant, send the form again."
+    return form._replace(values=values, errors={asked.field: rule}, is_open=True)
 
 
 def filters() -> tuple[str, ...]:

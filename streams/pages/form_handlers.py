@@ -10,11 +10,13 @@ from litestar.params import FromPath
 from litestar.response import Redirect
 
 from accountant.display.reasons import REASONS
+from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, FieldError, Source, decode_decision
 from accountant.records.outcomes import Outcome
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
+from streams.gateway.confirm import confirmations_of
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
@@ -93,6 +95,10 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         there = await _existing_limit(visibility.service, dataset, form, by)
         if there is not None:
             return await _page_with_form(request, dataset, kind, there, status=409, text=_REPLACES)
+    asked = await confirmations_of(request, record.checked.body)
+    if asked and not form_data.confirms(form, asked[0]):
+        again, what = form_data.to_confirm(form, asked[0]), capital(asked[0].text)
+        return await _page_with_form(request, dataset, kind, again, status=409, text=what)
     source: Source = "requests" if kind == "void" else "admin"
     answer = await visibility.service.submit(
         source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked

@@ -1,11 +1,11 @@
 """Settings of every command, client and server, from the environment."""
 
-from streams.settings.environment import PREFIX
 from streams.settings.settings import (
     DEFAULT_URL,
     LEAST_LIMIT,
     Port,
     Settings,
+    check_names,
     load,
     load_client,
     load_command,
@@ -13,6 +13,7 @@ from streams.settings.settings import (
     load_server,
     unknown_now,
 )
+from streams.variables import PREFIX
 
 __all__ = [
     "DEFAULT_URL",
@@ -20,6 +21,7 @@ __all__ = [
     "PREFIX",
     "Port",
     "Settings",
+    "check_names",
     "load",
     "load_client",
     "load_command",

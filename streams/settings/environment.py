@@ -1,7 +1,9 @@
 """Finds environment variables that are no settings: misspelt ones, and those of Kubernetes.
 
 A server with a misspelt `ACCOUNTANT_TOKENS` would run without authentication, so it refuses to
-start. Messages never repeat a value: it may be a secret.
+start. A command or client with a misspelt `ACCOUNTANT_URL` would use a file in its working
+directory, so it refuses what is nearly a setting. Messages never repeat a value: it may be a
+secret.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from accountant.likeness import most_alike, typing_errors
 from streams.errors import Refused
+from streams.variables import PREFIX, READ_ELSEWHERE
 
-PREFIX: Final = "ACCOUNTANT_"
 ALLOWS: Final = f"{PREFIX}ALLOW_UNKNOWN_SETTINGS"
 ANY: Final = "*"
-_READ_ELSEWHERE: Final = ("ANALYST", "OWNER", "ANSWERS")
 _LETTERS: Final = 2
 """A prefix that differs from ours by at most this many letters counts as misspelt."""
+_DISTINCT: Final = len(set(PREFIX))
 
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 # Kubernetes sets `NAME_PORT` and others for a Service NAME; a Service may be named `accountant`.
@@ -77,7 +80,7 @@ def unknown_names(environ: Mapping[str, str], fields: Collection[str]) -> Unknow
     Args:
         fields: the names of all settings, as fields.
     """
-    known = {field.upper() for field in (*fields, *_READ_ELSEWHERE)}
+    known = {field.upper() for field in (*fields, *READ_ELSEWHERE)}
     links = sorted(name for name in environ if is_service_link(name, environ[name]))
     allowed = _allowed(environ)
     ignored, refused = dict[str, str](), dict[str, str]()
@@ -94,6 +97,28 @@ def unknown_names(environ: Mapping[str, str], fields: Collection[str]) -> Unknow
         if behind is not None:
             ignored[name] = _meant(behind, known)
     return Unknown(links, ignored, refused)
+
+
+def check_alike(environ: Mapping[str, str], fields: Collection[str], used: Collection[str]) -> None:
+    """Check that no variable is nearly a setting that a command or a client uses.
+
+    Args:
+        fields: the names of all settings, as fields.
+        used: of these, the names of those that it uses.
+    Raises: Refused: it names each variable, and the setting that was probably meant.
+    """
+    known = [f"{PREFIX}{field.upper()}" for field in (*fields, *READ_ELSEWHERE)]
+    unused = {f"{PREFIX}{field.upper()}" for field in set(fields).difference(used)}
+    allowed = _allowed(environ)
+    alike = dict[str, str]()
+    for name in sorted(environ):
+        upper = name.upper()
+        if upper in allowed or ANY in allowed or not _may_be_ours(upper):
+            continue
+        meant = most_alike(upper, known)
+        if meant and meant not in unused and not is_service_link(name, environ[name]):
+            alike[name] = meant
+    Unknown([], {}, alike).check()
 
 
 def check_spellings(environ: Mapping[str, str], fields: Collection[str]) -> None:
@@ -125,7 +150,7 @@ def _meant(rest: str, known: Collection[str]) -> str:
     """Return the settings that are closest to a name without its prefix, "" for none."""
     most = max(_LETTERS, len(rest) // 3)
     alike = [each for each in known if abs(len(each) - len(rest)) <= most]
-    away = {each: _distance(rest, each) for each in alike}
+    away = {each: typing_errors(rest, each, most) for each in alike}
     least = min(away.values(), default=most + 1)
     near = sorted(each for each, letters in away.items() if letters == least <= most)
     return " or ".join(f"{PREFIX}{each}" for each in near)
@@ -133,24 +158,19 @@ def _meant(rest: str, known: Collection[str]) -> str:
 
 def _rest_of_another_prefix(name: str) -> str | None:
     """Return the part after a misspelt prefix, None if the name has no such prefix."""
-    if len(name) <= len(PREFIX):
-        return None
+    letters = set(name[: len(PREFIX) + _LETTERS])
+    if len(name) <= len(PREFIX) or len(letters.intersection(PREFIX)) < _DISTINCT - _LETTERS:
+        return None  # at once, since a process has many variables
     ends = range(len(PREFIX) - _LETTERS, min(len(PREFIX) + _LETTERS + 1, len(name)))
-    nearest = min(((_distance(name[:end], PREFIX), -end) for end in ends), default=(99, 0))
+    nearest = min(
+        ((typing_errors(name[:end], PREFIX, _LETTERS), -end) for end in ends), default=(99, 0)
+    )
     return name[-nearest[1] :] if nearest[0] <= _LETTERS else None
 
 
-def _distance(one: str, other: str) -> int:
-    """Return the number of letters to add, remove, change or swap (Damerau-Levenshtein)."""
-    before, row = list[int](), list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        last, before, row = before, row, [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                cost = min(cost, last[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+def _may_be_ours(name: str) -> bool:
+    """Tell whether a name begins nearly as ours do."""
+    return name.startswith(PREFIX) or _rest_of_another_prefix(name) is not None
 
 
 def _is_link(text: str) -> bool:

@@ -28,8 +28,8 @@ from streams.errors import Refused
 from streams.settings.access import AccessSettings, listed
 from streams.settings.environment import (
     ANY,
-    PREFIX,
     Unknown,
+    check_alike,
     check_spellings,
     is_service_link,
     unknown_names,
@@ -37,6 +37,7 @@ from streams.settings.environment import (
 from streams.settings.kafka import KafkaSecuritySettings
 from streams.settings.login import LOGIN_FIELDS, LoginSettings
 from streams.settings.questions import QUESTION_FIELDS, QuestionSettings
+from streams.variables import PREFIX
 
 LEAST_LIMIT: Final = 0.001  # requests a second of one address or name
 DEFAULT_URL: Final = "sqlite:///accountant.db"
@@ -395,6 +396,7 @@ class CommandSettings(Settings):
     )
 
 
+_USED_BY_COMMANDS: Final = CommandSettings.model_fields.keys() - CommandSettings.unused
 _USED_OVER_HTTP: Final = frozenset({"url", "token", "token_file", "token_unencrypted"})
 
 
@@ -429,8 +431,9 @@ def load_command(**given: object) -> Settings:
 def load_client(**given: object) -> Settings:
     """Return the settings of a client; those that it does not use are ignored.
 
-    Raises: Refused: as `load`.
+    Raises: Refused: as `load`, or a variable is nearly a setting.
     """
+    check_alike(os.environ, Settings.model_fields, _USED_BY_COMMANDS - {"tokens"})
     ledger = _loaded(HttpClientSettings, {"url": given.get("url")}).ledger
     return _loaded(HttpClientSettings if ledger.kind == "http" else CommandSettings, given)
 
@@ -450,6 +453,14 @@ def load_server(**given: object) -> Settings:
     """
     unknown_now().check()
     return load(**given)
+
+
+def check_names() -> None:
+    """Check that no variable of this process is nearly a setting that commands use.
+
+    Raises: Refused: it names each variable, and the setting that was probably meant.
+    """
+    check_alike(os.environ, Settings.model_fields, _USED_BY_COMMANDS | LOGIN_FIELDS)
 
 
 def unknown_now() -> Unknown:

@@ -397,7 +397,5 @@ def _second(reader: SourceReader, first: str) -> str:
     dataset, source = reader.dataset, reader.source
     return (
         f"dataset {dataset} was not opened: {first} reads the source {source} already, and "
-        f"another dataset is another budget on the same data. Ask {first} if that is meant. If "
-        f"{dataset} is meant, send it to /datasets?new=true (new=True, `accountant dataset open "
-        "--new`)"
+        f"another dataset is another budget on the same data. Ask {first} if that is meant."
     )

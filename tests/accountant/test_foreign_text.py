@@ -13,15 +13,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.foreign_text import csv_cell, csv_text, escape_json, escape_lines, escape_text
+from accountant.foreign_text import (
+    csv_cell,
+    csv_text,
+    escape_control,
+    escape_json,
+    escape_lines,
+    escape_text,
+)
 from streams.client.notebooks.html_table import grid, table
 
 HOSTILE = "a\x1b[2J\r\n\t\x00\x7f\x9b\u061c\u200e\u202e\u2028\u2029\u2066\ud800é"
 
 
+PREPENDED = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
+PREPENDED |= {"\U000110bd", "\U000110cd"}
+
+
 def test_a_control_character_is_escaped() -> None:
     assert escape_text("a\x1b[2J\n\u202eé") == "a\\u001b[2J\\u000a\\u202eé"
     assert escape_lines("a\x1b\nb\t") == "a\\u001b\nb\\u0009"
+
+
+INVISIBLE = "\u00ad\u034f\u115f\u180e\u200b\u200d\u2060\u2800\u3164\ufe0f\ufeff\U000e0041"
+
+
+def test_an_invisible_character_is_shown_as_its_escape() -> None:
+    for each in INVISIBLE:
+        number = ord(each)
+        shown = f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+        assert escape_text(each) == escape_lines(each) == shown
+        assert escape_json(f'"{each}"'.encode()).isascii()
+        assert json.loads(escape_json(f'"{each}"'.encode())) == each
+        assert each not in csv_cell(each)
+        assert each not in str(BudgetError(each))
+        # A log says what it said before: this is shown, and the record stays as it is.
+        assert BudgetError(each).recorded == RequestInvalid("a", each, each).value == each
+    assert escape_control("a\x1b\u200b\n") == "a\\u001b\u200b\\u000a"
+    assert escape_control("a\x1b\n", lines=True) == "a\\u001b\n"
 
 
 @given(st.text())
@@ -32,6 +61,8 @@ def test_escaped_text_is_one_line_and_unchanged_by_escaping_again(text: str) -> 
     shown.encode()
     categories = {unicodedata.category(each) for each in shown}
     assert not categories & {"Cc", "Zl", "Zp", "Cs"}
+    # Of format characters those stay that are seen, such as signs before numbers.
+    assert {each for each in shown if unicodedata.category(each) == "Cf"} <= PREPENDED
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -12,7 +12,7 @@ from accountant.records import DECODE_ERRORS, encode
 from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.client.admin_requests import SecondDataset
+from streams.client.unconfirmed import CODES, unconfirmed
 from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 
@@ -72,8 +72,9 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
         if problem.field is not None:
             return Unauthenticated(f"{url} refuses this token: {problem.message}")
         return unauthenticated(url, remedy)
-    if status == 409 and problem.error == "second_dataset":
-        return SecondDataset(problem.value or "", problem.message)
+    if status == 409 and problem.error in CODES:
+        field = problem.field or ""
+        return unconfirmed(problem.error, field, problem.value, problem.similar, problem.message)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'no reason given'}")
     return not_a_gateway(url, f"{status} ({problem.message})")

@@ -71,6 +71,9 @@ _PATHS: Final = {
     "limit": "limits",
 }
 
+_ASKED_BACK: Final = frozenset({"open", "member", "limit"})
+"""The records that a server may ask back."""
+
 T = TypeVar("T")
 _log = get_logger(__name__)
 
@@ -179,7 +182,7 @@ class HttpService:
         path = "/requests" if source == "requests" else "/datasets"
         if location.type in _PATHS:
             path = f"{_path(location.dataset)}/{_PATHS[location.type]}"
-        elif new:
+        if new and location.type in _ASKED_BACK:
             path += "?new=true"
         seconds = max(0, math.ceil(wait))
         response = await self._send(

@@ -28,16 +28,21 @@ import contextlib
 import os
 import sqlite3
 import stat
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from accountant.errors import BudgetError
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.foreign_text import HIDDEN
+from accountant.likeness import most_alike
 from streams.client.results.process_identity import has_ended, this_process
 from streams.client.results.unsaved import UnsavedResult, unsaved_of
+from streams.client.unconfirmed import SimilarName
 from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.private_files import check_private
+from streams.variables import read_variable
 
 PATH_VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0
@@ -144,6 +149,18 @@ class SentRequest(NamedTuple):
     purpose: str
 
 
+class ResultName(NamedTuple):
+    """A name of a result (`once`).
+
+    Attributes:
+        text: in Unicode's composed form.
+        is_meant: the caller means it, although it is nearly another one.
+    """
+
+    text: str
+    is_meant: bool = False
+
+
 class OpenRequest(NamedTuple):
     """A request without a stored result.
 
@@ -190,7 +207,9 @@ class ResultStore:
         with self.transaction() as db:
             _insert_request(db, asked, own=own)
 
-    def bind_name(self, name: str, asked: SentRequest, body: bytes, ledger_id: str = "") -> bytes:
+    def bind_name(
+        self, wanted: ResultName, asked: SentRequest, body: bytes, ledger_id: str = ""
+    ) -> bytes:
         """Bind a name to a request before it is sent, unless the name is bound already.
 
         A name belongs to one ledger, dataset and analyst.
@@ -198,10 +217,15 @@ class ResultStore:
         Args:
             ledger_id: the random id of the ledger; empty if unknown.
         Returns: the body of the request that the name is bound to.
-        Raises: NameTaken: the name has another claim or another ledger.
+
+        Raises:
+            NameTaken: the name has another claim or another ledger.
+            SimilarName: it is nearly another one. RequestInvalid: it is new, and has a character
+                that nobody sees.
         """
-        key = (asked.ledger, asked.dataset, asked.analyst, name)
         with self.transaction() as db:
+            name = _bound_name(db, asked, wanted)
+            key = (asked.ledger, asked.dataset, asked.analyst, name)
             row = db.execute(
                 "SELECT claim, body, ledger_id FROM names"
                 " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
@@ -245,12 +269,13 @@ class ResultStore:
     def is_repeated(self, asked: SentRequest) -> bool:
         """Whether the same claim was released before on the dataset for the same purpose."""
         with self.transaction() as db:
-            row = db.execute(
-                "SELECT 1 FROM requests"
-                " WHERE dataset = ? AND claim = ? AND purpose = ? AND request <> ?",
-                (asked.dataset, asked.claim, asked.purpose, asked.request),
-            ).fetchone()
-        return row is not None
+            rows = db.execute(
+                "SELECT DISTINCT purpose FROM requests"
+                " WHERE dataset = ? AND claim = ? AND request <> ?",
+                (asked.dataset, asked.claim, asked.request),
+            ).fetchall()
+        purpose = _composed(asked.purpose)
+        return any(_composed(other) == purpose for (other,) in rows)
 
     def open_requests(self) -> list[OpenRequest]:
         """Return the requests that may be charged and have no stored result, oldest first.
@@ -516,7 +541,7 @@ def default_path() -> Path:
 
     Raises: Refused: the user has no home directory.
     """
-    named = os.environ.get(PATH_VARIABLE)
+    named = read_variable(os.environ, PATH_VARIABLE)
     if named:
         return Path(named)
     data = os.environ.get("XDG_DATA_HOME")
@@ -534,6 +559,37 @@ _UNSTORED: Final = (
     "training ended after the first step. It does not run again. Ask with a new id, which is "
     "charged again"
 )
+
+
+def _composed(text: str) -> str:
+    """Return a text in the form of Unicode in which it is compared."""
+    return unicodedata.normalize("NFC", text)
+
+
+def _bound_name(db: sqlite3.Connection, asked: SentRequest, wanted: ResultName) -> str:
+    """Return a name as it is bound, perhaps in another form of Unicode; of a new one, the name.
+
+    Raises: SimilarName. RequestInvalid.
+    """
+    rows = db.execute(
+        "SELECT name FROM names WHERE ledger = ? AND dataset = ? AND analyst = ?",
+        (asked.ledger, asked.dataset, asked.analyst),
+    )
+    by_text = {_composed(name): str(name) for (name,) in rows}
+    text = wanted.text
+    if text in by_text:
+        return by_text[text]
+    if HIDDEN.search(text):
+        raise RequestInvalid("once", "must have no control or invisible character", text)
+    similar = "" if wanted.is_meant else most_alike(text, by_text, edits=False)
+    if similar:
+        what = (
+            f"the name {text!r} is nearly {similar!r}, by which dataset {asked.dataset} has a "
+            f"result. Nothing was charged. Pass once={similar!r} if that is meant, and new=True if "
+            "another result is"
+        )
+        raise SimilarName("once", text, similar, what)
+    return text
 
 
 def delete_request(db: sqlite3.Connection, request: str) -> None:

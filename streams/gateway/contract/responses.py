@@ -90,21 +90,27 @@ _NOT_ITS_SOURCE: Final = _problem(
     "the caller is not allowed to do this, or the dataset may not read the source that its schema "
     "names; nothing was appended"
 )
-# By handler name: operations that a server refuses for what the data's owner says.
+_PARAMETER: Final = _problem(
+    "the body is not JSON, or a parameter is malformed; nothing was appended"
+)
+_ASKED_BACK: Final = ResponseSpec(
+    "the id was used before for another body; the decision has that request's outcome. Or a "
+    "problem: it is probably a slip, and `new` is not true; nothing was appended",
+    reference("Decision"),
+    {"Content-Location": _WHERE},
+    also={PROBLEM_JSON: reference("Problem")},
+)
+# By handler name: operations that a server refuses, or asks back, for what is there already.
 _SUBMITTED_ON_SOURCES: Final = {
     "submit_request": _SUBMITTED | {"403": _NOT_ITS_SOURCE},
     "open_dataset": {
         **_SUBMITTED,
-        "400": _problem("the body is not JSON, or a parameter is malformed; nothing was appended"),
+        "400": _PARAMETER,
         "403": _NOT_ITS_SOURCE,
-        "409": ResponseSpec(
-            "the id was used before for another body; the decision has that request's outcome. Or "
-            "a problem: another dataset reads the same source, and `new` is not true",
-            reference("Decision"),
-            {"Content-Location": _WHERE},
-            also={PROBLEM_JSON: reference("Problem")},
-        ),
+        "409": _ASKED_BACK,
     },
+    "set_member": {**_SUBMITTED, "400": _PARAMETER, "409": _ASKED_BACK},
+    "set_limit": {**_SUBMITTED, "400": _PARAMETER, "409": _ASKED_BACK},
 }
 # For every operation that needs a token, where authentication is on.
 _AUTHENTICATED: Final = {

@@ -21,10 +21,12 @@ from streams.client import (
     NotGranted,
     ResultMissing,
     ResultStore,
+    SimilarName,
 )
 from streams.client.connect import NoSuchLedger
 from streams.client.http.service import HttpService
 from streams.client.results.codec import encode_result
+from streams.client.results.store import ResultName
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.clock import TestClock
@@ -125,6 +127,55 @@ def test_a_name_is_of_one_dataset_analyst_ledger_and_store(
     assert (spent(ledger), spent(ledger, "survey")) == ("0.03", "0.02")
 
 
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize(("first", "second"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+def test_two_forms_of_unicode_are_one_name_and_one_purpose(
+    ledger: Accountant, answers: ResultStore, draws: Draws, first: str, second: str
+) -> None:
+    ledger.release("census", CLAIM, draws, once=first)
+    assert ledger.release("census", CLAIM, draws, once=second) == 1001
+    with answers.transaction() as db:  # as an earlier version bound it
+        db.execute("UPDATE names SET name = ?", (first,))
+    assert ledger.release("census", CLAIM, draws, once=second) == 1001
+    assert (draws.count, spent(ledger)) == (1, "0.01")
+    ledger.release("census", "pure:0.02", draws, purpose=first)
+    with pytest.warns(AccountantWarning, match="released before"):
+        ledger.release("census", "pure:0.02", draws, purpose=second)
+
+
+def test_a_name_that_is_nearly_another_is_asked_back(ledger: Accountant, draws: Draws) -> None:
+    ledger.release("census", CLAIM, draws, once="Age-by-region-10")
+    for similar in ("age by region 10", "Age-by-regi0n-1O", "Age-by-region-10\u200b"):
+        with pytest.raises((SimilarName, RequestInvalid)) as error:
+            ledger.release("census", CLAIM, draws, once=similar)
+        assert error.value.field == "once"
+    with (
+        pytest.raises(SimilarName, match="nearly 'Age-by-region-10'") as error,
+        ledger.reserve("census", CLAIM, until="PT1H", once="age-by-region-10"),
+    ):
+        pass
+    assert error.value.similar == "Age-by-region-10"
+    assert (draws.count, spent(ledger)) == (1, "0.01")
+    # Typing errors never count, and a name that is meant is bound.
+    others = ("Age-by-region-11", "Age-by-regions-10", "Age-by-region-1.0", "age by region 10")
+    for each in others:
+        is_meant = each == others[-1]
+        ledger.release("census", CLAIM, draws, once=each, new=is_meant)
+        ledger.release("census", CLAIM, draws, once=each)
+    assert (draws.count, spent(ledger)) == (5, "0.05")
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "\x00", "\u202e", "\ufeff", "\U000e0041", "\n"])
+def test_a_new_name_has_no_character_that_nobody_sees(
+    ledger: Accountant, draws: Draws, hidden: str
+) -> None:
+    with pytest.raises(RequestInvalid, match="once must have no control or invisible character"):
+        ledger.release("census", CLAIM, draws, once=f"a{hidden}b")
+    assert (draws.count, spent(ledger)) == (0, "0")
+
+
 def test_a_refusal_leaves_the_name_free(ledger: Accountant, draws: Draws) -> None:
     with pytest.raises(NotGranted):
         ledger.release("census", "pure:3", draws, once=NAME)
@@ -174,7 +225,7 @@ def test_an_undecided_name_is_free_once_its_id_has_expired(
     from streams.client.grants import TAGGED_JSON, Release
 
     Release(
-        answers, call, TAGGED_JSON, ledger.url, 5, NAME
+        answers, call, TAGGED_JSON, ledger.url, 5, ResultName(NAME)
     ).record_request()  # and the process ends
     clock.pass_(seconds=7200)
     with pytest.raises(NotGranted, match=f"expired.*[Tt]he name '{NAME}' is free"):

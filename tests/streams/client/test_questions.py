@@ -22,6 +22,7 @@ from streams.client import (
     NotGranted,
     NotYetAnswered,
     PrivateAnswer,
+    SimilarName,
     UnknownDataset,
 )
 from streams.client.notebooks import frames
@@ -186,6 +187,15 @@ def test_a_name_has_one_answer(ledger: Accountant, tmp_path: Path) -> None:
     with pytest.raises(NameTaken):
         ledger.count("survey", epsilon="2", once="all")
     assert granted(ledger) == 1
+
+
+def test_a_name_that_is_nearly_another_is_asked_back(ledger: Accountant) -> None:
+    ledger.count("survey", epsilon="1", once="all-10")
+    with pytest.raises(SimilarName, match="nearly 'all-10'"):
+        ledger.count("survey", epsilon="1", once="All-1O")
+    assert granted(ledger) == 1
+    ledger.count("survey", epsilon="1", once="All-1O", new=True)
+    assert granted(ledger) == 2
 
 
 def test_a_lost_store_costs_no_second_charge(ledger: Accountant, tmp_path: Path) -> None:

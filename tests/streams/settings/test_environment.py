@@ -11,9 +11,16 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant
+from streams.client.results.store import default_path
 from streams.errors import Refused
 from streams.settings import PREFIX, Settings, load, load_client, load_command, load_server
-from streams.settings.environment import check_spellings, is_service_link, unknown_names
+from streams.settings.environment import (
+    check_alike,
+    check_spellings,
+    is_service_link,
+    unknown_names,
+)
+from streams.variables import in_upper_case
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
 
@@ -75,6 +82,47 @@ def test_every_setting_is_known_in_any_letters() -> None:
 def test_another_prefix_within_two_letters_is_a_warning(name: str, meant: str | None) -> None:
     unknown = unknown_names({name: "x"}, FIELDS)
     assert unknown == ([], {} if meant is None else {name: meant}, {})
+
+
+@every_case(
+    ("name", "meant"),
+    [
+        ("ACCOUNTANT_ULR", "ACCOUNTANT_URL"),
+        ("ACOUNTANT_URL", "ACCOUNTANT_URL"),
+        ("ACCOUNTANT-URL", "ACCOUNTANT_URL"),
+        ("accountant_tokenfile", "ACCOUNTANT_TOKEN_FILE"),
+        ("ACCOUNTANT_ANALYS", "ACCOUNTANT_ANALYST"),
+        ("ACCOUNTANT_TOKNES", None),  # of servers alone
+        ("ACCOUNTANT_URL", None),
+        ("accountant_url", None),
+        ("ACCOUNTANT_DEPARTMENT_OF_COLOUR", None),
+        ("ACCOUNT_URL", None),
+        ("PATH", None),
+    ],
+)
+def test_what_is_nearly_a_setting_is_refused_by_commands(name: str, meant: str | None) -> None:
+    used = ("url", "token_file")
+    if meant is None:
+        check_alike({name: SECRET}, FIELDS, used)
+        return
+    with pytest.raises(Refused, match=f"{name} is no setting: did you mean {meant}") as refused:
+        check_alike({name: SECRET}, FIELDS, used)
+    assert SECRET not in str(refused.value)
+    check_alike({name: SECRET, "ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": name}, FIELDS, used)
+
+
+def test_a_client_refuses_what_is_nearly_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTANT_ULR", SECRET)
+    with pytest.raises(Refused, match="did you mean ACCOUNTANT_URL"):
+        Accountant()
+
+
+def test_a_variable_is_read_in_any_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ACCOUNTANT_ANSWERS", raising=False)
+    monkeypatch.setenv("Accountant_Answers", "/somewhere/answers.db")
+    assert default_path() == Path("/somewhere/answers.db")
+    both = {"ACCOUNTANT_OWNER": "olga", "accountant_owner": "zoe", "accountant_url": "x"}
+    assert in_upper_case(both) == {"ACCOUNTANT_URL": "x"}
 
 
 def test_an_unknown_variable_unlike_every_setting_gets_no_suggestion() -> None:

@@ -82,6 +82,29 @@ def test_a_new_team_name_gets_a_note_with_a_suggestion(paged: PagesServer) -> No
     assert note in words(paged.followed("olga", answer).text)
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "fields"),
+    [
+        ("members", "team", {"member": "opie", "role_analyst": "yes"}),
+        ("limits", "name", {"scope": "team", "part": "10"}),
+    ],
+)
+def test_a_team_that_is_nearly_another_is_asked_back(
+    paged: PagesServer, kind: str, field: str, fields: dict[str, str]
+) -> None:
+    asked = paged.fill("olga", kind, **fields, **{field: "B1UE"})
+    assert asked.status_code == 409
+    assert "team B1UE is nearly team blue of dataset survey" in words(asked.text)
+    assert (member(paged, "opie"), limit(paged, "team", "B1UE")) == (None, None)
+    again = form_of(asked.text, kind)
+    assert again["confirmed"] == "B1UE"
+    # The answer is for this name alone.
+    other = paged.post_form("olga", kind, {**again, "action": "set", field: "BLUE"})
+    assert other.status_code == 409
+    answer = paged.post_form("olga", kind, {**again, "action": "set"})
+    assert "B1UE" in words(paged.followed("olga", answer).text)
+
+
 def test_the_member_form_removes_a_member(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="ana").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove"})

@@ -1,0 +1,165 @@
+"""The rule by which one name is nearly another: probably the same one, misspelt.
+
+A misspelt name of a dataset, a population, a team or a source begins a second budget, and one of a
+result (`once`) a second draw. Whoever takes a new name is asked whether they meant the old one.
+
+Two names are alike if they differ in nothing but
+
+- upper and lower case,
+- separators: spaces, dashes, underscores, `.`, `:` and `@`, except between two digits,
+- characters that look alike, such as O and 0, l, I and 1, or a Cyrillic letter and a Latin one,
+- typing errors, where they count: one from five letters on, two from nine on, counted in the longer
+  name. A letter is added, left out, replaced, or swapped with the next one.
+
+Names whose digits differ are two names, since `census-2026` and `census-2027` are two years, except
+where a digit looks like a letter. A digit is never a typing error.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from accountant.foreign_text import HIDDEN
+
+_MAX_KNOWN: Final = 10_000
+"""Among more names, typing errors are not looked for: a person waits for the answer."""
+_ONE_ERROR: Final = 5
+_TWO_ERRORS: Final = 9
+"""The letters from which on a name may have so many typing errors."""
+_SEPARATORS: Final = frozenset(".:@")
+_LETTERS_LIKE: Final = {"0": "o", "1": "li", "2": "z", "5": "s", "8": "b"}
+_I_AND_L: Final = {"I", "l"}
+_LETTERS_LIKE_DIGITS: Final = frozenset("".join(_LETTERS_LIKE.values()))
+_SEPARATOR: Final = "\0"
+"""What stands for separators, and stays between digits: 1.5 is not 15, and 1-11 is not 11-1."""
+# Letters of other scripts that fonts draw as these Latin ones: Cyrillic, then Greek.
+_LATIN: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u0501\u0432\u043a\u043c"
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405"
+    "\u03bf\u03bd\u03c1\u03b1"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
+    "aeopcyxijshdbkmABEKMHOPCTYXIJSovpaABEZHIKMNOPTYX",
+)
+
+
+def is_like(one: str, other: str, *, edits: bool = True) -> bool:
+    """Tell whether one name is nearly the other, or the same.
+
+    Args:
+        edits: typing errors count.
+    """
+    return _errors(_form(one), _form(other), edits=edits) is not None
+
+
+def most_alike(name: str, known: Iterable[str], *, edits: bool = True) -> str:
+    """Return the known name that a name is probably a misspelling of.
+
+    Args:
+        edits: typing errors count.
+    Returns: "" if the name itself is known, or none is nearly it.
+    """
+    names, form = list(known), _form(name)
+    if name in names:
+        return ""
+    edits = edits and len(names) <= _MAX_KNOWN
+    near = [
+        (errors, each)
+        for each in names
+        if (errors := _errors(form, _form(each), edits=edits)) is not None
+    ]
+    return min(near)[1] if near else ""
+
+
+def typing_errors(one: str, other: str, most: int) -> int:
+    """Return how many letters were added, left out, replaced or swapped; `most` + 1 for more.
+
+    Letters that look alike are equal, and no digit is added, left out or replaced.
+    """
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    never = most + 1
+    before, last = list[int](), [0]
+    for b in other:
+        last.append(never if _is_fixed(b) else last[-1] + 1)
+    for i, a in enumerate(one):
+        fixed = _is_fixed(a)
+        row = [never if fixed else last[0] + 1]
+        for j, b in enumerate(other):
+            is_letter = not fixed and not _is_fixed(b)
+            cost = last[j] if _looks_like(a, b) else last[j] + 1 if is_letter else never
+            if not fixed:
+                cost = min(cost, last[j + 1] + 1)
+            if not _is_fixed(b):
+                cost = min(cost, row[j] + 1)
+            if i and j and _are_swapped(one[i - 1], a, other[j - 1], b):
+                cost = min(cost, before[j - 1] + 1)
+            row.append(min(cost, never))
+        if min(row) > most:
+            return never
+        before, last = last, row
+    return last[-1]
+
+
+def _are_swapped(a: str, b: str, x: str, y: str) -> bool:
+    """Tell whether `ab` is `yx`; two digits are never swapped."""
+    return _looks_like(a, y) and _looks_like(b, x) and not (_is_fixed(a) and _is_fixed(b))
+
+
+def _errors(one: str, other: str, *, edits: bool) -> int | None:
+    """Return the typing errors that set two forms apart, None for two names."""
+    if len(one) == len(other) and all(map(_looks_like, one, other)):
+        return 0
+    longer = max(len(one), len(other))
+    most = 0 if not edits or longer < _ONE_ERROR else 1 if longer < _TWO_ERRORS else 2
+    if not most:
+        return None
+    errors = typing_errors(one, other, most)
+    return errors if errors <= most else None
+
+
+def _looks_like(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    x, y = a.casefold(), b.casefold()
+    if x == y or {a, b} == _I_AND_L:
+        return True
+    return y in _LETTERS_LIKE.get(x, "") or x in _LETTERS_LIKE.get(y, "")
+
+
+def _is_fixed(character: str) -> bool:
+    return character == _SEPARATOR or "0" <= character <= "9"
+
+
+@lru_cache(maxsize=65_536)
+def _form(name: str) -> str:
+    """Return a name without what two spellings of it may differ in, but for case and looks."""
+    text = unicodedata.normalize("NFKC", HIDDEN.sub("", name)).translate(_LATIN)
+    characters = [_plain_digit(each) for each in text]
+    words = "".join(_SEPARATOR if _separates(each) else each for each in characters).split(
+        _SEPARATOR
+    )
+    words = [word for word in words if word]
+    form = "".join(words[:1])
+    for before, word in pairwise(words):
+        joint = _SEPARATOR if _ends_in_digit(before) and _ends_in_digit(word[::-1]) else ""
+        form += joint + word
+    return form
+
+
+def _separates(character: str) -> bool:
+    return character in _SEPARATORS or unicodedata.category(character) in {"Zs", "Pd", "Pc"}
+
+
+def _plain_digit(character: str) -> str:
+    return str(unicodedata.decimal(character)) if character.isdecimal() else character
+
+
+def _ends_in_digit(word: str) -> bool:
+    """Tell whether a word ends in a digit, or in a letter that stands for one beside others."""
+    last = word[-1].casefold()
+    is_digit = any(map(str.isdecimal, word)) and last in _LETTERS_LIKE_DIGITS
+    return last.isdecimal() or is_digit

@@ -1,0 +1,136 @@
+"""What a caller is asked back before it is appended: it is probably a slip, and stays for ever.
+
+`decide` would grant it, and no audit would find it afterwards. So servers and clients compare a
+record with what is there, and name only what the caller may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec import UNSET
+
+from accountant.likeness import most_alike
+from accountant.records.members import Member
+from accountant.records.requests import Open, SetLimit, SetMember
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import LevelView
+
+Code = Literal["similar_name", "second_dataset"]
+
+
+class Confirmation(NamedTuple):
+    """A question to the sender of a record.
+
+    Attributes:
+        code: the kind, as problems of HTTP name it.
+        field: of the record. `value`: what it says there.
+        similar: the name that was probably meant, "" where there is none.
+        text: what would happen, and what to do instead, as sentences.
+    """
+
+    code: Code
+    field: str
+    value: str
+    similar: str
+    text: str
+
+
+def confirmations_of_opening(
+    record: Open, seen: Iterable[DatasetView], *, sources_are_listed: bool = False
+) -> list[Confirmation]:
+    """Return what to ask before a dataset is opened; nothing of one that is open.
+
+    Args:
+        seen: the datasets that the sender sees.
+        sources_are_listed: something else knows which datasets read a source.
+    """
+    views = list(seen)
+    if any(view.dataset == record.dataset for view in views):
+        return []  # a repeat, or refused
+    name, found = record.dataset, list[Confirmation]()
+    not_opened = f"dataset {name} was not opened: "
+    if similar := most_alike(name, [view.dataset for view in views if not view.closed]):
+        what = (
+            f"{not_opened}{similar} is open already, and another name is another budget. Open "
+            f"{similar} if that is meant."
+        )
+        found.append(Confirmation("similar_name", "dataset", name, similar, what))
+    used = [view for view in views if not view.is_unused]
+    population = record.policy.population or ""
+    known = [view.policy.population for view in used if view.policy.population]
+    if population and (similar := most_alike(population, known)):
+        what = (
+            f"{not_opened}its population {population} is nearly {similar}, which other datasets "
+            f"have, and budgets of two populations are not added up. Name {similar} if that is "
+            "meant."
+        )
+        found.append(Confirmation("similar_name", "policy.population", population, similar, what))
+    source = "" if record.schema is UNSET else record.schema.source.name
+    readers = {
+        view.schema.source.name: view.dataset for view in reversed(used) if view.schema is not UNSET
+    }
+    if source and (similar := most_alike(source, readers)):
+        what = (
+            f"{not_opened}its source {source} is nearly {similar}, which other datasets read. "
+            f"Name {similar} if that is meant."
+        )
+        found.append(Confirmation("similar_name", "schema.source.name", source, similar, what))
+    elif source and not sources_are_listed and source in readers:
+        first = readers[source]
+        what = (
+            f"{not_opened}{first} reads the source {source} already, and another dataset is "
+            f"another budget on the same data. Ask {first} if that is meant. If not, give both one "
+            "population."
+        )
+        found.append(Confirmation("second_dataset", "dataset", name, "", what))
+    return found
+
+
+def confirmations_of_team(
+    record: SetMember | SetLimit, members: Iterable[Member], limits: Iterable[LevelView]
+) -> list[Confirmation]:
+    """Return what to ask before a team is named that no member and no limit has."""
+    team = team_of(record)
+    if not team:
+        return []
+    others = list(members)
+    if isinstance(record, SetMember):
+        # A member's own team is perhaps the misspelt one, and corrected now.
+        others = [each for each in others if each.member != record.member or each.team == team]
+    similar = most_alike(team, known_teams(others, limits))
+    field = "team" if isinstance(record, SetMember) else "name"
+    return [similar_team(record.dataset, team, similar, field)] if similar else []
+
+
+def similar_team(dataset: str, team: str, similar: str, field: str = "team") -> Confirmation:
+    """Return the question whether a team is meant that is nearly another."""
+    what = (
+        f"nothing was changed: team {team} is nearly team {similar} of dataset {dataset}, and "
+        f"limits of one do not hold for the other. Name {similar} if that is meant."
+    )
+    return Confirmation("similar_name", field, team, similar, what)
+
+
+def confirmation_words(found: Sequence[Confirmation]) -> str:
+    """Return all questions, and how to say that the record is meant as it is."""
+    texts = " ".join(each.text for each in found)
+    return (
+        f"{texts} If {found[0].value} is meant, send it with new=True (`--new` of the command, "
+        "`?new=true` over HTTP)"
+    )
+
+
+def team_of(record: SetMember | SetLimit) -> str:
+    """Return the team that a record gives a member or a limit, "" if none."""
+    if isinstance(record, SetMember):
+        return (record.team or "") if record.roles else ""
+    is_of_team = record.scope in {"team", "each"} and not record.removes
+    return (record.name or "") if is_of_team else ""
+
+
+def known_teams(members: Iterable[Member], limits: Iterable[LevelView]) -> set[str]:
+    """Return the teams that a dataset's members and limits name."""
+    teams = {each.name for each in limits if each.scope in {"team", "each"} and each.name}
+    return teams | {each.team for each in members if each.team}

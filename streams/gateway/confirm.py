@@ -1,0 +1,78 @@
+"""Asks the sender back before a record is appended that is probably a slip.
+
+Clients with a ledger of their own ask the same questions in `streams.client.confirm`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from accountant.records import Body, Open, SetLimit, SetMember
+from accountant.views.confirmations import (
+    Confirmation,
+    confirmation_words,
+    confirmations_of_opening,
+    confirmations_of_team,
+    team_of,
+)
+from streams.auth.visibility import visibility_of
+from streams.gateway.source_check import confirmations_of_source, knows_sources
+from streams.http.context import HttpRequest, context_of
+from streams.http.problems import HTTPProblem, problem
+
+
+async def check_confirmed(request: HttpRequest, body: Body) -> None:
+    """Check that there is nothing to ask the sender of a record.
+
+    Call it after `check_may_send`, which hides datasets, and not for a record that is meant.
+
+    Raises: HTTPProblem: there is (409). Unavailable.
+    """
+    found = await confirmations_of(request, body)
+    if found:
+        raise _asked_back(found)
+
+
+async def confirmations_of(request: HttpRequest, body: Body) -> Sequence[Confirmation]:
+    """Return what to ask the sender of a record: nothing of one that was decided before.
+
+    Raises: Unavailable.
+    """
+    if not isinstance(body, Open | SetMember | SetLimit):
+        return []
+    service, found = context_of(request).service, list[Confirmation]()
+    if isinstance(body, Open):
+        if await service.dataset(body.dataset) is not None:
+            return []  # a repeat, or refused
+        visibility, views = visibility_of(request), await service.datasets()
+        # Without authentication there is perhaps no file of sources, and a slip to prevent.
+        listed = knows_sources(request) or visibility.caller is not None
+        # In a thread: membership checks and comparisons of thousands would delay other requests.
+        found += await asyncio.to_thread(
+            lambda: confirmations_of_opening(
+                body, visibility.among(views), sources_are_listed=listed
+            )
+        )
+        found += await confirmations_of_source(request, body)
+    elif team_of(body):
+        # Who may set them sees all of the dataset's members and limits.
+        members, limits = await service.members(body.dataset), await service.levels(body.dataset)
+        found += confirmations_of_team(body, members, limits)
+    if found and await service.find(body.dataset, body.by, body.request_id) is not None:
+        return []
+    return found
+
+
+def _asked_back(found: Sequence[Confirmation]) -> HTTPProblem:
+    first = found[0]
+    return HTTPProblem(
+        problem(
+            409,
+            first.code,
+            confirmation_words(found),
+            field=first.field,
+            value=first.value,
+            similar=first.similar,
+        )
+    )

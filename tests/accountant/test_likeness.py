@@ -1,0 +1,114 @@
+"""Names that are nearly others, and names that stay two."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.likeness import is_like, most_alike, typing_errors
+from tests.every_case import check_rows
+
+ALIKE: Final = [
+    # upper and lower case
+    ("People-of-x", "people-of-x"),
+    ("A", "a"),
+    # separators
+    ("pay-roll", "payroll"),
+    ("census_2026", "census-2026"),
+    ("census 2026", "census.2026"),
+    ("census2026", "census:2026"),
+    ("a\u2013b", "a-b"),
+    # characters that look alike
+    ("census-2O26", "census-2026"),
+    ("census-2o26", "census-2026"),
+    ("chunk-1O", "chunk-10"),
+    ("chunk-lO", "chunk-10"),
+    ("v1", "vl"),
+    ("v1", "vI"),
+    ("Il", "ll"),
+    ("2026-O1", "2026-01"),
+    ("wave-5", "wave-S"),
+    ("\u0430ge", "age"),  # a Cyrillic letter
+    ("\uff41ge", "age"),  # a full-width one
+    ("age\u200b", "age"),
+    ("caf\u00e9", "cafe\u0301"),
+    ("wave-\u0662", "wave-2"),  # an Arabic digit
+]
+MISSPELT: Final = [
+    # typing errors, in the longer name
+    ("wage", "wages"),
+    ("payrol", "payroll"),
+    ("apyroll", "payroll"),
+    ("parroll", "payroll"),
+    ("cnesus-2O26", "census-2026"),
+    ("cennsuss-2026", "census-2026"),
+    ("ACCOUNTANT_ULR", "ACCOUNTANT_URL"),
+]
+TWO: Final = [
+    # digits of another value or number
+    ("census-2026", "census-2027"),
+    ("census-2026", "census-2062"),
+    ("chunk-1", "chunk-10"),
+    ("chunk-1", "chunk-01"),
+    ("people", "people2"),
+    ("epsilon-1.5", "epsilon-15"),
+    ("1-11", "11-1"),
+    ("2026-1-2", "2026-12"),
+    ("longer-names-3", "longer-names-4"),
+    # short names are not misspelt
+    ("ab", "abc"),
+    ("blue", "bleu"),
+    ("men", "women"),
+    # too many errors
+    ("payroll", "payslips"),
+    ("census", "survey"),
+    # other signs are no separators
+    ("C", "C++"),
+    ("\u0915\u093f", "\u0915\u093e"),  # vowels of Devanagari are marks, and no separators
+]
+TWO_WITHOUT_EDITS: Final = [*MISSPELT, ("mean-ia", "mean-la"), ("age<40", "age>40")]
+
+
+def test_names_are_alike_whatever_comes_first() -> None:
+    def check_case(one: str, other: str, alike: bool, edits: bool) -> None:
+        for a, b in ((one, other), (other, one)):
+            assert is_like(a, b, edits=edits) is alike
+            assert most_alike(a, [b, "quite-another"], edits=edits) == (b if alike else "")
+
+    rows = [(*pair, True, edits) for pair in ALIKE for edits in (True, False)]
+    rows += [(*pair, True, True) for pair in MISSPELT]
+    rows += [(*pair, False, edits) for pair in TWO for edits in (True, False)]
+    rows += [(*pair, False, False) for pair in TWO_WITHOUT_EDITS]
+    check_rows(check_case, rows)
+
+
+def test_a_known_name_is_like_no_other() -> None:
+    assert most_alike("Payroll", ["payroll", "Payroll", "pay-roll"]) == ""
+    assert most_alike("PAYROLL", []) == ""
+
+
+def test_the_name_with_the_fewest_errors_is_the_one_meant() -> None:
+    assert most_alike("payrolls", ["payrol", "payroll", "Pay-Rolls"]) == "Pay-Rolls"
+    assert most_alike("payrollss", ["payroll", "payrolls"]) == "payrolls"
+
+
+def test_among_very_many_names_case_and_looks_still_count() -> None:
+    many = [f"name{i}x" for i in range(10_001)]
+    assert most_alike("NAME-77-x", many) == "name77x"
+    assert most_alike("name77xy", many) == ""
+
+
+@given(st.text(max_size=30), st.randoms(use_true_random=False))
+def test_another_spelling_of_any_name_is_like_it(name: str, choice: random.Random) -> None:
+    other = "".join(each.swapcase() if choice.random() < 0.3 else each for each in name)
+    if len(other) == len(name) and other.casefold() == name.casefold():
+        assert is_like(name, f"{other}\u200b ", edits=False)
+
+
+@pytest.mark.parametrize(("most", "errors"), [(0, 1), (1, 2), (2, 2), (3, 2)])
+def test_errors_beyond_the_most_are_not_counted(most: int, errors: int) -> None:
+    assert typing_errors("payroll", "apyrolls", most) == errors

@@ -1,0 +1,256 @@
+"""A name that is nearly another is asked back: every field, by whatever it is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pytest
+
+from streams.client import Accountant, AsyncAccountant, SimilarDataset, SimilarName, Unconfirmed
+from tests.every_case import every_case
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.cli.conftest import Command
+from tests.streams.clock import TestClock
+from tests.streams.gateway.asking import SCHEMA
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.gateway.records import new_id, opening
+
+THERE: Final = "census-2026"
+POLICY: Final = {"filter": "basic", "epsilon": "1"}
+SIMILAR: Final = {
+    # field: the name that is there, the one that is sent
+    "dataset": (THERE, "census-2O26"),
+    "policy.population": ("people-of-x", "People-of-x"),
+    "schema.source.name": ("people", "peopl"),
+    "team": ("wages", "wage"),
+    "name": ("wages", "wage"),
+}
+"""Of a limit, `name` is the team."""
+Fields = dict[str, Any]
+
+
+class Surfaces(NamedTuple):
+    """A ledger behind a server, a file of this process, and the command."""
+
+    server: LocalServer
+    file: Accountant
+    command: Command
+
+
+def prepare(ledger: Accountant) -> None:
+    """Open what the names of `SIMILAR` are nearly."""
+    policy = POLICY | {"population": "people-of-x"}
+    ledger.open(THERE, policy, by="owner", schema=SCHEMA, as_given=True)
+    ledger.set_member(THERE, "ben", roles=["analyst"], team="wages", by="owner")
+
+
+@pytest.fixture
+def surfaces(tmp_path: Path, clock: TestClock, accountant: Command) -> Iterator[Surfaces]:
+    with (
+        LocalServer(tmp_path / "served.db", clock) as server,
+        Accountant(server.url, clock=clock) as served,
+        Accountant(f"sqlite:///{tmp_path}/own.db", clock=clock) as own,
+    ):
+        prepare(served)
+        prepare(own)
+        yield Surfaces(server, own, accountant)
+
+
+def record(clock: TestClock, field: str, name: str) -> tuple[str, Fields]:
+    """Return the address and the body of a record that has a name in a field."""
+    if field == "team":
+        body = {"type": "member", "member": "ana", "roles": ["analyst"], "team": name}
+    elif field == "name":
+        body = {"type": "limit", "scope": "team", "name": name, "part": "0.5"}
+    else:
+        body = opening(clock, name if field == "dataset" else f"claims-of-{field}", **POLICY)
+        if field == "policy.population":
+            body["policy"]["population"] = name
+        elif field == "schema.source.name":
+            body["schema"] = SCHEMA | {"source": {"kind": "csv", "name": name}}
+        return "/datasets", body
+    head = {"version": 1, "request_id": new_id(clock), "dataset": THERE, "by": "owner"}
+    return f"/datasets/{THERE}/{body['type']}s", head | body
+
+
+def arguments(directory: Path, field: str, name: str) -> list[str]:
+    """Return the command that sends such a record."""
+    if field == "team":
+        return ["member", "set", THERE, "ana", "--role", "analyst", "--team", name]
+    if field == "name":
+        return ["limit", "set", THERE, "--team", name, "--part", "0.5"]
+    begin = ["dataset", "open", name if field == "dataset" else "claims", "--epsilon", "1"]
+    if field == "dataset":
+        return [*begin, "--filter", "basic"]
+    if field == "policy.population":
+        return [*begin, "--filter", "basic", "--population", name]
+    file = directory / "schema.json"
+    file.write_text(json.dumps(SCHEMA | {"source": {"kind": "csv", "name": name}}))
+    return [*begin, "--filter", "basic", "--schema", str(file)]
+
+
+def by_http(to: Surfaces, field: str, name: str) -> str:
+    asked = to.server.post(*record(to.server.clock, field, name))
+    problem = asked.json()
+    assert (asked.status_code, problem["error"]) == (409, "similar_name")
+    assert (problem["field"], problem["value"]) == (field, name)
+    assert "?new=true" in problem["message"]
+    return str(problem["similar"])
+
+
+def by_a_client(ledger: Accountant, clock: TestClock, field: str, name: str) -> str:
+    body = msgspec.json.encode(record(clock, field, name)[1])
+    with pytest.raises(SimilarName, match="new=True") as error:
+        ledger.submit(body)
+    assert (error.value.field, error.value.value) == (field, name)
+    assert isinstance(error.value, SimilarDataset) is (field == "dataset")
+    return error.value.similar
+
+
+def by_a_client_of_the_server(to: Surfaces, field: str, name: str) -> str:
+    with Accountant(to.server.url, clock=to.server.clock) as ledger:
+        return by_a_client(ledger, to.server.clock, field, name)
+
+
+def by_a_client_of_a_file(to: Surfaces, field: str, name: str) -> str:
+    before = to.file.heads()
+    similar = by_a_client(to.file, to.server.clock, field, name)
+    assert to.file.heads() == before
+    return similar
+
+
+def by_the_command(to: Surfaces, field: str, name: str) -> str:
+    done = to.command(*arguments(to.command.directory, field, name), ACCOUNTANT_URL=to.server.url)
+    assert (done.code, done.out) == (2, "")
+    assert "--new" in done.err
+    there, similar = SIMILAR[field]
+    assert similar in done.err
+    return there if there in done.err else done.err
+
+
+ASKING: Final[list[Callable[[Surfaces, str, str], str]]] = [
+    by_http,
+    by_a_client_of_the_server,
+    by_a_client_of_a_file,
+    by_the_command,
+]
+
+
+@every_case(("field", "ask"), [(field, ask) for field in SIMILAR for ask in ASKING])
+def test_a_similar_name_is_asked_back_before_anything_is_appended(
+    surfaces: Surfaces, field: str, ask: Callable[[Surfaces, str, str], str]
+) -> None:
+    there, similar = SIMILAR[field]
+    before = surfaces.server.last_sequence()
+    assert ask(surfaces, field, similar) == there
+    assert surfaces.server.last_sequence() == before
+
+
+@every_case("field", SIMILAR)
+def test_a_name_that_is_meant_is_taken_and_its_repeat_asks_nothing(
+    surfaces: Surfaces, field: str
+) -> None:
+    path, body = record(surfaces.server.clock, field, SIMILAR[field][1])
+    content = msgspec.json.encode(body)
+    outcome = surfaces.server.post(f"{path}?new=true", body).json()["outcome"]
+    assert outcome in {"opened", "member_set", "limit_set"}
+    assert surfaces.file.submit(content, new=True).outcome == outcome
+    assert surfaces.server.post(path, body).json()["outcome"] == "repeated"
+    assert surfaces.file.submit(content).outcome == "repeated"
+    # A name that is there is asked about no more.
+    body |= {"request_id": new_id(surfaces.server.clock), "reason": "again"}
+    assert surfaces.server.post(path, body).status_code == 200
+    assert surfaces.file.submit(msgspec.json.encode(body)).outcome in {outcome, "refused"}
+
+
+@every_case(
+    ("field", "name"),
+    [
+        ("dataset", "census-2027"),
+        ("policy.population", "people-of-x2"),
+        ("schema.source.name", "people2"),
+        ("team", "wages-2"),
+        ("name", "salaries"),
+    ],
+)
+def test_another_name_is_taken_without_a_question(
+    surfaces: Surfaces, field: str, name: str
+) -> None:
+    path, body = record(surfaces.server.clock, field, name)
+    assert surfaces.server.post(path, body).status_code == 200
+
+
+def test_all_questions_about_one_opening_are_asked_together(surfaces: Surfaces) -> None:
+    policy = POLICY | {"population": "People-of-x"}
+    with pytest.raises(Unconfirmed) as error:
+        surfaces.file.open("Census-2026", policy, by="owner", schema=SCHEMA)
+    for words in ("census-2026 is open already", "nearly people-of-x", "reads the source people"):
+        assert words in str(error.value)
+
+
+async def test_the_asynchronous_client_asks_back(tmp_path: Path) -> None:
+    async with AsyncAccountant(f"sqlite:///{tmp_path}/own.db") as ledger:
+        await ledger.open(THERE, POLICY, by="owner")
+        await ledger.set_limit(THERE, "team", "wages", part="0.5", by="owner")
+        with pytest.raises(SimilarName, match="nearly team wages"):
+            await ledger.set_member(THERE, "ana", roles=["analyst"], team="Wages", by="owner")
+        await ledger.set_member(THERE, "ana", roles=["analyst"], team="Wages", by="owner", new=True)
+        # The misspelt team is corrected without a question.
+        await ledger.set_member(THERE, "ana", roles=["analyst"], team="wages", by="owner")
+        await ledger.set_limit(THERE, "team", "Wages", by="owner")  # which removes it
+
+
+def test_members_of_a_file_are_asked_back_once(opened: Command) -> None:
+    run = opened
+    file = run.directory / "members.csv"
+    sync = ("member", "sync", "census", str(file))
+    head = "member,roles,team,until\nowner,owner,,\nben,analyst,wages,\n"
+    assert run("member", "set", "census", "ben", "--role", "analyst", "--team", "wages").code == 0
+    file.write_text(f"{head}ana,analyst,wage,\n")
+    for more in ((), ("--dry-run",)):
+        done = run(*sync, *more)
+        assert done.code == 2
+        assert "team wage is nearly team wages" in done.err
+    assert '"ana"' not in run("member", "list", "census", "--json").out
+    assert run(*sync, "--new").code == 0
+    # It is there now, and the file may correct it.
+    file.write_text(f"{head}ana,analyst,wage,\nzoe,analyst,wage,\n")
+    assert run(*sync).code == 0
+    file.write_text(f"{head}ana,analyst,wages,\n")
+    assert run(*sync).code == 0
+
+
+def test_nothing_that_the_caller_does_not_see_is_named(tmp_path: Path) -> None:
+    with RolesServer(tmp_path) as server:
+
+        def client(name: str) -> Accountant:
+            return Accountant(server.url, token=server.tokens[name], clock=server.clock)
+
+        policy = POLICY | {"population": "people-of-x", "access": "members"}
+        with client("root") as ledger:
+            ledger.open("payroll", policy, owners=["olga"], schema=SCHEMA)
+            with pytest.raises(SimilarName, match="nearly people-of-x"):
+                ledger.open("claims", policy | {"population": "People-of-x"})
+        with client("opie") as ledger:  # has no role on it
+            hidden = policy | {"population": "People-of-x"}
+            other = SCHEMA | {"source": {"kind": "csv", "name": "peopl"}}
+            assert ledger.open("Payroll", hidden, schema=other).outcome == "opened"
+
+
+def test_a_variable_that_is_nearly_a_setting_ends_every_command(accountant: Command) -> None:
+    for name in ("ACCOUNTANT_ULR", "ACOUNTANT_URL", "accountant_uri", "ACCOUNTANT_TOKEN_FIEL"):
+        done = accountant("dataset", "open", "census", "--epsilon", "1", **{name: "kafka://x:1"})
+        assert done.code == 4, done
+        assert f"{name} is no setting: did you mean ACCOUNTANT_" in done.err
+        assert list(accountant.directory.iterdir()) == []
+    allowed = {"ACCOUNTANT_ULR": "x", "ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": "ACCOUNTANT_ULR"}
+    assert accountant("fits", "--help", **allowed).code == 0
+
+
+def test_a_command_reads_its_variables_in_any_letters(accountant: Command) -> None:
+    done = accountant("dataset", "list", accountant_url=f"sqlite:///{accountant.directory}/x.db")
+    assert "no such ledger: x.db" in done.err
