@@ -35,8 +35,14 @@ from streams.client import (
     Unanswered,
     UsedAfterFork,
 )
-from streams.client.admin_requests import SecondDataset, SimilarDataset
 from streams.client.requests import Undecided
+from streams.client.unconfirmed import (
+    EndsJointGuarantee,
+    SecondDataset,
+    SimilarDataset,
+    SimilarName,
+    Unconfirmed,
+)
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
@@ -92,8 +98,11 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     ).under("request"),
     Undecodable: lambda: Undecodable(Reason.OVERSIZE, "too long"),
     NotGranted: lambda: NotGranted(_refusal(), then="ask less"),
-    SimilarDataset: lambda: SimilarDataset("cenus", "census"),
-    SecondDataset: lambda: SecondDataset("again", "dataset again was not opened: census reads it"),
+    SimilarDataset: lambda: SimilarDataset("dataset", "cenus", "census", "it is nearly census"),
+    SecondDataset: lambda: SecondDataset("dataset", "again", "", "it was not opened"),
+    SimilarName: lambda: SimilarName("team", "Red", "red", "it is nearly red"),
+    EndsJointGuarantee: lambda: EndsJointGuarantee("policy.population", "x", "", "it would end"),
+    Unconfirmed: lambda: Unconfirmed("dataset", "a", "", "it is a slip"),
     PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),
     NotAdmitted: lambda: NotAdmitted(_refusal()),
     Unanswered: lambda: Unanswered("no answer", "; ask again", ID),

@@ -29,10 +29,13 @@ class OneWayChoice(NamedTuple):
     change: str
 
 
-def one_way_choices(plan: CompiledPolicy) -> tuple[OneWayChoice, ...]:
+def one_way_choices(plan: CompiledPolicy, *, not_added: str = "") -> tuple[OneWayChoice, ...]:
     """Return what cannot be changed after the opening under this policy.
 
     The rules that decide on limits answer the questions about them.
+
+    Args:
+        not_added: why the budget would not add up with those of its population, if it would not.
     """
     policy = plan.policy
     parts, shares = allows_parts(plan.kind), allows_reserved_shares(plan.kind)
@@ -56,7 +59,7 @@ def one_way_choices(plan: CompiledPolicy) -> tuple[OneWayChoice, ...]:
         ),
         OneWayChoice(
             "Add this budget up with other datasets of the same people?",
-            policy.population is not UNSET,
-            "--population NAME",
+            policy.population is not UNSET and not not_added,
+            not_added or "--population NAME",
         ),
     )

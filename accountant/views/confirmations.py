@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple
 from msgspec import UNSET
 
 from accountant.likeness import most_alike
+from accountant.policy import resolve
 from accountant.records.members import Member
 from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import LevelView
+from accountant.views.population import Sees, joint_after_opening
 
-Code = Literal["similar_name", "second_dataset"]
+Code = Literal["similar_name", "second_dataset", "ends_joint_guarantee"]
 
 
 class Confirmation(NamedTuple):
@@ -38,17 +40,23 @@ class Confirmation(NamedTuple):
 
 
 def confirmations_of_opening(
-    record: Open, seen: Iterable[DatasetView], *, sources_are_listed: bool = False
+    record: Open,
+    every: Sequence[DatasetView],
+    sees: Sees = lambda _: True,
+    *,
+    ordered: int | None,
+    sources_are_listed: bool = False,
 ) -> list[Confirmation]:
     """Return what to ask before a dataset is opened; nothing of one that is open.
 
     Args:
-        seen: the datasets that the sender sees.
+        every: all datasets. `sees`: whether the sender sees one; the others are not named.
+        ordered: as of `joint_guarantee`, read after `every`.
         sources_are_listed: something else knows which datasets read a source.
     """
-    views = list(seen)
-    if any(view.dataset == record.dataset for view in views):
+    if any(view.dataset == record.dataset for view in every):
         return []  # a repeat, or refused
+    views = list(filter(sees, every))
     name, found = record.dataset, list[Confirmation]()
     not_opened = f"dataset {name} was not opened: "
     if similar := most_alike(name, [view.dataset for view in views if not view.closed]):
@@ -67,6 +75,17 @@ def confirmations_of_opening(
             "meant."
         )
         found.append(Confirmation("similar_name", "policy.population", population, similar, what))
+    joint = None
+    if population:
+        joint = joint_after_opening(name, resolve(record.policy), every, sees, ordered=ordered)
+    if joint is not None and joint[0].holds and not joint[1].holds:
+        what = (
+            f"{not_opened}the joint guarantee of population {population} would end, for ever: "
+            f"{joint[1].why}. Ask on {joint[0].names} if that serves."
+        )
+        found.append(
+            Confirmation("ends_joint_guarantee", "policy.population", population, "", what)
+        )
     source = "" if record.schema is UNSET else record.schema.source.name
     readers = {
         view.schema.source.name: view.dataset for view in reversed(used) if view.schema is not UNSET
@@ -117,7 +136,7 @@ def confirmation_words(found: Sequence[Confirmation]) -> str:
     """Return all questions, and how to say that the record is meant as it is."""
     texts = " ".join(each.text for each in found)
     return (
-        f"{texts} If {found[0].value} is meant, send it with new=True (`--new` of the command, "
+        f"{texts} If that is meant, send it with new=True (`--new` of the command, "
         "`?new=true` over HTTP)"
     )
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import precise
-from accountant.policy import guarantee_of
+from accountant.policy import Policy, guarantee_of
 from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
@@ -143,6 +143,75 @@ def joint_guarantee(
         epsilon=f"{epsilon:f}",
         delta=f"{delta:f}",
     )
+
+
+def joint_after_opening(
+    dataset: str,
+    policy: Policy,
+    views: Iterable[DatasetView],
+    sees: Sees = _everything,
+    *,
+    ordered: int | None,
+) -> tuple[JointGuarantee, JointGuarantee] | None:
+    """Return what a population promises now, and what it would promise once a dataset is opened.
+
+    None for a dataset without a population, or with one that no other dataset has.
+
+    Args:
+        policy: resolved, of the dataset.
+        views: all datasets, whatever the reader sees.
+        sees, ordered: as of `joint_guarantee`.
+    """
+    name = policy.population or ""
+    same = [view for view in views if name and view.policy.population == name]
+    if not same:
+        return None
+    opened = msgspec.structs.replace(
+        same[0],
+        dataset=dataset,
+        policy=policy,
+        opened_at=_NEVER,  # after all that was granted
+        granted_at=None,
+        closed=False,
+        closed_at=None,
+        guarantee="",
+    )
+
+    def sees_it(view: DatasetView) -> bool:
+        return view is opened or sees(view)
+
+    before = joint_guarantee(name, same, sees, ordered=ordered)
+    return before, joint_guarantee(name, [*same, opened], sees_it, ordered=ordered)
+
+
+def not_added_words(
+    dataset: str, policy: Policy, seen: Iterable[DatasetView], ordered: int | None
+) -> str:
+    """Return why a new dataset's budget would not add up with its population's, "" if it would.
+
+    Args:
+        policy: resolved, of the dataset.
+        seen: the datasets that the reader sees; a server says what the others have made of it.
+        ordered: as of `joint_guarantee`.
+    """
+    views = list(seen)
+    joint = joint_after_opening(dataset, policy, views, ordered=ordered)
+    if joint is None:
+        return ""
+    now = next(
+        (
+            view.joint_guarantee
+            for view in views
+            if view.policy.population == policy.population and view.joint_guarantee
+        ),
+        joint[0],
+    )
+    if why := now.why or joint[1].why:
+        return f"nothing any more: {why}"
+    if now.others:
+        hidden = f"{now.others:,} other dataset{'s' if now.others > 1 else ''}"
+        return f"perhaps: {hidden} of these people must be without a grant, and are hidden from you"
+    return ""
 
 
 def _counting(views: Sequence[DatasetView], certain: str) -> list[DatasetView]:

@@ -114,8 +114,8 @@ def open_(
         typer.Option(
             "--new",
             help="Open it although its name, population or source is nearly one that is there, or "
-            "another dataset is on its source. Without it, each is refused: it would be a second "
-            "budget.",
+            "another dataset is on its source: each would be a second budget. Or although its "
+            "population's joint guarantee would end. Without it, each is refused.",
         ),
     ] = False,
     owner: Annotated[
@@ -156,7 +156,7 @@ def open_(
             if expected:
                 check_name("dataset", name)
                 typed = {each: fields[each] for each in _OF_A_POLICY if is_typed(context, each)}
-                propose_for(name, expected, typed, json=admin.json)
+                propose_for(name, expected, typed, admin)
                 return
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
@@ -165,7 +165,7 @@ def open_(
         declared = None if schema is None else read_schema(schema)
         if preview:
             check_name("dataset", name)
-            print_policy(name, plan, json=admin.json)
+            print_policy(name, plan, admin)
             _warn_without_unit(plan, declared)
             return
         with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):

@@ -15,14 +15,20 @@ from accountant.display.other_filter import chosen_fields, chosen_words, open_op
 from accountant.policy import resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.policy.proposal import propose_defaults
+from accountant.views.population import not_added_words
+from streams.cli.admin_command import AdminOptions
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.preview import preview_json, preview_table
 from streams.cli.printing.say import say
+from streams.cli.reading.dataset_reader import reader
 from streams.cli.reading.policy_options import named_options, policy_of
+from streams.client import NoSuchLedger
 
 
-def propose_for(name: str, expected: list[str], typed: Mapping[str, Any], *, json: bool) -> None:
+def propose_for(
+    name: str, expected: list[str], typed: Mapping[str, Any], admin: AdminOptions
+) -> None:
     """Print the policy that fits the expected requests, and the command that opens it.
 
     Args:
@@ -39,11 +45,11 @@ def propose_for(name: str, expected: list[str], typed: Mapping[str, Any], *, jso
     command = shlex.join(["accountant", "dataset", "open", name, *open_options(fields)])
     assert found.choice.fit is not None
     count = found.choice.fit.count
-    if json:
+    if admin.json:
         more = {"expected": claim_text(claim), "expected_fits": count, "command": command}
-        print_json(preview_json(name, plan) | more)
+        print_json(preview_json(name, plan, not_added=_why_not_added(name, plan, admin)) | more)
         return
-    print_policy(name, plan, json=False)
+    print_policy(name, plan, admin)
     fits = "any number" if count is None else f"{count:,}"
     say(
         f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "
@@ -52,12 +58,28 @@ def propose_for(name: str, expected: list[str], typed: Mapping[str, Any], *, jso
     )
 
 
-def print_policy(name: str, plan: CompiledPolicy, *, json: bool) -> None:
+def print_policy(name: str, plan: CompiledPolicy, admin: AdminOptions) -> None:
     """Print what a policy would promise and admit."""
-    if json:
-        print_json(preview_json(name, plan))
+    not_added = _why_not_added(name, plan, admin)
+    if admin.json:
+        print_json(preview_json(name, plan, not_added=not_added))
     else:
-        stdout().print(preview_table(name, plan))
+        stdout().print(preview_table(name, plan, not_added=not_added))
+
+
+def _why_not_added(name: str, plan: CompiledPolicy, admin: AdminOptions) -> str:
+    """Return why a budget would not add up with those of its population, "" if it would.
+
+    The ledger knows: it is read where the policy names a population.
+    """
+    if not plan.policy.population:
+        return ""
+    try:
+        with reader(admin.url, admin.token_file) as ledger:
+            views = [view for view in ledger.datasets() if view.dataset != name]
+            return not_added_words(name, plan.policy, views, ledger.ordered_before())
+    except NoSuchLedger:  # the opening creates it
+        return ""
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:

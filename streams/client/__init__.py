@@ -30,7 +30,13 @@ from streams.client.results.store import NameTaken, ResultMissing, ResultStore, 
 from streams.client.session import MechanismSession
 from streams.client.session_record import OutOfOrder
 from streams.client.shared_files import UsedAfterFork
-from streams.client.unconfirmed import SecondDataset, SimilarDataset, SimilarName, Unconfirmed
+from streams.client.unconfirmed import (
+    EndsJointGuarantee,
+    SecondDataset,
+    SimilarDataset,
+    SimilarName,
+    Unconfirmed,
+)
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import (
     AccountantWarning,
@@ -51,6 +57,7 @@ __all__ = [
     "AsyncMechanismSession",
     "Call",
     "Codec",
+    "EndsJointGuarantee",
     "Gone",
     "Me",
     "MechanismSession",

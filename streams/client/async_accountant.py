@@ -582,6 +582,8 @@ class AsyncAccountant(AsyncQuestions):
                 nearly one that is there: a misspelt one would begin a second budget.
             SecondDataset: it is not open, and another one reads the source of `schema`: a second
                 budget on the same data. With authentication the server decides.
+            EndsJointGuarantee: it is not open, and its population would have no joint guarantee
+                any more, such as after a grant on another dataset.
         """
         fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, reason=reason)
         return self._record("open", dataset, fields, by, request_id, wait, new)

@@ -42,7 +42,7 @@ async def _confirmations(
         if await service.dataset(body.dataset) is not None:
             return []  # a repeat, or refused
         views = await service.datasets()
-        return confirmations_of_opening(body, views)
+        return confirmations_of_opening(body, views, ordered=service.ordered_before())
     if not team_of(body) or await service.dataset(body.dataset) is None:
         return []
     members, limits = await service.members(body.dataset), await service.levels(body.dataset)

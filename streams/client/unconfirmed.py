@@ -39,9 +39,14 @@ class SecondDataset(Unconfirmed):
     """Another dataset reads the same source, so a second budget on the same data would open."""
 
 
+class EndsJointGuarantee(Unconfirmed):
+    """The datasets of a population would have no joint guarantee any more, for ever."""
+
+
 _KINDS: Final[dict[str, type[Unconfirmed]]] = {
     "similar_name": SimilarName,
     "second_dataset": SecondDataset,
+    "ends_joint_guarantee": EndsJointGuarantee,
 }
 CODES: Final = frozenset(_KINDS)
 """The codes of such problems."""

@@ -46,12 +46,13 @@ async def confirmations_of(request: HttpRequest, body: Body) -> Sequence[Confirm
         if await service.dataset(body.dataset) is not None:
             return []  # a repeat, or refused
         visibility, views = visibility_of(request), await service.datasets()
+        ordered = service.ordered_before()
         # Without authentication there is perhaps no file of sources, and a slip to prevent.
         listed = knows_sources(request) or visibility.caller is not None
         # In a thread: membership checks and comparisons of thousands would delay other requests.
         found += await asyncio.to_thread(
             lambda: confirmations_of_opening(
-                body, visibility.among(views), sources_are_listed=listed
+                body, views, visibility.sees, ordered=ordered, sources_are_listed=listed
             )
         )
         found += await confirmations_of_source(request, body)

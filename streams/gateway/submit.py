@@ -93,9 +93,9 @@ async def open_dataset(
     """Open a dataset under a policy; its budget is fixed from the first grant on.
 
     409 where that is probably a slip, and `?new=true` says that it is meant: `similar_name` where
-    its name, population or source is nearly one that the caller sees, and `second_dataset` where
+    its name, population or source is nearly one that the caller sees, `second_dataset` where
     another dataset reads the same source already, and the server's file of sources names no
-    dataset for it.
+    dataset for it, and `ends_joint_guarantee` where its population would have none any more.
     """
     return await _submit(request, "admin", Open, new=new)
 

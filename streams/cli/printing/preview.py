@@ -37,8 +37,12 @@ def typical_fits(plan: CompiledPolicy) -> dict[str, Fit]:
     return {text: fit(parse_claim(text), unspent(plan)) for text in TYPICAL}
 
 
-def preview_json(name: str, plan: CompiledPolicy) -> dict[str, Any]:
-    """Return the preview for scripts; amounts are exact."""
+def preview_json(name: str, plan: CompiledPolicy, *, not_added: str) -> dict[str, Any]:
+    """Return the preview for scripts; amounts are exact.
+
+    Args:
+        not_added: as of `one_way_choices`.
+    """
     kind, amount, delta = guarantee_of(plan.policy)
     return {
         "preview": True,
@@ -47,7 +51,7 @@ def preview_json(name: str, plan: CompiledPolicy) -> dict[str, Any]:
         "policy": plan.policy,
         "budget": plan.budget_wire,
         "thresholds": thresholds(plan),
-        "one_way": [each._asdict() for each in one_way_choices(plan)],
+        "one_way": [each._asdict() for each in one_way_choices(plan, not_added=not_added)],
         "fits": {text: found.count for text, found in typical_fits(plan).items() if found.accepted},
         "not_taken": [text for text, found in typical_fits(plan).items() if not found.accepted],
     }
@@ -59,8 +63,12 @@ def thresholds(plan: CompiledPolicy) -> dict[str, str]:
     return dict(zip(plan.policy.alert_at, amounts, strict=True))
 
 
-def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
-    """Return the preview for people."""
+def preview_table(name: str, plan: CompiledPolicy, *, not_added: str) -> RenderableType:
+    """Return the preview for people.
+
+    Args:
+        not_added: as of `one_way_choices`.
+    """
     policy, unit = plan.policy, plan.kind.sums[0]
     rows = [
         ("guarantee", f"{guarantee(policy)}, per {policy.unit}, for all releases"),
@@ -90,16 +98,16 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
         remark = "A claim with its own δ never fits: the policy has no δ for claims."
         table.caption, table.caption_justify = remark, "left"
     head = Text(f"{name}: a preview, nothing was opened", style="bold")
-    return Group(head, _questions(plan), grid, table)
+    return Group(head, _questions(plan, not_added), grid, table)
 
 
-def _questions(plan: CompiledPolicy) -> Table:
+def _questions(plan: CompiledPolicy, not_added: str) -> Table:
     """Return what the opening fixes for ever, as questions with answers."""
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     table.add_column("fixed for ever by the opening")
     table.add_column("here", no_wrap=True)
     table.add_column("to have it, open with")
-    for each in one_way_choices(plan):
+    for each in one_way_choices(plan, not_added=not_added):
         answer = ("yes", "") if each.allowed else ("no", each.change)
         table.add_row(each.question, *answer)
     return table

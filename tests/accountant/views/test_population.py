@@ -19,8 +19,10 @@ from accountant.times import iso
 from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.joint import JointGuarantee
 from accountant.views.population import (
+    joint_after_opening,
     joint_guarantee,
     joint_guarantees,
+    not_added_words,
     ordered_before,
     with_joint,
 )
@@ -217,3 +219,55 @@ def test_the_sums_are_exact(budgets: list[tuple[str, str]]) -> None:
     promised = [guarantee_of(each.policy) for each in views]
     assert Fraction(Decimal(str(found.epsilon))) == sum(Fraction(e.amount) for e in promised)
     assert Fraction(Decimal(str(found.delta))) == sum(Fraction(e.delta) for e in promised)
+
+
+def test_an_opening_after_a_grant_ends_the_joint_guarantee() -> None:
+    policy = resolve(Policy(filter="basic", epsilon="2", delta="1e-6", population="city"))
+
+    def check_case(views: list[DatasetView], ordered: int | None, before: str, after: str) -> None:
+        found = joint_after_opening("new", policy, views, ordered=ordered)
+        assert found is not None
+        for joint, wanted in zip(found, (before, after), strict=True):
+            assert wanted in str(joint.epsilon if joint.holds else joint.why)
+        words = not_added_words("new", policy, views, ordered)
+        assert words == ("" if found[1].holds else f"nothing any more: {found[1].why}")
+        hidden = joint_after_opening("new", policy, views, lambda _: False, ordered=ordered)
+        assert hidden is not None
+        assert [joint.holds for joint in hidden] == [joint.holds for joint in found]
+        assert not re.search(r"\b[bc]\b", str(hidden[1].why))
+
+    granted = [view("b", granted=5), view("c")]
+    after_a_grant = "new was opened after something was granted on b"
+    check_rows(
+        check_case,
+        [
+            ([view("b")], None, "1", "3"),
+            (granted, None, "2", after_a_grant),
+            (granted, OPENED + 9, "2", after_a_grant),
+            ([view("b", closed=3), view("c")], None, "1", "3"),
+            ([view("b", unit="household")], None, "1", "unit"),
+            ([view("b", granted=1), view("c", opened=2)], None, "c was opened", "was opened after"),
+        ],
+    )
+
+
+def test_a_dataset_alone_in_its_population_ends_nothing() -> None:
+    policy = resolve(Policy(filter="basic", epsilon="2", delta="1e-6", population="city"))
+    other = [view("b", population="town", granted=5)]
+    assert joint_after_opening("new", policy, other, ordered=None) is None
+    alone = resolve(Policy(filter="basic", epsilon="2", delta="1e-6"))
+    assert joint_after_opening("new", alone, [view("b", granted=5)], ordered=None) is None
+    assert not_added_words("new", alone, [view("b", granted=5)], None) == ""
+
+
+def test_what_hidden_datasets_make_of_a_guarantee_is_not_promised() -> None:
+    policy = resolve(Policy(filter="basic", epsilon="2", delta="1e-6", population="city"))
+
+    def seen(joint: JointGuarantee) -> list[DatasetView]:
+        return [msgspec.structs.replace(view("b"), joint_guarantee=joint)]
+
+    holds = JointGuarantee(population="city", datasets=("b",), others=2, epsilon="3", delta="0")
+    assert "perhaps: 2 other datasets" in not_added_words("new", policy, seen(holds), None)
+    broken = JointGuarantee(population="city", datasets=("b",), others=1, why="of another one")
+    words = not_added_words("new", policy, seen(broken), None)
+    assert words == "nothing any more: of another one"

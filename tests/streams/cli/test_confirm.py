@@ -10,7 +10,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from streams.client import Accountant, AsyncAccountant, SimilarDataset, SimilarName, Unconfirmed
+from streams.client import (
+    Accountant,
+    AsyncAccountant,
+    EndsJointGuarantee,
+    SimilarDataset,
+    SimilarName,
+    Unconfirmed,
+)
 from tests.every_case import every_case
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.cli.conftest import Command
@@ -202,6 +209,37 @@ async def test_the_asynchronous_client_asks_back(tmp_path: Path) -> None:
         # The misspelt team is corrected without a question.
         await ledger.set_member(THERE, "ana", roles=["analyst"], team="wages", by="owner")
         await ledger.set_limit(THERE, "team", "Wages", by="owner")  # which removes it
+
+
+def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces) -> None:
+    policy, clock = POLICY | {"population": "people-of-x"}, surfaces.server.clock
+    for ledger in (surfaces.file, Accountant(surfaces.server.url, clock=clock)):
+        assert ledger.open("patients", policy, by="owner").outcome == "opened"
+        clock.pass_(seconds=1)
+        assert ledger.ask(THERE, "pure:0.1", analyst="ben").granted
+        clock.pass_(seconds=1)
+        with pytest.raises(EndsJointGuarantee, match="would end, for ever: claims was opened"):
+            ledger.open("claims", policy, by="owner")
+        ledger.close()
+    body = opening(clock, "claims", **policy)
+    asked = surfaces.server.post("/datasets", body)
+    assert (asked.status_code, asked.json()["error"]) == (409, "ends_joint_guarantee")
+    run, url = surfaces.command, surfaces.server.url
+    command = ("dataset", "open", "claims", "--epsilon", "1", "--delta", "1e-6")
+    command = (*command, "--population", "people-of-x")
+    done = run(*command, ACCOUNTANT_URL=url)
+    assert (done.code, "--new" in done.err) == (2, True)
+    for more in (("--preview",), ("--for", "pure:0.01")):
+        (last,) = run(*command, *more, "--json", ACCOUNTANT_URL=url).json["one_way"][-1:]
+        assert last["allowed"] is False
+        assert "claims was opened after something was granted on census-2026" in last["change"]
+        assert "nothing any more" in run(*command, *more, ACCOUNTANT_URL=url).out
+    elsewhere = run(*command, "--preview", "--json").json["one_way"][-1]  # no ledger yet
+    assert elsewhere["allowed"] is True
+    assert surfaces.server.post("/datasets?new=true", body).json()["outcome"] == "opened"
+    # There is no guarantee left to end.
+    body = opening(clock, "returns", **policy)
+    assert surfaces.server.post("/datasets", body).status_code == 200
 
 
 def test_members_of_a_file_are_asked_back_once(opened: Command) -> None:
