@@ -29,6 +29,7 @@ HIDDEN: Final = re.compile(f"[{_HIDDEN_CLASS}]")
 PLAIN_PATTERN: Final = f"[^{_PLANE}]*"
 """A whole text without one, as JSON Schema writes it, which knows no lone surrogate."""
 
+_CONTROL_BUT_SPACE: Final = re.compile(f"(?![\\t\\n])[{_CLASS}]")
 _CONTROL_BUT_LINE_ENDS: Final = re.compile(f"(?!\\n)[{_CLASS}]")
 _BUT_LINE_ENDS: Final = re.compile(f"(?!\\n)[{_HIDDEN_CLASS}]")
 _BUT_SPACE: Final = re.compile(f"(?![\\t\\n])[{_HIDDEN_CLASS}]")
@@ -62,6 +63,11 @@ def escape_control(text: str, *, lines: bool = False) -> str:
     return (_CONTROL_BUT_LINE_ENDS if lines else CONTROL).sub(_escape, text)
 
 
+def escape_control_json(value: bytes) -> bytes:
+    """Return JSON that means the same as records repeat it, as `escape_json` with `CONTROL`."""
+    return _escaped_json(_CONTROL_BUT_SPACE, value)
+
+
 def escape_text(text: str) -> str:
     r"""Return a text in one line, each hidden character as its escape, such as `\u001b`."""
     return HIDDEN.sub(_escape, text)
@@ -78,7 +84,11 @@ def escape_json(value: bytes) -> bytes:
     Valid JSON has such characters only within texts, where an escape may replace each; tabs and
     line ends separate its words.
     """
-    return _BUT_SPACE.sub(_escape_of_json, value.decode("utf-8", "surrogateescape")).encode()
+    return _escaped_json(_BUT_SPACE, value)
+
+
+def _escaped_json(hidden: re.Pattern[str], value: bytes) -> bytes:
+    return hidden.sub(_escape_of_json, value.decode("utf-8", "surrogateescape")).encode()
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:

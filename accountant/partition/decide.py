@@ -15,7 +15,7 @@ from msgspec import UNSET
 from accountant.amounts import Units
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
-from accountant.foreign_text import escape_json
+from accountant.foreign_text import escape_control_json
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import (
@@ -510,7 +510,7 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
 
     Its control characters become escapes, so that no reader of the log gets them raw.
     """
-    reason, body = Reason.INVALID_FIELD, escape_json(body)
+    reason, body = Reason.INVALID_FIELD, escape_control_json(body)
     if len(body) > MAX_BYTES:
         return _append_decision(draft, record, Outcome.INVALID, reason, error=wrong)
     sequence, head = draft.sequence, draft.head_bytes

@@ -9,6 +9,7 @@ import typer
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
+from streams.cli.reading.policy_options import check_excluded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,10 @@ Grant = Annotated[
         help="The reservation: the hash of its decision `reserved`, or the hash's first digits, at "
         "least six, as `accountant reservation list` prints them."
     ),
+]
+OptionalGrant = Annotated[
+    str | None,
+    typer.Argument(help="As of `accountant reservation begin`."),
 ]
 Analyst = Annotated[
     str | None,
@@ -142,8 +147,17 @@ def settle(
 
 @app.command("void")
 def void(
+    context: typer.Context,
     dataset: Dataset,
-    grant: Grant,
+    grant: OptionalGrant = None,
+    holder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of GRANT: void all that this analyst or engine holds and that have not "
+            "begun.",
+        ),
+    ] = None,
     analyst: Annotated[
         str | None,
         typer.Option(
@@ -161,8 +175,17 @@ def void(
 ) -> None:
     """Void a reservation that never began: exactly what it was charged comes back.
 
-    Exit code 1 if it is refused: what has begun can only be settled.
+    With --holder all of one holder, such as of one who fills a dataset's open reservations. Exit
+    code 1 if one is refused: what has begun can only be settled.
     """
+    if (grant is None) == (holder is None):
+        fail(Exit.USAGE, "name one reservation, or a holder", hint="add GRANT, or --holder NAME")
+    if holder is not None:
+        check_excluded(context, "--holder", ("via", "request_id"), why="it voids several")
+        _void_all(
+            dataset, holder, analyst=analyst, wait=wait, url=url, token_file=token_file, json=json
+        )
+    assert grant is not None
     _send(
         "void",
         dataset,
@@ -176,6 +199,64 @@ def void(
         token_file=token_file,
         json=json,
     )
+
+
+def _fail_without_analyst(kind: str) -> NoReturn:
+    fail(
+        Exit.USAGE,
+        f"the record `{kind}` names no analyst",
+        hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
+    )
+
+
+def _void_all(
+    dataset: str,
+    holder: str,
+    *,
+    analyst: str | None,
+    wait: float,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Void a holder's reservations that have not begun, print each decision, and end the command.
+
+    A second run voids what is left: each is voided once.
+    """
+    from accountant.records import VERSION, encode
+    from accountant.records.outcomes import Outcome
+    from streams.cli.printing.command_request import CommandRequest
+    from streams.cli.reading.connect import connect
+    from streams.cli.reading.dataset_reader import get_dataset
+
+    voided = begun = refused = 0
+    with explain_errors(), connect(url, token_file, wait=wait) as ledger:
+        name = analyst or (ledger.me().name if ledger.token_source else None)
+        if name is None:
+            _fail_without_analyst("void")
+        get_dataset(ledger, dataset)
+        for each in ledger.reservations(dataset):
+            if holder not in {each.analyst, each.via}:
+                continue
+            if each.state not in {"reserved", "lapsed"}:
+                begun += 1
+                continue
+            again = f"{voided:,} are voided; run the same command again: it voids what is left"
+            with CommandRequest(None, again=again) as request:
+                body = {"version": VERSION, "type": "void", "request_id": str(request.id)}
+                body |= {"analyst": name, "dataset": dataset, "grant": each.grant}
+                if each.via is not None and name in {each.analyst, each.via}:
+                    body |= {"analyst": each.analyst, "via": each.via}
+                decision = ledger.submit(encode(body), wait=wait)
+                request.print(decision, as_json=json)
+            if decision.outcome is Outcome.VOIDED:
+                voided += 1
+            else:
+                refused += 1
+    if not json:
+        rest = f"; {begun:,} have begun, and can only be settled" if begun else ""
+        say(f"{dataset}: {voided:,} reservations of {holder} are voided{rest}")
+    raise typer.Exit(Exit.FAILED if refused else Exit.OK)
 
 
 def _send(
@@ -206,11 +287,7 @@ def _send(
         with connect(url, token_file, wait=wait) as ledger:
             name = analyst or (ledger.me().name if ledger.token_source and via is None else None)
             if name is None:
-                fail(
-                    Exit.USAGE,
-                    f"the record `{kind}` names no analyst",
-                    hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
-                )
+                _fail_without_analyst(kind)
             whole = whole_grant(ledger, dataset, grant, caller=name, request_id=request_id)
             with sending as request:
                 body = {"version": VERSION, "type": kind, "request_id": str(request.id)}

@@ -162,7 +162,10 @@ class AsyncRequestSender:
         if call.new or call.source != "admin":
             return
         checked = check("admin", call.body) if call.checked is None else call.checked
-        with noting_errors(call, NOT_SENT), suppress(NoSuchLedger):  # an opening creates it
+        with (
+            noting_errors(call, known_unsent(call)),
+            suppress(NoSuchLedger),
+        ):  # an opening creates it
             await self.look_up(lambda service: check_confirmed(service, checked.body), call, wait)
 
     async def send_record(

@@ -163,7 +163,10 @@ class RequestSender:
         if call.new or call.source != "admin":
             return
         checked = check("admin", call.body) if call.checked is None else call.checked
-        with noting_errors(call, NOT_SENT), suppress(NoSuchLedger):  # an opening creates it
+        with (
+            noting_errors(call, known_unsent(call)),
+            suppress(NoSuchLedger),
+        ):  # an opening creates it
             self.look_up(lambda service: check_confirmed(service, checked.body), call, wait)
 
     def send_record(

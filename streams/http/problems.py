@@ -8,7 +8,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from accountant.errors import LedgerFault, PortableError, RequestInvalid
-from accountant.foreign_text import escape_json
+from accountant.foreign_text import escape_control_json
 from accountant.records import encode
 from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
@@ -41,7 +41,7 @@ def problem(
         **more,
     )
     # A problem quotes the caller's input, and terminals print it: escape control characters.
-    body = escape_json(encode(content))
+    body = escape_control_json(encode(content))
     return Response(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
 
 

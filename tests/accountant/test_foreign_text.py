@@ -17,6 +17,7 @@ from accountant.foreign_text import (
     csv_cell,
     csv_text,
     escape_control,
+    escape_control_json,
     escape_json,
     escape_lines,
     escape_text,
@@ -51,6 +52,8 @@ def test_an_invisible_character_is_shown_as_its_escape() -> None:
         assert BudgetError(each).recorded == RequestInvalid("a", each, each).value == each
     assert escape_control("a\x1b\u200b\n") == "a\\u001b\u200b\\u000a"
     assert escape_control("a\x1b\n", lines=True) == "a\\u001b\n"
+    body = '{"purpose": "a\u200b\x7f\U000e0041"}'.encode()
+    assert escape_control_json(body) == '{"purpose": "a\u200b\\u007f\U000e0041"}'.encode()
 
 
 @given(st.text())

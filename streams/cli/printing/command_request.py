@@ -30,6 +30,7 @@ class CommandRequest:
     Args:
         request_id: of an earlier attempt; None makes a new one.
         promise: what holds of a request that is sent again.
+        again: what to do instead, of a command that takes no `--id`.
     Raises: RequestInvalid: the id is none.
 
     Attributes:
@@ -37,7 +38,9 @@ class CommandRequest:
         is_new: this command made the id, so a repeat comes from its own retry.
     """
 
-    def __init__(self, request_id: str | None, *, promise: str = DECIDED_ONCE) -> None:
+    def __init__(
+        self, request_id: str | None, *, promise: str = DECIDED_ONCE, again: str | None = None
+    ) -> None:
         from accountant.records.coerce import coerce_id
         from streams.client.requests import OwnId, new_id
         from streams.clock import SystemClock
@@ -45,6 +48,7 @@ class CommandRequest:
         self.is_new = request_id is None
         self.id = OwnId(new_id(SystemClock())) if self.is_new else coerce_id(request_id)
         self._promise = promise
+        self._again = again
         self._signals = SignalsRaise()
         self._outcome = ""
 
@@ -58,6 +62,8 @@ class CommandRequest:
     @property
     def again(self) -> str:
         """How to send the request again."""
+        if self._again is not None:
+            return f"request {self.id}: {self._again}"
         return f"run the same command with --id {self.id}; {self._promise}"
 
     def print(

@@ -82,6 +82,25 @@ def test_an_owner_voids_what_has_not_begun(census: Command, reserve: Reserve) ->
     assert "`accountant reservation list census` lists the open ones" in gone.err
 
 
+def test_an_owner_voids_all_that_a_holder_has_not_begun(census: Command, reserve: Reserve) -> None:
+    begun, *_, other = [reserve(name) for name in ("ana", "ana", "ana", "ben")]
+    assert census("reservation", "begin", "census", begun["grant"], *ANA).code == 0
+    void = ("reservation", "void", "census", "--holder", "ana")
+    nobody = census(*void)
+    assert (nobody.code, "add --analyst NAME" in nobody.err) == (2, True)
+    refused = census(*void, "--analyst", "zoe")
+    assert (refused.code, refused.out.count("not_permitted")) == (1, 2)
+    done = census(*void, "--analyst", "olga")
+    assert done.code == 0, done.err
+    assert "2 reservations of ana are voided; 1 have begun, and can only be settled" in done.out
+    left = {row["grant"] for row in census("reservation", "list", "census", "--json").rows}
+    assert left == {begun["grant"], other["grant"]}
+    assert "0 reservations of ana are voided" in census(*void, "--analyst", "olga").out
+    assert census("reservation", "void", "census", "--holder", "ben", "--analyst", "ben").code == 0
+    for wrong in ((), ("--holder", "ana", begun["grant"]), ("--holder", "ana", "--via", "eng")):
+        assert census("reservation", "void", "census", *wrong, "--analyst", "olga").code == 2
+
+
 def test_an_owner_resolves_what_was_released_beyond_the_maximum(
     census: Command, reserve: Reserve
 ) -> None:
