@@ -22,7 +22,7 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 LAYERS = {
     "accountant": (
         {"foreign_text", "suggest", "times", "values_to_write"},
-        {"checksum"},
+        {"checksum", "likeness"},
         {"errors"},
         {"versions"},
         {"fractional"},
@@ -57,7 +57,7 @@ LAYERS = {
         {"figures", "live_experiment"},
     ),
     "streams": (
-        {"errors", "immutable_sqlite"},
+        {"errors", "immutable_sqlite", "variables"},
         {"address", "broadcast", "clock", "service", "trace_context"},
         {"visibility"},
         {"reservation_reads"},
