@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from accountant.display.other_filter import may_need_other_filter, other_filter_words
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access
-from accountant.records import Decision
+from accountant.records import Decision, Open, SetLimit, SetMember
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Reason
 from accountant.records.parts import deciding_part, parts_of
@@ -161,12 +161,12 @@ class AsyncRequestSender:
     async def _check_confirmed(self, call: PreparedRequest, wait: float) -> None:
         if call.new or call.source != "admin":
             return
-        checked = check("admin", call.body) if call.checked is None else call.checked
-        with (
-            noting_errors(call, known_unsent(call)),
-            suppress(NoSuchLedger),
-        ):  # an opening creates it
-            await self.look_up(lambda service: check_confirmed(service, checked.body), call, wait)
+        body = (check("admin", call.body) if call.checked is None else call.checked).body
+        if not isinstance(body, Open | SetMember | SetLimit):
+            return
+        # An opening creates the ledger.
+        with noting_errors(call, known_unsent(call)), suppress(NoSuchLedger):
+            await self.look_up(lambda service: check_confirmed(service, body), call, wait)
 
     async def send_record(
         self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float

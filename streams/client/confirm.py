@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accountant.records import Body, Open, SetLimit, SetMember
+from accountant.records import Open, SetLimit, SetMember
 from accountant.views.confirmations import (
     Confirmation,
     confirmation_words,
@@ -21,12 +21,12 @@ from streams.client.unconfirmed import unconfirmed
 from streams.service import Service
 
 
-async def check_confirmed(service: Service, body: Body) -> None:
+async def check_confirmed(service: Service, body: Open | SetMember | SetLimit) -> None:
     """Check that there is nothing to ask about an admin record that is not decided yet.
 
     Raises: Unconfirmed: there is; nothing was sent.
     """
-    if isinstance(service, HttpService) or not isinstance(body, Open | SetMember | SetLimit):
+    if isinstance(service, HttpService):
         return
     found = await _confirmations(service, body)
     if found and await service.find(body.dataset, body.by, body.request_id) is None:

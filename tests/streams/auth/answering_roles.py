@@ -29,7 +29,7 @@ class AnsweringRoles(RolesServer):
     def open_for_olga(self, dataset: str, **policy: object) -> None:
         policy = {"epsilon": "100", "population": "people", **policy}
         body = opening_with_schema(self.clock, dataset, **policy)
-        self.done("root", "/datasets", body | {"by": "root", "owners": ["olga"]}, "opened")
+        self.done("root", "/datasets?new=true", body | {"by": "root", "owners": ["olga"]}, "opened")
 
     def ask_all(self, dataset: str) -> None:
         """Ask, and wait for the answers."""

@@ -88,7 +88,7 @@ class RolesServer(LocalServer):
         """Open a dataset that olga owns."""
         policy = {"epsilon": "100", "alert_at": ["0.001"], **policy}
         body = {**opening(self.clock, dataset, **policy), "by": "root", "owners": ["olga"]}
-        self.done("root", "/datasets", body, "opened")
+        self.done("root", "/datasets?new=true", body, "opened")
 
     def enrol(self, dataset: str, member: str, *roles: str, **more: Any) -> None:
         """Have olga say what somebody may do."""

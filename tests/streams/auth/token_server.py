@@ -51,7 +51,7 @@ class TokenServer(LocalServer):
         settings = Settings(**(known | more))
         super().__init__(directory / "ledger.db", TestClock(), settings, pages=pages)
         body = {**opening(self.clock), "by": ADMINISTRATOR}
-        opened = self.post("/datasets", body, authorization=f"Bearer {self.administrator}")
+        opened = self.post("/datasets?new=true", body, authorization=f"Bearer {self.administrator}")
         assert opened.status_code == 200, opened.text
 
     def make(self, name: str, **more: Any) -> str:

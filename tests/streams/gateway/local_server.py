@@ -102,7 +102,7 @@ class LocalServer:
         return self.post("/requests", request(self.clock, **more))
 
     def open(self, dataset: str = "census", **policy: Any) -> None:
-        response = self.post("/datasets", opening(self.clock, dataset, **policy))
+        response = self.post("/datasets?new=true", opening(self.clock, dataset, **policy))
         assert response.json()["outcome"] == "opened", response.text
 
     def last_sequence(self) -> int:

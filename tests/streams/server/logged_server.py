@@ -68,7 +68,7 @@ class LoggedServer(ServerProcess):
         """Open a dataset that root owns, and let ana ask."""
         policy = {"filter": "basic", "epsilon": "1", "access": "members"}
         body = {"type": "open", "dataset": dataset, "by": "root", "policy": policy}
-        assert self.post("root", "/datasets", body).json()["outcome"] == "opened"
+        assert self.post("root", "/datasets?new=true", body).json()["outcome"] == "opened"
         member = {"type": "member", "dataset": dataset, "by": "root", "member": "ana"}
         path = f"/datasets/{dataset}/members"
         found = self.post("root", path, {**member, "roles": ["analyst"]})
