@@ -174,6 +174,17 @@ def test_a_name_that_is_meant_is_taken_and_its_repeat_asks_nothing(
     assert surfaces.file.submit(msgspec.json.encode(body)).outcome in {outcome, "refused"}
 
 
+def test_a_retry_is_answered_although_its_team_is_gone(surfaces: Surfaces) -> None:
+    path, body = record(surfaces.server.clock, "team", "wage")
+    assert surfaces.server.post(f"{path}?new=true", body).json()["outcome"] == "member_set"
+    content = msgspec.json.encode(body)
+    assert surfaces.file.submit(content, new=True).outcome == "member_set"
+    for ledger in (surfaces.file, Accountant(surfaces.server.url, clock=surfaces.server.clock)):
+        ledger.set_member(THERE, "ana", roles=["analyst"], team="wages", by="owner")
+    assert surfaces.server.post(path, body).json()["outcome"] == "repeated"
+    assert surfaces.file.submit(content).outcome == "repeated"
+
+
 @every_case(
     ("field", "name"),
     [
