@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
+
+from msgspec import UNSET
 
 from accountant.questions.evaluate import Vector
 from accountant.questions.question import CheckedQuestion
+from accountant.questions.schema import Schema
 from streams.errors import Refused
 from streams.logs import get_logger
-from streams.sources.database import SourceProblem, connected, import_duckdb
+from streams.sources.database import cause_of, connected, import_duckdb
+from streams.sources.first_reading import FirstReadings
+from streams.sources.schema_rows import SchemaRows
 from streams.sources.source_settings import SourceSettings, kind_of, read_source_settings
+from streams.sources.source_tables import SourceProblem
 from streams.sources.statistics import statistics
 
 _log = get_logger(__name__)
+_TIMES_OF_A_READING: Final = 4
 
 
 class SourceUnreadable(Refused):
@@ -24,11 +32,16 @@ class SourceUnreadable(Refused):
 
 
 class DataSources(Mapping[str, SourceSettings]):
-    """Sources by name; reading opens one, and nothing stays open between two questions."""
+    """Sources by name; reading opens one, and nothing stays open between two questions.
+
+    The first question of a schema about a version of a source reads all that the schema declares.
+    If that fails, all questions fail: none of them tells by its failure which rows it touches.
+    """
 
     def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
         import_duckdb()
         self._sources = dict(sources)
+        self._readings = FirstReadings(sources)
 
     def __getitem__(self, name: str) -> SourceSettings:
         return self._sources[name]
@@ -55,17 +68,23 @@ class DataSources(Mapping[str, SourceSettings]):
                 raise SourceProblem("the settings name no such source")
             if kind_of(settings) != named.kind:
                 raise SourceProblem(f"it is of kind {kind_of(settings)}, not {named.kind}")
-            with connected(settings) as (connection, tables):
-                return statistics(connection, tables, checked, key=key)
+            with connected(settings, _names(checked.schema)) as source:
+                rows = SchemaRows(checked.schema, source.tables)
+                rows.define_functions(source.connection)
+                self._readings.require(named.name, source, rows)
+                # More than any reading takes: no question on what was read in time fails by time.
+                source.limit_time(times=_TIMES_OF_A_READING)
+                return statistics(source.connection, rows, checked, key=key)
         except Exception as error:
-            _log.error("source_unreadable", source=named.name, cause=_cause(error))
+            _log.error("source_unreadable", source=named.name, cause=cause_of(error))
         # Outside the handler: no traceback leads to the cause, whose words may have cells.
         raise SourceUnreadable(named.name)
 
 
-def _cause(error: Exception) -> str:
-    """Return words for the log; those of DuckDB may have cells, so their type is named."""
-    return str(error) if isinstance(error, SourceProblem) else type(error).__name__
+def _names(schema: Schema) -> set[str]:
+    """Return the names of the columns that a schema declares, and of its unit."""
+    names = {column.name for column in schema.columns}
+    return names if schema.unit is UNSET else names | {schema.unit.column}
 
 
 def read_data_sources(path: Path) -> DataSources:

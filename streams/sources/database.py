@@ -6,16 +6,14 @@ import contextlib
 import glob
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from streams.errors import NotInstalled, Refused, needs_extra
 from streams.private_files import read_private
-from streams.sources.cells import CSV_TEXT, SourceColumn
-from streams.sources.csv_records import CsvRecords
-from streams.sources.quoted import name_literal, text_literal
+from streams.sources.quoted import text_literal
 from streams.sources.source_settings import (
     CsvSource,
     DuckdbSource,
@@ -23,7 +21,24 @@ from streams.sources.source_settings import (
     PostgresqlSource,
     SourceSettings,
 )
+from streams.sources.source_tables import (
+    EnvironmentProblem,
+    SourceProblem,
+    SourceTable,
+    copied,
+    csv_table,
+    duckdb_table,
+    parquet_table,
+    postgresql_table,
+)
 
+OPTIMIZERS: Final = frozenset(
+    (
+        *("expression_rewriter", "in_clause", "unused_columns", "column_lifetime"),
+        *("common_subexpressions", "common_aggregate", "aggregate_reuse", "duplicate_groups"),
+    )
+)
+"""Of DuckDB's optimizers, those that leave filters and joins where SQL has them."""
 _MOST_CONNECTION: Final = 10_000
 _NO_NETWORK: Final = {
     "allow_community_extensions": "false",
@@ -34,21 +49,72 @@ _NO_NETWORK: Final = {
 }
 
 
-class SourceProblem(Exception):
-    """A source cannot be read, in words for the log that have no cell of the data."""
+SourceVersion = tuple[tuple[int, ...] | None, ...]
+"""Tells the content of a source's files from what they had before, as far as a file system can."""
+
+
+class _TimeLimit:
+    """Interrupts a connection's statement once its time is over."""
+
+    def __init__(self, connection: Any, seconds: float) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._timer: threading.Timer | None = None
+        self.start(times=1)
+
+    def start(self, *, times: int) -> None:
+        """Start again, with so many times the source's seconds."""
+        self.cancel()
+        self._timer = threading.Timer(self._seconds * times, self._connection.interrupt)
+        self._timer.daemon = True
+        self._timer.start()
+
+    @property
+    def is_over(self) -> bool:
+        return self._timer is None or not self._timer.is_alive()
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTable:
-    """One file or table of a source.
+class OpenedSource:
+    """A source that is open, in one transaction.
 
     Attributes:
-        sql: what SQL selects from.
-        columns: by their exact names; `reference` is unique in the table.
+        connection: to DuckDB.
+        tables: whose rows together are the data; at least one.
+        version: of the files that have all the cells; None where other cells are read, too.
     """
 
-    sql: str
-    columns: dict[str, SourceColumn]
+    connection: Any
+    tables: list[SourceTable]
+    version: SourceVersion | None
+    _files: Sequence[str]
+    _before: SourceVersion
+    _limit: _TimeLimit
+
+    def limit_time(self, *, times: int) -> None:
+        """Give what follows so many times the source's seconds.
+
+        Raises: SourceProblem: the time until now was too long.
+        """
+        self._check_time()
+        self._limit.start(times=times)
+
+    def check_unchanged(self) -> None:
+        """Check that what was read until now is of one version, and was read in time.
+
+        Raises: SourceProblem.
+        """
+        self._check_time()
+        if _version(self._files) != self._before:
+            raise EnvironmentProblem("its files changed while they were read")
+
+    def _check_time(self) -> None:
+        if self._limit.is_over:
+            raise EnvironmentProblem("reading it took too long")
 
 
 def import_duckdb() -> Any:
@@ -67,18 +133,23 @@ def import_duckdb() -> Any:
 
 
 @contextlib.contextmanager
-def connected(settings: SourceSettings) -> Iterator[tuple[Any, list[SourceTable]]]:
-    """Connect to a source; yield the connection and the source's tables.
+def connected(
+    settings: SourceSettings, names: Collection[str] = frozenset()
+) -> Iterator[OpenedSource]:
+    """Connect to a source.
 
-    Statements end with an error after the source's seconds.
+    Statements end with an error after the source's seconds, unless `limit_time` gives them more.
 
-    Raises: SourceProblem: the source cannot be opened, or has changed while it was read.
+    Args:
+        names: of the columns that a schema declares, its unit included.
+    Raises: SourceProblem: the source cannot be opened, has two columns of such a name, or has
+        changed while it was read.
     """
     duckdb = import_duckdb()
-    # What does not fit into memory: only its user can read it, and it is encrypted.
+    # What does not fit into memory: only its user can read it.
     with tempfile.TemporaryDirectory(prefix="accountant-source-") as spill:
         files = _files(settings)
-        before = _versions(files)
+        before = _version(files)
         connection = duckdb.connect(
             ":memory:",
             config={
@@ -89,27 +160,45 @@ def connected(settings: SourceSettings) -> Iterator[tuple[Any, list[SourceTable]
                 # No secret of this user is read; the extension of PostgreSQL fails without any.
                 "secret_directory": spill,
                 "temp_file_encryption": "true",
+                # Without it DuckDB writes no encrypted file, and more than fits into memory fails.
+                # Its keys can be guessed, so the page on sources promises nothing of them.
+                "force_mbedtls_unsafe": "true",
                 "preserve_insertion_order": "false",
             },
         )
-        timeout = threading.Timer(settings.seconds, connection.interrupt)
-        timeout.daemon = True
+        limit = _TimeLimit(connection, settings.seconds)
         try:
-            timeout.start()
-            sources = _attach(connection, settings, files)
+            _attach(connection, settings, files)
             run(connection, "BEGIN TRANSACTION")
-            tables = [
-                source if isinstance(source, SourceTable) else _described(connection, source)
-                for source in sources
-            ]
-            yield connection, tables
-            if not timeout.is_alive():
-                raise SourceProblem("reading it took too long")
-            if _versions(files) != before:
-                raise SourceProblem("its files changed while they were read")
+            tables = _tables(connection, settings, files)
+            _check_names(tables, names)
+            is_stored = all(table.is_stored for table in tables)
+            if not is_stored:
+                tables = [
+                    copied(connection, table, names, f"copied_{i}")
+                    for i, table in enumerate(tables)
+                ]
+            _keep_filters_above_cells(connection)
+            run(connection, "SET lock_configuration = true")
+            version = before if is_stored else None
+            opened = OpenedSource(connection, tables, version, files, before, limit)
+            yield opened
+            opened.check_unchanged()
         finally:
-            timeout.cancel()
+            limit.cancel()
             connection.close()
+
+
+def cause_of(error: Exception) -> str:
+    """Return words for the log; those of DuckDB may have cells, so their type is named."""
+    return str(error) if isinstance(error, SourceProblem) else type(error).__name__
+
+
+def is_of_the_environment(error: Exception) -> bool:
+    """Tell whether an error says nothing of a source's cells: the same reading may succeed."""
+    duckdb = import_duckdb()
+    passing = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException)
+    return isinstance(error, (*passing, EnvironmentProblem, OSError, MemoryError))
 
 
 def run(connection: Any, statement: str) -> list[Any]:
@@ -131,54 +220,72 @@ def _files(settings: SourceSettings) -> list[str]:
         if glob.has_magic(path):
             raise SourceProblem("a file's name has one of the characters *?[")
     if not found or not all(Path(path).is_file() for path in found):
-        raise SourceProblem("there is no such file")
+        raise EnvironmentProblem("there is no such file")
     return found
 
 
-def _versions(files: Sequence[str]) -> list[tuple[int, ...]]:
+def _version(files: Sequence[str]) -> SourceVersion:
+    # DuckDB reads the log beside a database, too.
+    return tuple(map(_file_version, [*files, *(f"{path}.wal" for path in files)]))
+
+
+def _file_version(path: str) -> tuple[int, ...] | None:
     try:
-        each = [Path(path).stat() for path in files]
+        file = Path(path).stat()
+    except FileNotFoundError:
+        return None
     except OSError as error:
-        raise SourceProblem(error.strerror or type(error).__name__) from error
-    return [(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for one in each]
+        raise EnvironmentProblem(error.strerror or type(error).__name__) from error
+    # The last one also moves where a program sets the time of the content back.
+    return (file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
 
 
-def _attach(
-    connection: Any, settings: SourceSettings, files: Sequence[str]
-) -> list[str | SourceTable]:
-    """Give a connection its source, and lock everything else away.
-
-    Returns: tables, or what SQL selects from, to be described in the transaction that reads it.
-    """
-    sources = list[str | SourceTable]()
+def _attach(connection: Any, settings: SourceSettings, files: Sequence[str]) -> None:
+    """Give a connection its source, and lock other files and the network away."""
     match settings:
         case ParquetSource():
             # Statistics of a file may leave NaN out.
             run(connection, "SET parquet_can_have_nan = true")
-            for path in files:
-                sql = f"read_parquet({text_literal(path)}, hive_partitioning = false)"
-                sources.append(sql)
         case CsvSource():
-            for i, path in enumerate(files):
-                sources.append(_csv_table(connection, path, settings.delimiter, f"csv_{i}"))
+            pass
         case DuckdbSource():
             run(connection, f"ATTACH {text_literal(files[0])} AS source (READ_ONLY)")
-            sources.append(_table_name(settings.table))
         case PostgresqlSource():
             # Loaded from where `INSTALL postgres` has put it; nothing is fetched here.
             run(connection, "LOAD postgres")
             text = _connection_text(settings.connection_file)
             run(connection, f"ATTACH {text_literal(text)} AS source (TYPE postgres, READ_ONLY)")
-            sources.append(_table_name(settings.table))
     paths = ", ".join(map(text_literal, files))
     run(connection, f"SET allowed_paths = [{paths}]")
     run(connection, "SET enable_external_access = false")
-    run(connection, "SET lock_configuration = true")
-    return sources
 
 
-def _table_name(table: str) -> str:
-    return ".".join(map(name_literal, ["source", *table.split(".")]))
+def _tables(connection: Any, settings: SourceSettings, files: Sequence[str]) -> list[SourceTable]:
+    match settings:
+        case ParquetSource():
+            return [parquet_table(connection, path) for path in files]
+        case CsvSource():
+            return [
+                csv_table(connection, path, settings.delimiter, f"csv_{i}")
+                for i, path in enumerate(files)
+            ]
+        case DuckdbSource():
+            return [duckdb_table(connection, settings.table)]
+        case PostgresqlSource():
+            return [postgresql_table(connection, settings.table)]
+
+
+def _check_names(tables: Sequence[SourceTable], names: Collection[str]) -> None:
+    repeated = sorted(name for table in tables for name in table.repeated if name in names)
+    if repeated:
+        raise SourceProblem(f"two of its columns are named {repeated[0]!r}, as DuckDB has it")
+
+
+def _keep_filters_above_cells(connection: Any) -> None:
+    """Switch all optimizers off but a few, so that each row's cells are read before a filter."""
+    every = [name for (name,) in run(connection, "SELECT name FROM duckdb_optimizers()")]
+    disabled = ",".join(name for name in every if name not in OPTIMIZERS)
+    run(connection, f"SET disabled_optimizers = {text_literal(disabled)}")
 
 
 def _connection_text(path: str) -> str:
@@ -191,28 +298,4 @@ def _connection_text(path: str) -> str:
         ).content
         return content.decode().strip()
     except (OSError, ValueError, Refused) as error:
-        raise SourceProblem("the connection's file cannot be read") from error
-
-
-def _csv_table(connection: Any, path: str, delimiter: str, table: str) -> SourceTable:
-    """Give a connection the records of a CSV file; return them as a table of texts."""
-    try:
-        records = CsvRecords(Path(path), delimiter)
-    except OSError as error:
-        raise SourceProblem(f"its first line cannot be read: {type(error).__name__}") from error
-    connection.register(table, records)
-    positions = dict[str, int]()
-    for i, name in enumerate(records.names):
-        positions.setdefault(name, i)
-    columns = {name: SourceColumn(f"t.x{i}", CSV_TEXT) for name, i in positions.items()}
-    return SourceTable(f"{records.sql(table, list(positions.values()))} AS t", columns)
-
-
-def _described(connection: Any, sql: str) -> SourceTable:
-    described = connection.sql(f"SELECT * FROM {sql} LIMIT 0")
-    references = [f"x{i}" for i in range(len(described.columns))]
-    columns = dict[str, SourceColumn]()
-    for name, reference, type_ in zip(described.columns, references, described.types, strict=True):
-        places = dict(type_.children)["scale"] if type_.id == "decimal" else 0
-        columns.setdefault(name, SourceColumn(f"t.{reference}", type_.id, places))
-    return SourceTable(f"{sql} AS t({', '.join(references)})", columns)
+        raise EnvironmentProblem("the connection's file cannot be read") from error

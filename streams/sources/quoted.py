@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _MOST_BIGINT: Final = 2**63 - 1
+_PART: Final = r'(?:"(?:[^"]|"")+"|[^".]+)'
+_TABLE: Final = re.compile(rf"({_PART})(?:\.({_PART}))?")
 
 
 def text_literal(text: str) -> str:
@@ -19,6 +22,18 @@ def name_literal(name: str) -> str:
     if "\x00" in name:
         raise ValueError("a name has no NUL")
     return '"' + name.replace('"', '""') + '"'
+
+
+def table_names(table: str) -> list[str]:
+    """Return the names in `table` or `schema.table`; one with a dot in it is quoted.
+
+    Raises: ValueError: another form.
+    """
+    parts = _TABLE.fullmatch(table)
+    if parts is None:
+        raise ValueError('a table is TABLE or SCHEMA.TABLE; quote a name with a dot: "A.B"')
+    names = [part for part in parts.groups() if part is not None]
+    return [name[1:-1].replace('""', '"') if name[0] == '"' else name for name in names]
 
 
 def integer_literal(number: int) -> str:

@@ -1,13 +1,13 @@
 """The exact statistics of a question in SQL, equal to `accountant.questions.evaluate`.
 
 Rows are filtered, and those of crowded units, which have more than the bound, are chosen by the
-keyed hash in Python; everything else stays in SQL. Sums are of integers on the columns' grids: with
+keyed hash. Sums are of integers on the columns' grids: with
 up to 10^10 rows, none leaves DuckDB's 127 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from accountant.questions.evaluate import SchemaRow, Vector, content_digest, row_content
+from accountant.questions.evaluate import Vector
 from accountant.questions.question import (
     CheckedQuestion,
     MeanQuestion,
@@ -26,39 +26,34 @@ from accountant.questions.question import (
     group_values,
 )
 from accountant.questions.schema import CategoryColumn, NumberColumn
-from streams.sources.cells import (
-    exact_functions,
-    identifier_sql,
-    is_bigint,
-    number_type,
-    schema_value,
-    value_sql,
-)
-from streams.sources.database import SourceTable, run
+from streams.sources.cells import number_type
+from streams.sources.database import run
 from streams.sources.filter_sql import columns_of, filter_sql
 from streams.sources.quoted import integer_literal
+from streams.sources.row_digest import digest_sql
+from streams.sources.schema_rows import SchemaRows
 
 _PART: Final = 10**14
 """A value is split at it before it is squared: the parts' products are below 10^28."""
 _LARGEST_SQUARED: Final = 3 * 10**9
 """Squares of values up to it are 64-bit integers."""
+_KEPT_AT_ONCE: Final = 500_000
+"""Rows of crowded units that are chosen at once, so that they fit into memory."""
+_MOST_IN_A_HEAP: Final = 100_000
+"""Of one unit; more are sorted, which may use the disk."""
 
 
 def statistics(
-    connection: Any, tables: Sequence[SourceTable], checked: CheckedQuestion, *, key: bytes
+    connection: Any, rows: SchemaRows, checked: CheckedQuestion, *, key: bytes
 ) -> tuple[Vector, ...]:
     """Return the exact statistics of a question, as `evaluate` does.
 
     Args:
-        connection: to DuckDB.
-        tables: whose rows together are the data.
+        connection: to DuckDB, which has the rows' functions.
         key: of the hash that chooses a unit's rows.
     """
-    query = _Query(checked, tables)
-    query.define_functions(connection)
-    if not tables:
-        kept = f"(SELECT 0::BIGINT AS cell, 0::{query.value_type} AS v WHERE false)"
-    elif checked.schema.unit is UNSET:
+    query = _Query(checked, rows)
+    if checked.schema.unit is UNSET:
         kept = f"({query.relevant('cell, v', query.needed)})"
     else:
         kept = _bounded(connection, query, key=key)
@@ -69,36 +64,55 @@ def _bounded(connection: Any, query: _Query, *, key: bytes) -> str:
     """Return SQL of the rows that enter: at most so many of each unit."""
     most = query.checked.rows
     run(connection, f"CREATE TEMP TABLE relevant AS {query.relevant('u, cell, v', query.needed)}")
+    # Parts of units, so that the rows that are kept of one part fit into memory.
+    part = f"row_number() OVER () * {most} // {_KEPT_AT_ONCE}"
     run(
         connection,
-        f"CREATE TEMP TABLE crowded AS SELECT u FROM relevant GROUP BY u HAVING count(*) > {most}",
+        f"CREATE TEMP TABLE crowded AS SELECT u, {part} AS part "
+        f"FROM (SELECT u FROM relevant GROUP BY u HAVING count(*) > {most})",
     )
-    if not run(connection, "SELECT 1 FROM crowded LIMIT 1"):
+    parts = run(connection, "SELECT DISTINCT part FROM crowded")
+    if not parts:
         return "relevant"
-    query.define_digest(connection, key)
-    every = range(len(query.checked.schema.columns))
-    texts = ", ".join(f"c{i}::VARCHAR" for i in every)
-    rows = query.relevant(f"u, cell, v, [{texts}] AS texts", every)
-    # Equal rows have equal hashes, and it does not matter which of them stays.
-    order = "row_number() OVER (PARTITION BY u ORDER BY row_digest(u::VARCHAR, texts))"
-    run(
-        connection,
-        "CREATE TEMP TABLE chosen AS SELECT cell, v FROM "
-        f"(SELECT cell, v, {order} AS place FROM ({rows}) SEMI JOIN crowded USING (u)) "
-        f"WHERE place <= {most}",
+    digest = digest_sql(query.rows.content, key=key)
+    rows = query.relevant("*", query.rows.every)
+    hashed = (
+        f"SELECT u, part, cell, v, {digest} AS digest FROM ({rows}) INNER JOIN crowded USING (u)"
     )
+    if len(parts) > 1:
+        run(connection, f"CREATE TEMP TABLE hashed AS {hashed}")
+        hashed = "FROM hashed"
+    run(connection, "CREATE TEMP TABLE chosen (cell BIGINT, v HUGEINT)")
+    for (part,) in parts:
+        of_part = f"(SELECT * FROM ({hashed}) WHERE part = {part})"
+        run(connection, f"INSERT INTO chosen {_least(of_part, most)}")
     return (
         "(SELECT cell, v FROM relevant ANTI JOIN crowded USING (u) "
-        "UNION ALL SELECT cell, v FROM chosen)"
+        f"UNION ALL SELECT cell, v::{query.value_type} FROM chosen)"
     )
+
+
+def _least(hashed: str, most: int) -> str:
+    """Return SQL of the rows that have the least hashes of their unit.
+
+    Equal rows have equal hashes, and it does not matter which of them stays.
+    """
+    if most <= _MOST_IN_A_HEAP:
+        # However many rows a unit has, no more than these are kept at any time.
+        least = f"arg_min({{'cell': cell, 'v': v}}, digest, {most})"
+        kept = f"SELECT unnest({least}) AS kept FROM {hashed} GROUP BY u"
+        return f"SELECT kept.cell, kept.v FROM ({kept})"
+    order = "row_number() OVER (PARTITION BY u ORDER BY digest)"
+    placed = f"SELECT cell, v, {order} AS place FROM {hashed}"
+    return f"SELECT cell, v FROM ({placed}) WHERE place <= {most}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """The SQL of a question: `c0`, `c1`, ... are the columns of the schema, `u` is the unit."""
+    """The SQL of a question about rows, whose columns are `c0`, `c1`, ..."""
 
     checked: CheckedQuestion
-    tables: Sequence[SourceTable]
+    rows: SchemaRows
 
     @property
     def needed(self) -> list[int]:
@@ -120,64 +134,13 @@ class _Query:
         columns = self.checked.schema.columns
         return next(f"c{i}" for i, column in enumerate(columns) if column.name == name)
 
-    def define_functions(self, connection: Any) -> None:
-        """Define the functions that read cells for which SQL is not exact.
-
-        They have no side effects. But said to have them, DuckDB reads each cell once, and not again
-        in each test.
-        """
-        for i, column in enumerate(self.checked.schema.columns):
-            if isinstance(column, NumberColumn):
-                of_text, of_double = exact_functions(column)
-                result = number_type(column)
-                connection.create_function(
-                    f"c{i}_text",
-                    of_text,
-                    ["VARCHAR"],
-                    result,
-                    null_handling="special",
-                    side_effects=True,
-                )
-                connection.create_function(
-                    f"c{i}_double", of_double, ["DOUBLE"], result, side_effects=True
-                )
-
-    def define_digest(self, connection: Any, key: bytes) -> None:
-        """Define the hash of a row, from its unit and its values as texts of integers."""
-        columns = self.checked.schema.columns
-
-        def digest(unit: str, texts: list[str | None]) -> bytes:
-            values = {
-                column.name: schema_value(column, None if text is None else int(text))
-                for column, text in zip(columns, texts, strict=True)
-            }
-            return content_digest(row_content(SchemaRow(unit, values)), key=key)
-
-        connection.create_function("row_digest", digest, ["VARCHAR", "VARCHAR[]"], "BLOB")
-
     def relevant(self, selected: str, columns: Iterable[int]) -> str:
         """Return SQL of the rows that the filter matches and that have each needed value."""
-        rows = " UNION ALL ".join(self._read(table, columns) for table in self.tables)
-        inner = f"SELECT *, {self._cell()} AS cell, {self._statistic()} AS v FROM ({rows})"
+        inner = (
+            f"SELECT *, {self._cell()} AS cell, {self._statistic()} AS v "
+            f"FROM ({self.rows.sql(columns)})"
+        )
         return f"SELECT {selected} FROM ({inner} WHERE {self._is_relevant()})"
-
-    def _read(self, table: SourceTable, columns: Iterable[int]) -> str:
-        """Return SQL of the schema's values of a table's rows."""
-        schema = self.checked.schema
-        values = [f"{self._unit(table)} AS u"]
-        for i in columns:
-            column = schema.columns[i]
-            values.append(f"{value_sql(column, table.columns.get(column.name), f'c{i}')} AS c{i}")
-        return f"SELECT {', '.join(values)} FROM {table.sql}"
-
-    def _unit(self, table: SourceTable) -> str:
-        unit = self.checked.schema.unit
-        if unit is UNSET:
-            return "0::BIGINT"
-        # Numbers are grouped faster than their digits, if all tables have numbers.
-        if all(is_bigint(each.columns.get(unit.column)) for each in self.tables):
-            return f"{table.columns[unit.column].reference}::BIGINT"
-        return identifier_sql(table.columns.get(unit.column))
 
     def _is_relevant(self) -> str:
         tests = ["u IS NOT NULL"]

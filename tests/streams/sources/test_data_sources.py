@@ -293,7 +293,8 @@ def test_a_connection_reads_its_files_alone_and_writes_none(
         "CREATE TABLE source.t (a INTEGER)",
     ]
     columns = pa.table({"a": [1]})
-    with connected(source) as (connection, _):
+    with connected(source) as opened:
+        connection = opened.connection
         for statement in [*refused, "SELECT * FROM columns"]:
             with pytest.raises(duckdb.Error):
                 run(connection, statement)
@@ -306,9 +307,9 @@ def test_a_connection_reads_its_files_alone_and_writes_none(
 def test_memory_and_threads_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, {"unit": (pa.int64(), range(1000))})
-    with connected(ParquetSource(path=str(path), threads=1, memory_mb=200)) as (connection, _):
+    with connected(ParquetSource(path=str(path), threads=1, memory_mb=200)) as opened:
         found = run(
-            connection, "SELECT current_setting('threads'), current_setting('memory_limit')"
+            opened.connection, "SELECT current_setting('threads'), current_setting('memory_limit')"
         )
     assert found[0][0] == 1
     assert found[0][1].startswith("190.7")  # MiB
