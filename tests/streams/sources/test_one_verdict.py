@@ -30,7 +30,7 @@ from streams.sources.source_tables import SourceProblem
 from tests.accountant.questions.schemas import small_schema
 from tests.nightly import rounds
 from tests.streams.sources.damaged_files import odd_file, texts_of_bytes
-from tests.streams.sources.source_files import Columns, asked, write_csv, write_parquet
+from tests.streams.sources.source_files import Columns, asked, write_csv
 
 UNREADABLE = "the source census cannot be read"
 QUESTIONS = (
@@ -163,9 +163,11 @@ PLAIN: Columns = {
 def test_each_version_of_a_file_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     contents = list[bytes]()
-    for odd in (b"a", b"\xff"):
+    for odd in (b"b", b"\xff"):
         table = pa.table(of_one_cell(texts_of_bytes([b"a", odd]), others=1))
-        pq.write_table(table, path, compression="none", write_statistics=False)
+        pq.write_table(
+            table, path, compression="none", write_statistics=False, use_dictionary=False
+        )
         contents.append(path.read_bytes())
     plain, damaged = contents
     assert len(plain) == len(damaged)
@@ -281,3 +283,20 @@ def test_more_than_the_memory_goes_to_the_disk(tmp_path: Path) -> None:
         text = "repeat(sha256(range::VARCHAR), 100)"
         run(opened.connection, f"CREATE TEMP TABLE t AS SELECT {text} AS x FROM range(22000)")
         assert run(opened.connection, "SELECT sum(strlen(x)) FROM t") == [(140_800_000,)]
+
+
+@pytest.mark.parametrize("name", ["drawn", "computed"])
+def test_what_is_computed_is_computed_once_before_any_question(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE plain AS SELECT range AS x FROM range(50)")
+        connection.execute("CREATE VIEW drawn AS SELECT x, random() AS y FROM plain")
+        connection.execute("CREATE TABLE computed (x INTEGER, y INTEGER AS (100 // x))")
+    with connected(DuckdbSource(path=str(path), table=name), {"y", "unit"}) as opened:
+        assert opened.version is None
+        (table,) = opened.tables
+        assert set(table.columns) == {"y"}
+        statement = f"SELECT sum({table.columns['y'].reference}) FROM {table.sql}"
+        assert run(opened.connection, statement) == run(opened.connection, statement)
+    with connected(DuckdbSource(path=str(path), table="plain")) as opened:
+        assert opened.version is not None
