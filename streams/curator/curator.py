@@ -13,10 +13,12 @@ docs/decisions/0084-the-first-stored-answer-wins.md.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from accountant.questions import Schema
 from streams.answers.store import AnswerStore
 from streams.clock import Clock, SystemClock
 from streams.curator.answering import Answering
@@ -24,6 +26,7 @@ from streams.curator.counts import CuratorCounts
 from streams.curator.log_follower import LogFollower
 from streams.curator.publisher import AnswerPublisher
 from streams.curator.question_runner import QuestionRunner
+from streams.curator.read_ahead import ReadAhead
 from streams.curator.sessions import SessionSteps
 from streams.curator.source_watch import SourceWatch
 from streams.curator.turns import Turns
@@ -59,6 +62,8 @@ class Curator:
         service: whose log it follows.
         store: it alone decides what the answer of a grant is. It stays open.
         access: whose source a question may read. Any other question fails without a look at it.
+        read_ahead: reads what a schema declares of its source, before anybody asks; it may take
+            long, and never raises.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Curator:
         options: CuratorOptions,
         *,
         access: SourceAccess,
+        read_ahead: Callable[[Schema], None] | None = None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
@@ -93,6 +99,7 @@ class Curator:
             stopping=self._stopping,
         )
         self._watch = SourceWatch(service, access, self.counts)
+        self._read_ahead = ReadAhead(service, access, read_ahead) if read_ahead else None
         self._followers = [
             LogFollower(
                 service,
@@ -147,9 +154,12 @@ class Curator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 publishing = tasks.create_task(self._publisher.run(), name="answers")
-                watching = tasks.create_task(self._watch.run(), name="datasets of sources")
+                watching = [tasks.create_task(self._watch.run(), name="datasets of sources")]
+                if self._read_ahead is not None:
+                    watching.append(tasks.create_task(self._read_ahead.run(), name="read ahead"))
                 await self._follow()
-                watching.cancel()
+                for task in watching:
+                    task.cancel()
                 publishing.cancel()
         finally:
             self.counts.is_running = False

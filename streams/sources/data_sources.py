@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -13,12 +14,20 @@ from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from streams.errors import Refused
 from streams.logs import get_logger
-from streams.sources.database import cause_of, connected, import_duckdb
+from streams.sources.database import (
+    OpenedSource,
+    SourceVersion,
+    cause_of,
+    connected,
+    import_duckdb,
+    version_of,
+)
 from streams.sources.first_reading import FirstReadings
 from streams.sources.schema_rows import SchemaRows
 from streams.sources.source_settings import SourceSettings, kind_of, read_source_settings
 from streams.sources.source_tables import SourceProblem
 from streams.sources.statistics import statistics
+from streams.sources.unfinished_reading import unfinished_while
 
 _log = get_logger(__name__)
 _TIMES_OF_A_READING: Final = 4
@@ -34,14 +43,21 @@ class SourceUnreadable(Refused):
 class DataSources(Mapping[str, SourceSettings]):
     """Sources by name; reading opens one, and nothing stays open between two questions.
 
-    The first question of a schema about a version of a source reads all that the schema declares.
+    Before a schema's first question about a version of a source, all that it declares is read.
     If that fails, all questions fail: none of them tells by its failure which rows it touches.
+
+    Args:
+        unfinished: a file that counts what `read_ahead` did not end; None without one.
     """
 
-    def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
+    def __init__(
+        self, sources: Mapping[str, SourceSettings], *, unfinished: Path | None = None
+    ) -> None:
         import_duckdb()
         self._sources = dict(sources)
         self._readings = FirstReadings(sources)
+        self._unfinished = unfinished
+        self._read_ahead = dict[Schema, SourceVersion | str]()
 
     def __getitem__(self, name: str) -> SourceSettings:
         return self._sources[name]
@@ -61,24 +77,55 @@ class DataSources(Mapping[str, SourceSettings]):
             key: of the hash that chooses a unit's rows (`load_contribution_key`).
         Raises: SourceUnreadable: whatever the cause.
         """
-        named = checked.schema.source
+        name = checked.schema.source.name
         try:
-            settings = self._sources.get(named.name)
-            if settings is None:
-                raise SourceProblem("the settings name no such source")
-            if kind_of(settings) != named.kind:
-                raise SourceProblem(f"it is of kind {kind_of(settings)}, not {named.kind}")
-            with connected(settings, _names(checked.schema)) as source:
-                rows = SchemaRows(checked.schema, source.tables)
-                rows.define_functions(source.connection)
-                self._readings.require(named.name, source, rows)
+            with self._read(checked.schema) as (source, rows):
                 # More than any reading takes: no question on what was read in time fails by time.
                 source.limit_time(times=_TIMES_OF_A_READING)
                 return statistics(source.connection, rows, checked, key=key)
         except Exception as error:
-            _log.error("source_unreadable", source=named.name, cause=cause_of(error))
+            _log.error("source_unreadable", source=name, cause=cause_of(error))
         # Outside the handler: no traceback leads to the cause, whose words may have cells.
-        raise SourceUnreadable(named.name)
+        raise SourceUnreadable(name)
+
+    def read_ahead(self, schema: Schema) -> None:
+        """Read the version of a source that is there now, once, before anybody asks about it.
+
+        The log has a failure; what the environment did is no verdict on later questions.
+        """
+        name = schema.source.name
+        try:
+            version: SourceVersion | str = version_of(self._settings(schema))
+        except SourceProblem as error:
+            version = str(error)
+        if self._read_ahead.get(schema) == version:
+            return
+        self._read_ahead[schema] = version
+        try:
+            if isinstance(version, str):
+                raise SourceProblem(version)
+            with unfinished_while(self._unfinished, name, version), self._read(schema):
+                pass
+        except Exception as error:
+            _log.error("source_not_read_ahead", source=name, cause=cause_of(error))
+
+    @contextlib.contextmanager
+    def _read(self, schema: Schema) -> Iterator[tuple[OpenedSource, SchemaRows]]:
+        """Open a schema's source, once it is known that it can be read in full."""
+        with connected(self._settings(schema), _names(schema)) as source:
+            rows = SchemaRows(schema, source.tables)
+            rows.define_functions(source.connection)
+            self._readings.require(schema.source.name, source, rows)
+            yield source, rows
+
+    def _settings(self, schema: Schema) -> SourceSettings:
+        named = schema.source
+        settings = self._sources.get(named.name)
+        if settings is None:
+            raise SourceProblem("the settings name no such source")
+        if kind_of(settings) != named.kind:
+            raise SourceProblem(f"it is of kind {kind_of(settings)}, not {named.kind}")
+        return settings
 
 
 def _names(schema: Schema) -> set[str]:
@@ -92,4 +139,5 @@ def read_data_sources(path: Path) -> DataSources:
 
     Raises: Refused: the file cannot be read, or the extra `answers` is not installed.
     """
-    return DataSources(read_source_settings(path))
+    unfinished = path.with_name(f"{path.name}.reading")
+    return DataSources(read_source_settings(path), unfinished=unfinished)

@@ -189,6 +189,14 @@ def connected(
             connection.close()
 
 
+def version_of(settings: SourceSettings) -> SourceVersion:
+    """Return the version of a source's files; it says nothing of what else is read.
+
+    Raises: SourceProblem: a file is not there.
+    """
+    return _version(_files(settings))
+
+
 def cause_of(error: Exception) -> str:
     """Return words for the log; those of DuckDB may have cells, so their type is named."""
     return str(error) if isinstance(error, SourceProblem) else type(error).__name__
@@ -278,7 +286,7 @@ def _tables(connection: Any, settings: SourceSettings, files: Sequence[str]) -> 
 def _check_names(tables: Sequence[SourceTable], names: Collection[str]) -> None:
     repeated = sorted(name for table in tables for name in table.repeated if name in names)
     if repeated:
-        raise SourceProblem(f"two of its columns are named {repeated[0]!r}, as DuckDB has it")
+        raise SourceProblem(f"several of its columns are named {repeated[0]!r}, in whatever case")
 
 
 def _keep_filters_above_cells(connection: Any) -> None:

@@ -1,0 +1,125 @@
+"""A source's new version is read in full before anybody asks about it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from accountant.questions import Schema
+from streams.curator.curator import Curator, CuratorOptions
+from streams.curator.read_ahead import ReadAhead
+from streams.sources import DataSources
+from streams.sources.database import SourceVersion
+from streams.sources.source_access import SourceAccess
+from streams.sources.source_settings import CsvSource, ParquetSource
+from streams.sources.source_tables import EnvironmentProblem
+from streams.sources.unfinished_reading import unfinished_while
+from tests.accountant.questions.schemas import small_schema
+from tests.faults.ledger import until
+from tests.streams.curator.curated import SCHEMA, CuratedLedger, opened
+from tests.streams.sources.source_files import with_source
+
+
+def read_ahead(sources: DataSources, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Read ahead; return the causes of what could not be read."""
+    caplog.clear()
+    with caplog.at_level(logging.ERROR):
+        sources.read_ahead(with_source(small_schema(), "parquet"))
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_each_version_is_read_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, unfinished = tmp_path / "t.parquet", tmp_path / "reading"
+    sources = DataSources({"census": ParquetSource(path=str(path))}, unfinished=unfinished)
+    assert "no such file" in read_ahead(sources, caplog)[0]
+    assert read_ahead(sources, caplog) == []
+    path.write_bytes(b"no parquet")
+    assert "source_not_read_ahead" in read_ahead(sources, caplog)[0]
+    assert read_ahead(sources, caplog) == []
+    path.write_bytes(b"no parquet either")
+    assert "source_not_read_ahead" in read_ahead(sources, caplog)[0]
+    assert not unfinished.exists()
+
+
+def test_a_reading_that_never_ends_is_tried_three_times(tmp_path: Path) -> None:
+    path = tmp_path / "reading"
+    version: SourceVersion = ((1, 2), None)
+
+    def killed(version: SourceVersion, name: str = "census") -> None:
+        """Try a reading, and leave the file as it is while that goes on."""
+        with unfinished_while(path, name, version):
+            content = path.read_bytes()
+        path.write_bytes(content)
+
+    for _ in range(3):
+        killed(version)
+    with pytest.raises(EnvironmentProblem, match="did not end"):
+        killed(version)
+    with unfinished_while(path, "other", version):
+        pass
+    with pytest.raises(EnvironmentProblem, match="did not end"):
+        killed(version)
+    # Another version is another matter, and so is a file that has lost its content.
+    killed(((1, 3), None))
+    path.write_bytes(b"\0\0")
+    with unfinished_while(path, "census", version):
+        assert path.exists()
+    assert not path.exists()
+
+
+async def test_sources_of_open_datasets_are_read(tmp_path: Path) -> None:
+    ledger = CuratedLedger(tmp_path)
+    read = list[str]()
+    threads = set[str]()
+
+    def reads(schema: Schema) -> None:
+        read.append(schema.source.name)
+        threads.add(threading.current_thread().name)
+
+    async with ledger.open():
+        await ledger.send(opened("census"), "admin")
+        other = {**SCHEMA, "source": {"kind": "csv", "name": "other"}}
+        await ledger.send(opened("stranger", schema=other), "admin")
+        await ReadAhead(ledger.service, ledger.access, reads).look()
+        assert "census" in read
+        assert threads == {"reading ahead"}
+        # A dataset that may not read a source has nobody read it.
+        named = CsvSource(path=str(ledger.data), datasets=("stranger",))
+        read.clear()
+        await ReadAhead(ledger.service, SourceAccess({"census": named}, "nobody"), reads).look()
+        assert read == []
+
+
+async def test_a_curator_reads_ahead(tmp_path: Path) -> None:
+    ledger = CuratedLedger(tmp_path)
+    path = ledger.data.with_name("unfinished")
+    sources = DataSources({"census": CsvSource(path=str(ledger.data))}, unfinished=path)
+    read = list[Schema]()
+
+    async with ledger.open():
+        await ledger.send(opened("census"), "admin")
+
+        def reads(schema: Schema) -> None:
+            sources.read_ahead(schema)
+            read.append(schema)
+
+        curator = Curator(
+            ledger.service,
+            ledger.store,
+            ledger.answering,
+            CuratorOptions(),
+            access=ledger.access,
+            read_ahead=reads,
+        )
+        await curator.open()
+        task = asyncio.create_task(curator.run())
+        try:
+            await until(lambda: len(read) == 1, "the source is read")
+            assert not path.exists()
+        finally:
+            curator.stop()
+            await task

@@ -1,0 +1,142 @@
+"""A column is the one that the file itself names, whatever the engine makes of its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from accountant.questions import Schema, check_schema
+from accountant.questions.schema import NumberColumn, SourceKind, UnitColumn
+from streams.sources import SourceUnreadable
+from streams.sources.database import connected
+from streams.sources.source_settings import (
+    CsvSource,
+    DuckdbSource,
+    ParquetSource,
+    SourceSettings,
+)
+from tests.accountant.questions.schemas import SOURCE
+from tests.streams.sources.source_files import asked, statistics_of_file
+
+Named = tuple[str, int]
+
+
+def write(kind: SourceKind, directory: Path, columns: list[Named]) -> SourceSettings:
+    """Write one row, whose columns have these names and numbers."""
+    path = directory / f"named.{kind}"
+    names, numbers = [name for name, _ in columns], [number for _, number in columns]
+    if kind == "parquet":
+        arrays = [pa.array([number]) for number in numbers]
+        pq.write_table(pa.Table.from_arrays(arrays, names=names), path)
+        return ParquetSource(path=str(path))
+    if kind == "csv":
+        path.write_text(f"{','.join(names)}\n{','.join(map(str, numbers))}\n")
+        return CsvSource(path=str(path))
+    path.unlink(missing_ok=True)
+    with duckdb.connect(path) as connection:
+        listed = ", ".join(f'{number} AS "{name}"' for name, number in columns)
+        connection.execute(f"CREATE VIEW named AS SELECT {listed}")
+    return DuckdbSource(path=str(path), table="named")
+
+
+def read(settings: SourceSettings, kind: SourceKind, name: str, unit: str = "id") -> Any:
+    """Return the sum of a column, None where the source cannot be read."""
+    schema = check_schema(
+        Schema(
+            source=SOURCE,
+            columns=(NumberColumn(name=name, lower="0", upper="99"),),
+            unit=UnitColumn(column=unit, rows=1),
+            neighbours="replace",
+        )
+    )
+    try:
+        ((found,),) = statistics_of_file(settings, asked(f"sum({name})", schema, kind), key=b"k")
+    except SourceUnreadable:
+        return None
+    return int(found)
+
+
+KINDS: list[SourceKind] = ["parquet", "csv", "duckdb"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_like_a_renamed_twin_is_its_own_column(kind: SourceKind, tmp_path: Path) -> None:
+    settings = write(kind, tmp_path, [("id", 1), ("uid", 2), ("uid", 3), ("uid_1", 4)])
+    assert read(settings, kind, "uid_1") == 4
+    assert read(settings, kind, "uid") is None
+    assert read(settings, kind, "uid_1", unit="uid") is None
+    # That is no name of the file.
+    assert read(settings, kind, "uid_1_1") == 0
+    assert read(settings, kind, "uid_2") == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_differ_in_case_are_told_apart_or_unreadable(
+    kind: SourceKind, tmp_path: Path
+) -> None:
+    settings = write(kind, tmp_path, [("id", 1), ("age", 2), ("AGE", 3), ("AGE_1", 4)])
+    assert read(settings, kind, "AGE_1") == 4
+    of_a_csv_file = {"age": 2, "AGE": 3}
+    for name, number in of_a_csv_file.items():
+        assert read(settings, kind, name) == (number if kind == "csv" else None)
+    assert read(settings, kind, "Age") == 0
+
+
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
+def test_other_letters_than_ascii_keep_their_case(kind: SourceKind, tmp_path: Path) -> None:
+    settings = write(kind, tmp_path, [("id", 1), ("é", 2), ("É", 3)])
+    with connected(settings, {"é", "É"}) as opened:
+        assert set(opened.tables[0].columns) >= {"é", "É"}
+
+
+def test_columns_within_a_column_are_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "nested.parquet"
+    array = {
+        "inner": pa.array([{"uid": 9, "deep": [{"id": 1}]}]),
+        "id": pa.array([1]),
+        "several": pa.array([[1, 2]]),
+        "pairs": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        "uid": pa.array([5]),
+    }
+    pq.write_table(pa.table(array), path)
+    assert read(ParquetSource(path=str(path)), "parquet", "uid") == 5
+
+
+def test_each_file_of_a_pattern_has_its_own_names(tmp_path: Path) -> None:
+    write("parquet", tmp_path, [("id", 1), ("uid", 2)])
+    (tmp_path / "named.parquet").rename(tmp_path / "a.parquet")
+    write("parquet", tmp_path, [("uid", 7), ("uid", 8), ("id", 2)])
+    settings = ParquetSource(path=str(tmp_path / "*.parquet"))
+    assert read(settings, "parquet", "uid") is None
+    assert read(settings, "parquet", "uid_1") == 0
+
+
+VIEWS = {
+    "listed": "VIEW v (id, uid, uid) AS SELECT 1, 2, 3",
+    "partly listed": "VIEW v (id, uid) AS SELECT 1, 2, 3 AS uid",
+    "joined": "VIEW v AS SELECT * FROM one JOIN two ON (one.uid != two.uid)",
+    "quoted": 'VIEW "v" ("id", "uid", "uid") AS SELECT 1 AS "AS", 2, 3',
+    "with": "VIEW v AS WITH q AS (SELECT 1 AS id) SELECT id, 2 AS uid, 3 AS UID FROM q",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_names_of_a_view_are_those_of_its_query(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "v.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE one AS SELECT 1 AS id, 2 AS uid")
+        connection.execute("CREATE TABLE two AS SELECT 3 AS uid")
+        connection.execute(f"CREATE {VIEWS[name]}")
+        connection.execute('CREATE SCHEMA "an other"')
+        connection.execute('CREATE TABLE "an other".t AS SELECT 1 AS id, 5 AS x')
+        connection.execute('CREATE VIEW "an other"."v (a) AS b" AS SELECT * FROM "an other".t')
+    settings = DuckdbSource(path=str(path), table="v")
+    assert read(settings, "duckdb", "uid") is None
+    assert read(settings, "duckdb", "uid_1") == 0
+    other = DuckdbSource(path=str(path), table="an other.v (a) AS b")
+    assert read(other, "duckdb", "x") == 5
