@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streams.sources.source_settings import SourceSettings
 
 _log = get_logger(__name__)
+_TIMES_OF_A_READING: Final = 10
 _STOP_S: Final = 10.0
 """The longest wait for questions that run at the end."""
 
@@ -50,8 +51,11 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
     _check_turns(sources, settings)
     key = settings.data_sources_key or default_key_path(settings.data_sources)
     answering = DataAnswering(sources, load_contribution_key(key))
+    # A question may read its source first, and the source's own limits end it before this one.
+    longest = max((source.seconds for source in sources.values()), default=0)
     options = CuratorOptions(
         name=settings.curator_name,
+        run_seconds=max(CuratorOptions().run_seconds, _TIMES_OF_A_READING * longest),
         tick=settings.curator_tick_seconds,
         turn_seconds=settings.curator_turn_seconds,
         at_once=settings.curator_parallel,

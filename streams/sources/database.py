@@ -96,11 +96,7 @@ class OpenedSource:
     _limit: _TimeLimit
 
     def limit_time(self, *, times: int) -> None:
-        """Give what follows so many times the source's seconds.
-
-        Raises: SourceProblem: the time until now was too long.
-        """
-        self._check_time()
+        """Give what follows so many times the source's seconds."""
         self._limit.start(times=times)
 
     def check_unchanged(self) -> None:
@@ -108,13 +104,10 @@ class OpenedSource:
 
         Raises: SourceProblem.
         """
-        self._check_time()
-        if _version(self._files) != self._before:
-            raise EnvironmentProblem("its files changed while they were read")
-
-    def _check_time(self) -> None:
         if self._limit.is_over:
             raise EnvironmentProblem("reading it took too long")
+        if _version(self._files) != self._before:
+            raise EnvironmentProblem("its files changed while they were read")
 
 
 def import_duckdb() -> Any:
