@@ -25,13 +25,15 @@ _WHOLE: Final = frozenset(
     ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
 )
 _WIDE: Final = frozenset(("ubigint", "hugeint", "uhugeint"))
-_FLOATS: Final = frozenset(("float", "double"))
+_FLOATS: Final = {"float": 2**24, "double": 2**53}
+"""Of each type, the size below which each whole number has a value of its own."""
+_BIGNUM: Final = "bignum"
+_LONGEST_NAME: Final = 100
+"""The most digits of a whole number that names something, as `identifier` has it."""
 _TEXTS: Final = frozenset(("varchar", "enum", "uuid", CSV_TEXT))
 _DIGITS: Final = 18
 """The most places of a text that SQL reads, more than a column may have."""
 _NARROW_LIMIT: Final = 2**62
-_LARGEST_WHOLE: Final = 2**53
-"""Doubles below it in size are whole numbers exactly, as `identifier` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,11 @@ def identifier_sql(cell: SourceColumn | None) -> str:
         return f"({x}::VARCHAR)"
     if cell.type_id in _FLOATS:
         x = f"({x}::DOUBLE)"
-        is_whole_number = f"abs({x}) < {_LARGEST_WHOLE} AND {x} = floor({x})"
+        is_whole_number = f"abs({x}) < {_FLOATS[cell.type_id]} AND {x} = floor({x})"
         return f"(CASE WHEN {is_whole_number} THEN TRY_CAST({x} AS BIGINT)::VARCHAR END)"
+    if cell.type_id == _BIGNUM:
+        x = f"({x}::VARCHAR)"
+        return f"(CASE WHEN strlen(ltrim({x}, '-')) <= {_LONGEST_NAME} THEN {x} END)"
     return "NULL::VARCHAR"
 
 
@@ -162,6 +167,14 @@ def _number(column: NumberColumn, cell: SourceColumn | None, functions: str) -> 
         # The largest UHUGEINT is no HUGEINT; from 10^38 on every number is clamped anyway.
         capped = f"least({x}, {'9' * 38})" if cell.type_id == "uhugeint" else x
         return _whole_number(column, x, f"{capped}::HUGEINT")
+    if cell.type_id == _BIGNUM:
+        # It has no cast that cannot fail; from 10^37 on every number is clamped anyway.
+        text, most = f"({x}::VARCHAR)", integer_literal(10**37)
+        far = f"CASE WHEN starts_with({text}, '-') THEN -{most} ELSE {most} END"
+        near = f"TRY_CAST({text} AS HUGEINT)"
+        return _whole_number(
+            column, x, f"(CASE WHEN strlen({text}) > 37 THEN {far} ELSE {near} END)"
+        )
     if cell.type_id in _FLOATS:
         return _double(column, f"({x}::DOUBLE)", functions)
     if cell.type_id in _TEXTS:
@@ -258,6 +271,9 @@ def _boolean(cell: SourceColumn | None) -> str:
         return f"(CASE WHEN {is_true} THEN 1::BIGINT WHEN {is_false} THEN 0::BIGINT END)"
     if cell.type_id in _TEXTS:
         return f"(CASE {_text(x)} WHEN 'true' THEN 1::BIGINT WHEN 'false' THEN 0::BIGINT END)"
-    if is_whole(cell) or cell.type_id in _WIDE | _FLOATS:
+    if cell.type_id == _BIGNUM:
+        x = f"({x}::VARCHAR)"
+        return f"(CASE {x} WHEN '1' THEN 1::BIGINT WHEN '0' THEN 0::BIGINT END)"
+    if is_whole(cell) or cell.type_id in _WIDE or cell.type_id in _FLOATS:
         return f"(CASE WHEN {x} = 1 THEN 1::BIGINT WHEN {x} = 0 THEN 0::BIGINT END)"
     return "NULL::BIGINT"

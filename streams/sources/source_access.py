@@ -29,6 +29,7 @@ from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.settings import Settings
 from streams.settings.access import listed
+from streams.sources.quoted import table_names
 from streams.sources.source_settings import (
     DuckdbSource,
     PostgresqlSource,
@@ -361,7 +362,11 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _plain_table(table: str, default_schema: str) -> str:
-    return table.lower().removeprefix(f"{default_schema}.")
+    try:
+        *schemas, name = map(str.lower, table_names(table))
+    except ValueError:  # nothing can be read from it
+        return table
+    return name if schemas in ([], [default_schema]) else f"{schemas[0]}\0{name}"
 
 
 def _not_named(reader: SourceReader) -> str:

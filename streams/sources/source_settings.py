@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from accountant.errors import RequestInvalid
 from accountant.records.names import check_name
 from streams.errors import Refused
+from streams.sources.quoted import table_names
 
 _MOST_BYTES: Final = 1_000_000
 
@@ -50,7 +51,7 @@ class CsvSource(_SourceFields, frozen=True, tag="csv"):
 
 
 class DuckdbSource(_SourceFields, frozen=True, tag="duckdb"):
-    """A table or view in a DuckDB file, `table` or `schema.table`."""
+    """A table or view in a DuckDB file, `table` or `schema.table`; a name with a dot is quoted."""
 
     path: str
     table: str
@@ -89,6 +90,8 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
         json.loads(content, object_pairs_hook=_without_repeats)
         for name, settings in sources.items():
             _check_datasets(name, settings)
+            if isinstance(settings, DuckdbSource | PostgresqlSource):
+                table_names(settings.table)
     except (msgspec.DecodeError, ValueError) as error:
         raise Refused(
             f'{path} must name sources, such as {{"census": {{"kind": "parquet", "path": '

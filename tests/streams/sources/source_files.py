@@ -13,6 +13,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import UNSET
 
 from accountant.questions import CheckedQuestion, Schema, evaluate, parse_question
 from accountant.questions.schema import DataSource, SourceKind
@@ -73,6 +74,8 @@ def cells_of(kind: SourceKind, columns: Columns, schema: Schema) -> list[dict[st
             ]
         else:
             read[name] = [_cell(type_, cell) for cell in pa.array(cells, type_).to_pylist()]
+            if schema.unit is not UNSET and name == schema.unit.column and type_ == pa.float32():
+                read[name] = [None if cell and abs(cell) >= 2**24 else cell for cell in read[name]]  # type: ignore[arg-type]
     return [dict(zip(read, row, strict=True)) for row in zip(*read.values(), strict=True)]
 
 

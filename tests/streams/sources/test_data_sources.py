@@ -170,6 +170,7 @@ TYPES = [
     ("HUGEINT", ["170141183460469231731687303715884105727", "5", "-1", "12345678901234567890"]),
     ("UHUGEINT", ["340282366920938463463374607431768211455", "5", "0", "12345678901234567890"]),
     ("UBIGINT", ["18446744073709551615", "5", "1", "0"]),
+    ("BIGNUM", [f"'{sign}{'7' * n}'" for sign in ("", "-") for n in (1, 36, 38, 99, 101)] + ["1"]),
     ("DECIMAL(38, 0)", ["99999999999999999999999999999999999999", "5", "0", "1"]),
     ("DECIMAL(20, 15)", ["12345.000000000000500", "-12345.000000000000500", "1", "0"]),
     ("DOUBLE", ["0.1", "1e15", "5", "-0.0"]),
@@ -200,7 +201,8 @@ def test_types_of_a_duckdb_table_are_read_as_the_how_to_says(
             column: str(cell)
             if type_ == "UUID" and column == name and cell is not None
             else int(cell)
-            if is_whole and isinstance(cell, Decimal)
+            if (is_whole and isinstance(cell, Decimal))
+            or (type_ == "BIGNUM" and column == name and cell is not None)
             else cell
             for column, cell in zip(("unit", "n", "c", "b"), row, strict=True)
         }
@@ -217,6 +219,16 @@ def test_types_of_a_duckdb_table_are_read_as_the_how_to_says(
     ):
         checked = asked(text, WIDE, "duckdb")
         assert statistics_of_file(settings, checked, key=b"") == evaluate(checked, rows, key=b"")
+
+
+def test_floats_that_merge_numbers_name_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for type_, merged in ((pa.float32(), 2**24), (pa.float64(), 2**53)):
+        for first, counted in ((merged - 1000, 1000), (merged, 0), (-merged - 2000, 0)):
+            ids = [float(first + i) for i in range(1000)]
+            settings = write_parquet(path, {"unit": (type_, ids)})
+            checked = asked("count", small_schema(rows=1), "parquet")
+            assert statistics_of_file(settings, checked, key=b"") == ((counted,),)
 
 
 def test_sums_beyond_64_bits_and_of_large_squares_are_exact(tmp_path: Path) -> None:

@@ -216,6 +216,14 @@ class _Failing:
         raise self._error
 
 
+def problem_of(readings: FirstReadings, source: OpenedSource, rows: SchemaRows) -> Exception | None:
+    try:
+        readings.require("census", source, rows)
+    except Exception as error:
+        return error
+    return None
+
+
 @pytest.mark.parametrize(
     ("error", "is_remembered"),
     [
@@ -237,8 +245,8 @@ def test_a_reading_is_remembered_unless_the_environment_failed(
         rows = SchemaRows(small_schema(), opened.tables)
         broken: OpenedSource = replace(opened, connection=failing)
         for _ in range(2):
-            with pytest.raises(SourceProblem if is_remembered else type(error)):
-                readings.require("census", broken, rows)
+            found = problem_of(readings, broken, rows)
+            assert isinstance(found, SourceProblem if is_remembered else type(error))
     assert failing.statements == (1 if is_remembered else 2)
 
 
@@ -281,8 +289,12 @@ def test_more_than_the_memory_goes_to_the_disk(tmp_path: Path) -> None:
     settings = CsvSource(path=settings.path, memory_mb=128)  # type: ignore[union-attr]
     with connected(settings) as opened:
         text = "repeat(sha256(range::VARCHAR), 100)"
-        run(opened.connection, f"CREATE TEMP TABLE t AS SELECT {text} AS x FROM range(22000)")
-        assert run(opened.connection, "SELECT sum(strlen(x)) FROM t") == [(140_800_000,)]
+        try:
+            run(opened.connection, f"CREATE TEMP TABLE t AS SELECT {text} AS x FROM range(22000)")
+            found = run(opened.connection, "SELECT sum(strlen(x)) FROM t")
+        except duckdb.Error:
+            found = []
+        assert found == [(140_800_000,)]
 
 
 @pytest.mark.parametrize("name", ["drawn", "computed"])
