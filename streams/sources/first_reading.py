@@ -47,7 +47,7 @@ class FirstReadings:
     def require(self, name: str, source: OpenedSource, rows: SchemaRows) -> None:
         """Read a source in full, unless it is known what comes of that.
 
-        Rows that no version names are read anew: a view's, and those in PostgreSQL.
+        Rows that no version names are read again each time: a view's, and those in PostgreSQL.
 
         Args:
             rows: of the source, as a schema reads them.

@@ -1,7 +1,7 @@
 """The files and tables of a source: their columns, by the names that they give them themselves.
 
 DuckDB makes names unique, without regard to case: `age, AGE` become `age, AGE_1`. So names come
-from the file, and columns are told apart by their positions.
+from the file, and columns are distinguished by their positions.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _described(
     if names is None:
         names = described.columns
     if len(names) != len(described.columns):
-        raise SourceProblem("its columns cannot be told apart")
+        raise SourceProblem("its columns cannot be distinguished")
     counts = Counter(map(_folded, names))
     columns = dict[str, SourceColumn]()
     for i, (name, type_) in enumerate(zip(names, described.types, strict=True)):

@@ -76,7 +76,7 @@ def test_a_name_like_a_renamed_twin_is_its_own_column(kind: SourceKind, tmp_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_names_that_differ_in_case_are_told_apart_or_unreadable(
+def test_names_that_differ_in_case_are_distinct_or_unreadable(
     kind: SourceKind, tmp_path: Path
 ) -> None:
     settings = write(kind, tmp_path, [("id", 1), ("age", 2), ("AGE", 3), ("AGE_1", 4)])
