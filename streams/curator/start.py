@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from streams.sources.source_settings import SourceSettings
 
 _log = get_logger(__name__)
-_TIMES_OF_A_READING: Final = 10
+_READINGS_IN_A_TURN: Final = 6
+"""Seconds of a source that a question may take: one to wait for another reading, one to read the
+version, and four for itself."""
 _STOP_S: Final = 10.0
 """The longest wait for questions that run at the end."""
 
@@ -51,11 +53,8 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
     _check_turns(sources, settings)
     key = settings.data_sources_key or default_key_path(settings.data_sources)
     answering = DataAnswering(sources, load_contribution_key(key))
-    # A question may read its source first, and the source's own limits end it before this one.
-    longest = max((source.seconds for source in sources.values()), default=0)
     options = CuratorOptions(
         name=settings.curator_name,
-        run_seconds=max(CuratorOptions().run_seconds, _TIMES_OF_A_READING * longest),
         tick=settings.curator_tick_seconds,
         turn_seconds=settings.curator_turn_seconds,
         at_once=settings.curator_parallel,
@@ -71,11 +70,13 @@ def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> N
     """
     turn = settings.curator_turn_seconds
     for name, source in sources.items():
-        if source.seconds > turn:
+        longest = _READINGS_IN_A_TURN * source.seconds
+        if longest > turn:
             raise Refused(
-                f"a question on the source {name} may take {source.seconds} s, and no question may "
-                f"take longer than {turn} s. Set {PREFIX}CURATOR_TURN_SECONDS to at least "
-                f"{source.seconds}, or lower `seconds` of {name}"
+                f"a question on the source {name} may take {longest} s, that is "
+                f"{_READINGS_IN_A_TURN} times its `seconds`, and no question may take longer than "
+                f"{turn} s. Set {PREFIX}CURATOR_TURN_SECONDS to at least {longest}, or lower "
+                f"`seconds` of {name}"
             )
 
 

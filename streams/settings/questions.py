@@ -38,7 +38,7 @@ class QuestionSettings(BaseSettings):
         ge=1,
         le=86_400,
         description="longest time of one question, in seconds, before others have their turn; no "
-        "source's `seconds` may be longer",
+        "source's `seconds` may be longer than a sixth of it",
     )
     questions_waiting: int = Field(
         1_000,

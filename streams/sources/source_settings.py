@@ -26,14 +26,14 @@ class _SourceFields(
     Attributes:
         threads: which DuckDB may use.
         memory_mb: which DuckDB may use before it writes to a temporary directory.
-        seconds: the longest time for one question.
+        seconds: the longest reading of a version in full; a question then has four times as long.
         datasets: those that may read it, and no other; left out, see
             `streams.sources.source_access`.
     """
 
     threads: Annotated[int, Meta(ge=1, le=256)] = 2
     memory_mb: Annotated[int, Meta(ge=128, le=1_000_000)] = 1024
-    seconds: Annotated[int, Meta(ge=1, le=86_400)] = 600
+    seconds: Annotated[int, Meta(ge=1, le=86_400)] = 150
     datasets: tuple[str, ...] | UnsetType = UNSET
 
 

@@ -193,11 +193,11 @@ async def test_a_session_whose_begin_is_not_decided_lets_others_have_their_turn(
 async def test_no_source_may_take_longer_than_a_turn(ledger: CostlyLedger) -> None:
     sources = ledger.directory / "sources.json"
     sources.write_text(
-        json.dumps({"census": {"kind": "csv", "path": str(ledger.data), "seconds": 901}})
+        json.dumps({"census": {"kind": "csv", "path": str(ledger.data), "seconds": 151}})
     )
     sources.chmod(0o600)
     settings = Settings(data_sources=sources)
-    with pytest.raises(Refused, match="ACCOUNTANT_CURATOR_TURN_SECONDS to at least 901"):
+    with pytest.raises(Refused, match="ACCOUNTANT_CURATOR_TURN_SECONDS to at least 906"):
         make_curator(ledger.service, ledger.store, settings)
-    longer = settings.model_copy(update={"curator_turn_seconds": 901})
+    longer = settings.model_copy(update={"curator_turn_seconds": 906})
     make_curator(ledger.service, ledger.store, longer)
