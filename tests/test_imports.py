@@ -81,7 +81,7 @@ LAYERS = {
         # What a client claims from the objects of an engine.
         {"engines.scoped_claim"},
         {"engines.mechanism", "engines.rounding"},
-        {"engines.opacus_guard"},
+        {"engines.opacus_guard", "engines.opendp_constructors"},
         {"engines.opacus", "engines.opendp"},
         {"engines.measurable"},
         {"client", "http"},

@@ -39,7 +39,7 @@ from tests.streams.engines.opendp_table import (
 )
 
 TABLE = {**MEASUREMENTS, **COMBINATORS}
-DRAWS = rounds(60, 20_000)
+DRAWS = rounds(60, 5_000)
 
 
 def constructors(module: ModuleType) -> set[str]:
