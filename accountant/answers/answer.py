@@ -213,3 +213,7 @@ def _check_sizes(answer: NoisyAnswer) -> None:
         raise ValueError(f"an answer must have {number} values, got {len(answer.values)}")
     if {len(answer.low), len(answer.high)} not in ({0}, {number}):
         raise ValueError("an answer must have an interval for each value, or none")
+    missing = [each is None for each in answer.values]
+    for ends in (answer.low, answer.high):
+        if ends and [each is None for each in ends] != missing:
+            raise ValueError("an answer must have an interval for each estimate, and for no other")

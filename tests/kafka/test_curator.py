@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 
@@ -30,7 +31,7 @@ from streams.testing import LocalBroker
 from tests.faults.ledger import until
 from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_on_kafka
 from tests.patience import PATIENCE_S
-from tests.streams.curator.curated import Counting, opened, question, session
+from tests.streams.curator.curated import Counting, comes_true, opened, question, session
 
 STARTS = ()
 
@@ -126,6 +127,34 @@ async def test_a_thousand_costly_questions_of_one_name_stop_nobody_elses(
         await store.close()
 
 
+async def test_a_gateway_counts_what_no_curator_answers(on_kafka: OnKafka) -> None:
+    gateway = on_kafka.start("gateway", "gateway", "--port", "0")
+    try:
+        await on_kafka.ask(question("census"))
+        url = await address_of(on_kafka)
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            shown = list[str]()
+
+            async def look() -> bool:
+                shown[:] = (await http.get("/metrics")).text.splitlines()
+                return 'privacy_questions_unanswered{dataset="census"} 1.0' in shown
+
+            assert await comes_true(look, seconds=30), shown
+            told = await http.post("/datasets/census/questions/end", json={})
+            assert (told.status_code, told.json()["error"]) == (404, "no_curator")
+    finally:
+        gateway.kill()
+        gateway.wait()
+
+
+async def address_of(on_kafka: OnKafka) -> str:
+    """Wait until the gateway's process listens; return its address."""
+    await until(lambda: b"listening at http" in on_kafka.log("gateway"), "it listens")
+    found = re.search(rb"listening at (http://[0-9.:]+)", on_kafka.log("gateway"))
+    assert found
+    return found[1].decode()
+
+
 async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None:
     deployment = on_kafka.ledger.deployment
     topic = await AnswerTopic.start(deployment)
@@ -140,10 +169,7 @@ async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None
         # A gateway that starts now takes requests, and says the same.
         gateway = on_kafka.start("gateway", "gateway", "--port", "0")
         try:
-            await until(lambda: b"listening at http" in on_kafka.log("gateway"), "it listens")
-            found = re.search(rb"listening at (http://[0-9.:]+)", on_kafka.log("gateway"))
-            assert found
-            ready = await asyncio.to_thread(read_readiness, found[1].decode(), None)
+            ready = await asyncio.to_thread(read_readiness, await address_of(on_kafka), None)
             assert ready.ready
             (note,) = [each for each in ready.notes if "no question gets an answer" in each]
             assert "Run the version that wrote it" in note

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from accountant.answers import NoisyAnswer, decode_answer, encode_answer
@@ -72,6 +73,14 @@ def test_a_group_without_rows_is_shown_as_no_estimate() -> None:
     assert answer_chart(found).count("<rect") == 2
     alone = of_counts([0], "mean(income)")
     assert answer_in_short(alone) == NO_ESTIMATE
+
+
+@pytest.mark.parametrize("field", ["values", "low", "high"])
+def test_an_interval_without_its_estimate_is_no_answer(field: str) -> None:
+    found = of_counts([5_000, 0, 7_000])
+    changed = msgspec.structs.replace(found, **{field: ("1", "1", "1")})
+    with pytest.raises(ValueError, match="an interval for each estimate"):
+        decode_answer(encode_answer(changed))
 
 
 def test_a_program_reads_none_and_a_frame_nan() -> None:
