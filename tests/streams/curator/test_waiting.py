@@ -90,11 +90,17 @@ async def test_questions_that_are_refused_hold_no_place_until_the_tick(
 ) -> None:
     # Their dataset may not read the source, so they fail without a look at it.
     await ledger.send(opened("mine"), "admin")
-    await ledger.ask_many(10, "mine")
+    refused = await ledger.ask_many(10, "mine")
     cheap = await ledger.ask(question(analyst="bob"))
-    async with ledger.curated(options=CuratorOptions(tick=1.0)):
-        async with asyncio.timeout(4):
-            assert (await ledger.answer(cheap)).outcome == "answered"
+
+    async def all_refused() -> bool:
+        found = [await ledger.store.get(each) for each in refused]
+        return None not in found
+
+    async with ledger.curated(options=CuratorOptions(tick=3.0)):
+        assert (await ledger.answer(cheap)).outcome == "answered"
+        # Two at a time would take five ticks.
+        assert await comes_true(all_refused, seconds=11.0)
 
 
 @pytest.mark.parametrize("analyst", ["ana", None])
