@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,6 +89,16 @@ def brake(kind: str) -> bytes:
     """Return the record that pauses or resumes the dataset."""
     body = {"version": 1, "type": kind, "request_id": new_id(), "dataset": "census"}
     return json.dumps(body | {"by": "owner"}).encode()
+
+
+async def comes_true(condition: Callable[[], Awaitable[object]], *, seconds: float) -> bool:
+    """Tell whether a condition holds within a time, for what a bug would delay for ever."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if await condition():
+            return True
+        await asyncio.sleep(0.05)
+    return False
 
 
 class Counting:

