@@ -31,11 +31,12 @@ _log = get_logger(__name__)
 
 _BUSY_MS: Final = 10_000
 _SUFFIX: Final = ".answers"
-_WAY_OUT: Final = (
-    "Put the newest copy of the answers back. If there is none, stop the ledger and run "
-    "`accountant accept-answers`: every question without an answer that was granted before fails, "
-    "and stays charged"
+_LOST: Final = (
+    "run `accountant accept-answers`: every question without an answer that was granted before "
+    "fails, and stays charged"
 )
+_PUT_BACK: Final = "Stop the server and put the newest copy of the answers back. If there is none, "
+_WAY_OUT: Final = _PUT_BACK + _LOST
 
 
 def answers_path(ledger: Path, path: Path | None) -> Path:
@@ -87,7 +88,10 @@ class SqliteAnswers:
             mark = (beside or path).with_name((beside or path).name + SUFFIX)
             return cls(writer, reader, path, heads, mark)
         except (OSError, apsw.Error) as error:
-            raise Refused(f"the answers in {path} cannot be opened: {error}. {_WAY_OUT}") from error
+            raise Refused(
+                f"the answers in {path} cannot be opened: {error}. {_PUT_BACK}remove {path} and "
+                f"{_LOST}"
+            ) from error
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
         """As `AnswerStore.open_log`."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,37 +44,52 @@ def does_all_but_answer(server: LocalServer, before: dict[str, Any]) -> dict[str
     return asked
 
 
-def do_as_it_says(note: str) -> None:
-    """Run the command in a note, or remove the file that it names."""
+def do_as_it_says(note: str, file: Path) -> None:
+    """Run the command in a note, after removing the file that it names."""
     chmod = re.search(r"`chmod 600 (\S+)`", note)
     if chmod:
         Path(chmod[1]).chmod(0o600)
         return
-    removed = re.search(r"remove (\S+?)(?: and (\S+?))?: every question", note)
-    assert removed, note
-    first = Path(removed[1])
-    first.unlink()
-    if removed[2]:
-        first.with_name(removed[2]).unlink()
+    removed = re.search(r"remove (\S+) and run", note)
+    if removed:
+        Path(removed[1]).unlink()
+    command = re.search(r"`accountant (accept-answers)`: every question", note)
+    assert command, note
+    subprocess.run(
+        [sys.executable, "-m", "streams.cli", command[1]],
+        env=os.environ | {"ACCOUNTANT_URL": f"sqlite:///{file}"},
+        check=True,
+        capture_output=True,
+    )
 
 
-def damage_copy(store: Path) -> None:
+def keep_an_older_copy(tmp_path: Path, file: Path, clock: TestClock) -> None:
+    """Answer a question, and copy the store of answers."""
+    with answering_server(tmp_path, file, clock) as server:
+        assert see(server, id_of(granted(server))).status_code == 200
+    shutil.copy(file.with_name(file.name + ".answers"), file.with_name("older"))
+
+
+def put_back(store: Path) -> None:
     shutil.copy(store.with_name("older"), store.with_name("new"))
-    for end in ("-wal", "-shm"):
-        store.with_name(store.name + end).unlink(missing_ok=True)
+    _remove_sides(store)
     store.with_name("new").rename(store)
 
 
 def damage_content(store: Path) -> None:
+    _remove_sides(store)
+    store.write_bytes(b"no database at all" * 1000)
+
+
+def _remove_sides(store: Path) -> None:
     for end in ("-wal", "-shm"):
         store.with_name(store.name + end).unlink(missing_ok=True)
-    store.write_bytes(b"no database at all" * 1000)
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (damage_copy, "is not the file in which"),
+        (put_back, "is an older copy"),
         (damage_content, "cannot be opened"),
         (lambda store: store.chmod(0o644), "accessible to other users"),
     ],
@@ -81,10 +99,10 @@ def test_a_server_with_such_answers_starts_and_its_note_repairs_them(
     tmp_path: Path, file: Path, clock: TestClock, damage: Callable[[Path], None], words: str
 ) -> None:
     store = file.with_name(file.name + ".answers")
+    keep_an_older_copy(tmp_path, file, clock)
     with answering_server(tmp_path, file, clock) as server:
-        before = granted(server)
+        before = granted(server, epsilon="0.1")
         assert see(server, id_of(before)).status_code == 200
-    shutil.copy(store, store.with_name("older"))
     damage(store)
     for _ in range(2):  # a start alone repairs nothing
         with answering_server(tmp_path, file, clock) as server:
@@ -92,7 +110,7 @@ def test_a_server_with_such_answers_starts_and_its_note_repairs_them(
             assert words in note
             assert note.endswith("Do that while the server is stopped, then start it again")
             waiting = does_all_but_answer(server, before)
-    do_as_it_says(note)
+    do_as_it_says(note, file)
     with answering_server(tmp_path, file, clock) as server:
         after = granted(server, epsilon="0.1")
         assert decode_answer(see(server, id_of(after)).content).outcome == "answered"
@@ -106,11 +124,11 @@ def test_answers_that_are_replaced_while_it_runs_are_repaired_by_the_note(
     tmp_path: Path, file: Path, clock: TestClock
 ) -> None:
     store = file.with_name(file.name + ".answers")
+    keep_an_older_copy(tmp_path, file, clock)
     with answering_server(tmp_path, file, clock) as server:
-        before = granted(server)
+        before = granted(server, epsilon="0.1")
         assert see(server, id_of(before)).status_code == 200
-        shutil.copy(store, store.with_name("copy"))
-        store.with_name("copy").rename(store)
+        put_back(store)
         granted(server, epsilon="0.1")
         eventually(lambda: "notes" in server.http.get("/readyz").json())
         note = note_of(server)
@@ -120,6 +138,6 @@ def test_answers_that_are_replaced_while_it_runs_are_repaired_by_the_note(
         assert server.post("/requests", plain).json()["granted"]
     with answering_server(tmp_path, file, clock) as server:
         does_all_but_answer(server, before)
-    do_as_it_says(note)
+    do_as_it_says(note, file)
     with answering_server(tmp_path, file, clock) as server:
         assert see(server, id_of(granted(server, epsilon="0.1"))).status_code == 200
