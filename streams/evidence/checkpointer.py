@@ -351,5 +351,6 @@ class Checkpointer:
 
     def _report(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self._trouble:
-            _log.warning("checkpoints_trouble", why=trouble, then="decisions go on")
+            then = "nothing more is decided" if self.refused else "decisions go on"
+            _log.warning("checkpoints_trouble", why=trouble, then=then)
         self._trouble = trouble
