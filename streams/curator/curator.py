@@ -13,12 +13,10 @@ docs/decisions/0084-the-first-stored-answer-wins.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from accountant.questions import Schema
 from streams.answers.store import AnswerStore
 from streams.clock import Clock, SystemClock
 from streams.curator.answering import Answering
@@ -26,7 +24,7 @@ from streams.curator.counts import CuratorCounts
 from streams.curator.log_follower import LogFollower
 from streams.curator.publisher import AnswerPublisher
 from streams.curator.question_runner import QuestionRunner
-from streams.curator.read_ahead import ReadAhead
+from streams.curator.read_ahead import ReadAhead, ReadsAhead
 from streams.curator.sessions import SessionSteps
 from streams.curator.source_watch import SourceWatch
 from streams.curator.turns import Turns
@@ -62,8 +60,7 @@ class Curator:
         service: whose log it follows.
         store: it alone decides what the answer of a grant is. It stays open.
         access: whose source a question may read. Any other question fails without a look at it.
-        read_ahead: reads what a schema declares of its source, before anybody asks; it may take
-            long, and never raises.
+        read_ahead: reads sources before anybody asks; None reads them when somebody does.
     """
 
     def __init__(
@@ -74,7 +71,7 @@ class Curator:
         options: CuratorOptions,
         *,
         access: SourceAccess,
-        read_ahead: Callable[[Schema], None] | None = None,
+        read_ahead: ReadsAhead | None = None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()

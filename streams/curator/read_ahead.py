@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
-from typing import Final
+import time
+from typing import Final, Protocol
 
 from msgspec import UNSET
 
@@ -21,6 +21,20 @@ from streams.sources.source_access import SourceAccess, SourceReader
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 30.0
+_POLL_S: Final = 0.05
+_END_S: Final = 5.0
+
+
+class ReadsAhead(Protocol):
+    """What reads sources: `streams.sources.DataSources`."""
+
+    def read_ahead(self, schema: Schema) -> None:
+        """Read what a schema declares, unless that is done; never raise. It may take long."""
+        ...
+
+    def interrupt(self) -> None:
+        """End what `read_ahead` does now, if it is at a place where that is possible."""
+        ...
 
 
 class ReadAhead:
@@ -28,15 +42,12 @@ class ReadAhead:
 
     Args:
         access: whose source is read.
-        read: reads what a schema declares, unless it has; it never raises, and may take long.
     """
 
-    def __init__(
-        self, service: LedgerService, access: SourceAccess, read: Callable[[Schema], None]
-    ) -> None:
+    def __init__(self, service: LedgerService, access: SourceAccess, sources: ReadsAhead) -> None:
         self._service = service
         self._access = access
-        self._read = read
+        self._sources = sources
 
     async def run(self) -> None:
         """Look again and again, until the task is cancelled."""
@@ -54,18 +65,25 @@ class ReadAhead:
                 continue
             reader = SourceReader.of(view, view.schema)
             if await self._access.refusal(self._service, reader) is None:
-                await _in_a_thread(self._read, view.schema)
+                await self._read(view.schema)
 
+    async def _read(self, schema: Schema) -> None:
+        """Read in a thread of its own; leave it ended, since no process ends well within one."""
+        loop = asyncio.get_running_loop()
+        is_read = asyncio.Event()
 
-async def _in_a_thread(read: Callable[[Schema], None], schema: Schema) -> None:
-    """Call a function in a thread of its own, for which the end of this process does not wait."""
-    loop = asyncio.get_running_loop()
-    is_read = asyncio.Event()
+        def work() -> None:
+            self._sources.read_ahead(schema)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(is_read.set)
 
-    def work() -> None:
-        read(schema)
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(is_read.set)
-
-    threading.Thread(target=work, name="reading ahead", daemon=True).start()
-    await is_read.wait()
+        thread = threading.Thread(target=work, name="reading ahead", daemon=True)
+        thread.start()
+        try:
+            await is_read.wait()
+        finally:
+            # Between two statements an interruption is lost.
+            until = time.monotonic() + _END_S
+            while thread.is_alive() and time.monotonic() < until:
+                self._sources.interrupt()
+                thread.join(_POLL_S)

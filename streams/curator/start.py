@@ -60,7 +60,7 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
         at_once=settings.curator_parallel,
     )
     access = source_access(sources, settings)
-    return Curator(service, store, answering, options, access=access, read_ahead=sources.read_ahead)
+    return Curator(service, store, answering, options, access=access, read_ahead=sources)
 
 
 def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -58,6 +58,7 @@ class DataSources(Mapping[str, SourceSettings]):
         self._readings = FirstReadings(sources)
         self._unfinished = unfinished
         self._read_ahead = dict[Schema, SourceVersion | str]()
+        self._ahead: Any = None
 
     def __getitem__(self, name: str) -> SourceSettings:
         return self._sources[name]
@@ -104,15 +105,30 @@ class DataSources(Mapping[str, SourceSettings]):
         try:
             if isinstance(version, str):
                 raise SourceProblem(version)
-            with unfinished_while(self._unfinished, name, version), self._read(schema):
+            reading = self._read(schema, interruptible=self._set_ahead)
+            with unfinished_while(self._unfinished, name, version), reading:
                 pass
         except Exception as error:
             _log.error("source_not_read_ahead", source=name, cause=cause_of(error))
+        finally:
+            self._ahead = None
+
+    def interrupt(self) -> None:
+        """End the statement that `read_ahead` runs now, from another thread."""
+        if (connection := self._ahead) is not None:
+            with contextlib.suppress(import_duckdb().Error):  # it is closed meanwhile
+                connection.interrupt()
+
+    def _set_ahead(self, connection: Any) -> None:
+        self._ahead = connection
 
     @contextlib.contextmanager
-    def _read(self, schema: Schema) -> Iterator[tuple[OpenedSource, SchemaRows]]:
+    def _read(
+        self, schema: Schema, *, interruptible: Callable[[Any], None] = lambda _: None
+    ) -> Iterator[tuple[OpenedSource, SchemaRows]]:
         """Open a schema's source, once it is known that it can be read in full."""
-        with connected(self._settings(schema), _names(schema)) as source:
+        opened = connected(self._settings(schema), _names(schema), interruptible=interruptible)
+        with opened as source:
             rows = SchemaRows(schema, source.tables)
             rows.define_functions(source.connection)
             self._readings.require(schema.source.name, source, rows)

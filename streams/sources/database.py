@@ -6,7 +6,7 @@ import contextlib
 import glob
 import tempfile
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -127,7 +127,10 @@ def import_duckdb() -> Any:
 
 @contextlib.contextmanager
 def connected(
-    settings: SourceSettings, names: Collection[str] = frozenset()
+    settings: SourceSettings,
+    names: Collection[str] = frozenset(),
+    *,
+    interruptible: Callable[[Any], None] = lambda _: None,
 ) -> Iterator[OpenedSource]:
     """Connect to a source.
 
@@ -135,6 +138,7 @@ def connected(
 
     Args:
         names: of the columns that a schema declares, its unit included.
+        interruptible: gets the connection, before anything is read.
     Raises: SourceProblem: the source cannot be opened, has two columns of such a name, or has
         changed while it was read.
     """
@@ -159,6 +163,7 @@ def connected(
                 "preserve_insertion_order": "false",
             },
         )
+        interruptible(connection)
         limit = _TimeLimit(connection, settings.seconds)
         try:
             _attach(connection, settings, files)

@@ -7,6 +7,7 @@ import logging
 import threading
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from accountant.questions import Schema
@@ -15,7 +16,7 @@ from streams.curator.read_ahead import ReadAhead
 from streams.sources import DataSources
 from streams.sources.database import SourceVersion
 from streams.sources.source_access import SourceAccess
-from streams.sources.source_settings import CsvSource, ParquetSource
+from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource
 from streams.sources.source_tables import EnvironmentProblem
 from streams.sources.unfinished_reading import unfinished_while
 from tests.accountant.questions.schemas import small_schema
@@ -71,42 +72,50 @@ def test_a_reading_that_never_ends_is_tried_three_times(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+class Reads:
+    """Remembers what is read, and has another read it."""
+
+    def __init__(self, sources: DataSources | None = None) -> None:
+        self._sources = sources
+        self.names = list[str]()
+        self.threads = set[str]()
+
+    def read_ahead(self, schema: Schema) -> None:
+        if self._sources is not None:
+            self._sources.read_ahead(schema)
+        self.threads.add(threading.current_thread().name)
+        self.names.append(schema.source.name)
+
+    def interrupt(self) -> None:
+        """Nothing takes long."""
+
+
 async def test_sources_of_open_datasets_are_read(tmp_path: Path) -> None:
     ledger = CuratedLedger(tmp_path)
-    read = list[str]()
-    threads = set[str]()
-
-    def reads(schema: Schema) -> None:
-        read.append(schema.source.name)
-        threads.add(threading.current_thread().name)
-
+    reads = Reads()
     async with ledger.open():
         await ledger.send(opened("census"), "admin")
         other = {**SCHEMA, "source": {"kind": "csv", "name": "other"}}
         await ledger.send(opened("stranger", schema=other), "admin")
         await ReadAhead(ledger.service, ledger.access, reads).look()
-        assert "census" in read
-        assert threads == {"reading ahead"}
+        assert "census" in reads.names
+        assert reads.threads == {"reading ahead"}
         # A dataset that may not read a source has nobody read it.
         named = CsvSource(path=str(ledger.data), datasets=("stranger",))
-        read.clear()
+        reads.names.clear()
         await ReadAhead(ledger.service, SourceAccess({"census": named}, "nobody"), reads).look()
-        assert read == []
+        assert reads.names == []
 
 
 async def test_a_curator_reads_ahead(tmp_path: Path) -> None:
     ledger = CuratedLedger(tmp_path)
     path = ledger.data.with_name("unfinished")
     sources = DataSources({"census": CsvSource(path=str(ledger.data))}, unfinished=path)
-    read = list[Schema]()
 
     async with ledger.open():
         await ledger.send(opened("census"), "admin")
 
-        def reads(schema: Schema) -> None:
-            sources.read_ahead(schema)
-            read.append(schema)
-
+        reads = Reads(sources)
         curator = Curator(
             ledger.service,
             ledger.store,
@@ -118,8 +127,35 @@ async def test_a_curator_reads_ahead(tmp_path: Path) -> None:
         await curator.open()
         task = asyncio.create_task(curator.run())
         try:
-            await until(lambda: len(read) == 1, "the source is read")
+            await until(lambda: reads.names == ["census"], "the source is read")
             assert not path.exists()
         finally:
             curator.stop()
             await task
+
+
+async def test_the_end_of_a_curator_interrupts_a_long_reading(tmp_path: Path) -> None:
+    ledger = CuratedLedger(tmp_path)
+    path = tmp_path / "slow.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE VIEW slow AS SELECT a.range AS age, 'north' AS region "
+            "FROM range(10000000) a, range(10000000) b"
+        )
+    unfinished = tmp_path / "reading"
+    settings = DuckdbSource(path=str(path), table="slow")
+    schema = {**SCHEMA, "source": {"kind": "duckdb", "name": "slow"}}
+    async with ledger.open():
+        await ledger.send(opened("census", schema=schema), "admin")
+        ahead = ReadAhead(
+            ledger.service,
+            SourceAccess({"slow": settings}, "population"),
+            DataSources({"slow": settings}, unfinished=unfinished),
+        )
+        task = asyncio.create_task(ahead.run())
+        await until(unfinished.exists, "the reading has begun")
+        task.cancel()
+        await asyncio.wait({task})
+    assert all(thread.name != "reading ahead" for thread in threading.enumerate())
+    # It has ended by itself, so it does not count as one that ended the process.
+    assert not unfinished.exists()
