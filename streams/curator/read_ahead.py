@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from typing import Final, Protocol
 
 from msgspec import UNSET
@@ -21,8 +20,8 @@ from streams.sources.source_access import SourceAccess, SourceReader
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 30.0
-_POLL_S: Final = 0.05
-_END_S: Final = 5.0
+_INTERRUPTIONS: Final = 100
+_PAUSE_S: Final = 0.05
 
 
 class ReadsAhead(Protocol):
@@ -83,7 +82,8 @@ class ReadAhead:
             await is_read.wait()
         finally:
             # Between two statements an interruption is lost.
-            until = time.monotonic() + _END_S
-            while thread.is_alive() and time.monotonic() < until:
+            for _ in range(_INTERRUPTIONS):
+                if not thread.is_alive():
+                    break
                 self._sources.interrupt()
-                thread.join(_POLL_S)
+                thread.join(_PAUSE_S)
