@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -246,7 +247,9 @@ def _check_teams(
     Raises: SimilarName.
     """
     teams = known_teams(wanted, limits)
-    for team in sorted(teams - known_teams(before, limits)):
+    sizes = Counter(each.team for each in wanted)
+    # The misspelt one of two new teams has probably fewer members.
+    for team in sorted(teams - known_teams(before, limits), key=lambda each: (sizes[each], each)):
         if similar := most_alike(team, teams - {team}):
             asked = similar_team(dataset, team, similar)
             raise SimilarName(asked.field, team, similar, confirmation_words([asked]))

@@ -122,7 +122,7 @@ def test_a_new_team_name_gets_a_note_with_a_suggestion(accountant: Command) -> N
     assert accountant(*opened, "--access", "members").code == 0
     assert added("ana", "--team", "south") == ""  # the first team of the dataset
     note = "note: no limit and no other member of wages names team"
-    assert added("ben", "--team", "suoth") == f"{note} suoth; did you mean south?\n"
+    assert added("ben", "--team", "suoth", "--new") == f"{note} suoth; did you mean south?\n"
     assert added("ben", "--team", "finance") == f"{note} finance\n"
     assert added("ben", "--team", "south") == ""
     assert added("ben") == ""
@@ -137,7 +137,7 @@ def test_a_misspelt_team_in_a_member_file_prints_a_note(opened: Command) -> None
     file = opened.directory / "members.csv"
     file.write_text("\n".join(("member,roles,team", "owner,owner,", *rows, "")))
     for words in (("--dry-run",), ()):
-        done = opened("member", "sync", "census", "members.csv", *words)
+        done = opened("member", "sync", "census", "members.csv", "--new", *words)
         assert done.code == 0, done.out + done.err
         note = "note: no limit and no other member of census names team suoth; did you mean south?"
         assert note in done.err

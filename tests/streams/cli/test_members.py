@@ -406,7 +406,7 @@ def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
     }
     assert owned("ask", "city-1", "pure:0.1", "--analyst", "ana").code == 0
     assert "ε = 2" in owned("dataset", "list").out
-    assert owned("dataset", "open", "city-3", *POLICY, "--population", "city").code == 0
+    assert owned("dataset", "open", "city-3", *POLICY, "--population", "city", "--new").code == 0
     why = "city-3 was opened after something was granted on city-1"
     assert f"Together they have no guarantee: {why}." in owned("dataset", "list").out
     assert owned("dataset", "show", "city-1", "--json").json["joint_guarantee"]["why"] == why

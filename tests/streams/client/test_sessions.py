@@ -36,6 +36,7 @@ from streams.client import (
     UsedAfterFork,
 )
 from streams.client.grants import TAGGED_JSON
+from streams.client.results.store import ResultName
 from streams.client.session_record import SessionRecord
 from streams.clock import SystemClock
 from streams.settings import Settings
@@ -489,7 +490,8 @@ def crashed(ledger: Accountant) -> SessionRecord:
     """Return the record of a session that has reserved, in a process that then ends."""
     call = ledger._sender.prepare(ledger._draft("census", CLAIM)._replace(until="PT30M"), 5)
     store, url, clock = ResultStore(), ledger.url, ledger.clock
-    record = SessionRecord(store, call, TAGGED_JSON, url, ledger._ledger(), NAME, 5, clock)
+    name = ResultName(NAME)
+    record = SessionRecord(store, call, TAGGED_JSON, url, ledger._ledger(), name, 5, clock)
     assert record.enter() is not None
     record.accept(ledger._sender.reply_to(record.call, 5))
     return record
@@ -576,7 +578,8 @@ def test_an_expired_settlement_settles_in_full(
     ledger = embedded
     call = ledger._sender.prepare(ledger._draft("census", CLAIM)._replace(until="P1D"), 5)
     store, url = ResultStore(), ledger.url
-    record = SessionRecord(store, call, TAGGED_JSON, url, ledger._ledger(), NAME, 5, clock)
+    name = ResultName(NAME)
+    record = SessionRecord(store, call, TAGGED_JSON, url, ledger._ledger(), name, 5, clock)
     record.enter()
     record.accept(ledger._sender.reply_to(record.call, 5))
     record.start(ledger._sender.reply_to(record.begin(), 5))
