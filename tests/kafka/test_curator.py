@@ -140,8 +140,8 @@ async def test_a_gateway_counts_what_no_curator_answers(on_kafka: OnKafka) -> No
                 return 'privacy_questions_unanswered{dataset="census"} 1.0' in shown
 
             assert await comes_true(look, seconds=30), shown
-            told = await http.post("/datasets/census/questions/end", json={})
-            assert (told.status_code, told.json()["error"]) == (404, "no_curator")
+            answer = await http.post("/datasets/census/questions/end", json={})
+            assert (answer.status_code, answer.json()["error"]) == (404, "no_curator")
     finally:
         gateway.kill()
         gateway.wait()
