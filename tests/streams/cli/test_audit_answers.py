@@ -25,6 +25,8 @@ from streams.answers.granted import GrantedQuestion
 from streams.cli.reading.answer_comparison import AnswerComparison
 from streams.cli.reading.log_reader import Part, SqliteLog
 from streams.embedded.checkpointing import ledger_id
+from streams.evidence.store import signing_key_at
+from streams.settings import Settings
 from tests.faults.ledger import new_id, until
 from tests.streams.cli.conftest import Command, Done
 from tests.streams.curator.curated import (
@@ -322,6 +324,54 @@ def test_a_settled_session_has_an_answer_unless_a_store_was_lost(
     execute(ledger, "UPDATE logs SET begins = 1000")
     report = agreed(ledger("audit", "ledger.db", "--json"))
     assert (report["compared"], report["lost"]) == (3, 1)
+
+
+def test_signed_heads_are_compared_and_named(
+    accountant: Command, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    notes = tmp_path_factory.mktemp("notes")
+    settings = Settings(checkpoints=notes)
+
+    async def answer_two() -> None:
+        made = CuratedLedger(accountant.directory, settings=settings)
+        for number in range(2):
+            async with made.open():
+                if number == 0:
+                    await made.send(opened("census"), "admin")
+                async with made.curated():
+                    await made.answer(await made.ask(question()))
+
+    asyncio.run(answer_two())
+    key = signing_key_at(notes, None).verifier.text
+    compared = ("audit", "ledger.db", "--checkpoints", str(notes), "--key", key)
+    report = agreed(accountant(*compared, "--json"))
+    assert (report["signed_heads"], report["last_signed"], report["given_up"]) == (2, 2, 0)
+    assert "2 signed heads of the answers agree, up to answer 2" in accountant(*compared).out
+    # An exported log has no head: only the signed ones tell of a cut.
+    log = accountant("log", "export", "--url", "sqlite:///ledger.db").out
+    (accountant.directory / "log.jsonl").write_text(log)
+    compared = ("audit", "log.jsonl", *compared[2:])
+    assert "heads of answers were not compared: add --answers" in accountant(*compared).out
+    compared = (*compared, "--answers", STORE)
+    assert agreed(accountant(*compared, "--json"))["last_signed"] == 2
+    for table in "answers", "chain":
+        execute(accountant, f"DELETE FROM {table} WHERE number = 2")
+    done = accountant(*compared, "--json")
+    assert done.code == 1
+    (wrong,) = done.json["answers"]["disagreements"]
+    assert "it has 1, and a signed head names 2" in wrong["found"]
+
+
+def test_a_loss_that_was_accepted_gives_up_earlier_heads(ledger: Command) -> None:
+    for each in ledger.directory.glob(f"{STORE}*"):
+        each.unlink()
+    done = ledger("accept-answers", "--url", "sqlite:///ledger.db", "--json")
+    assert (done.code, done.json["answers"]) == (0, 0)
+    assert "0 answers" in ledger("accept-answers", "--url", "sqlite:///ledger.db").out
+    execute(ledger, "UPDATE logs SET ledger = ?", 32 * "0")
+    done = ledger("accept-answers", "--url", "sqlite:///ledger.db")
+    assert (done.code, done.out) == (4, "")
+    assert "has the answers of ledger" in done.err
 
 
 def test_a_file_that_is_no_store_of_answers(ledger: Command) -> None:

@@ -381,6 +381,8 @@ async def test_one_batch_at_most_is_ahead_of_a_head_that_cannot_be_written(tmp_p
     heads.fails = Unavailable("the disk is full")
     with pytest.raises(Unavailable):  # the earlier batch comes first
         await store.put_first([answer(2)])
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        assert db.execute("SELECT count(*) FROM answers").get == 1
     (stored,) = await store.put_first([answer(2)])
     assert heads.heads[0].head.number == 2
     assert [(await anext(coming)).grant for _ in range(2)] == [answer(1).grant, stored.grant]

@@ -222,6 +222,22 @@ async def test_a_store_that_is_replaced_while_it_runs_stores_nothing_more(
         assert await ledger.store.get(grant) is None
 
 
+async def test_a_file_that_was_renamed_over_a_running_store_takes_nothing(tmp_path: Path) -> None:
+    path, heads = tmp_path / "answers", MemoryAnswerHeads()
+    store = SqliteAnswers.open(path, heads)
+    await store.open_log(0, LEDGER, 0)
+    await store.put_first([answer(1)])
+    copy_of(path).rename(path)
+    refused = False
+    try:
+        await store.put_first([answer(2)])
+    except Refused:
+        refused = True
+    assert refused
+    assert heads.heads[0].head.number == 1
+    await store.close()
+
+
 async def test_rows_that_are_deleted_from_a_running_store_are_noticed(tmp_path: Path) -> None:
     path, heads = tmp_path / "answers", MemoryAnswerHeads()
     store = SqliteAnswers.open(path, heads)
