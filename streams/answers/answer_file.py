@@ -16,6 +16,7 @@ from streams.answers.tables import (
     VERSION,
     WITHOUT_CHAIN,
     answers_in_order,
+    check_schema,
     select_answers,
 )
 from streams.errors import Refused
@@ -131,6 +132,7 @@ def _connect(db: apsw.Connection, path: Path) -> apsw.Connection:
             raise Refused(f"{path} is no store of answers")
         if int(db.pragma("user_version") or 0) not in {VERSION, WITHOUT_CHAIN}:
             raise Refused(f"{path} was made by another version of this program. Run that version")
+        check_schema(db, path)
     except BaseException:
         db.close()
         raise

@@ -21,7 +21,7 @@ from streams.answers.chain import (
 from streams.answers.heads import AnswerHeads, ChainHead, StoredHead
 from streams.answers.mark import SUFFIX, fits_mark
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
-from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, insert_first
+from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, check_schema, insert_first
 from streams.broadcast import Broadcast, Subscription
 from streams.errors import Refused, Unavailable
 from streams.logs import get_logger
@@ -329,6 +329,8 @@ def _connect(path: Path) -> apsw.Connection:
             raise Refused(f"{path} is another program's file. Choose another one for the answers")
         if int(made_by or 0) > VERSION:
             raise Refused(f"{path} was made by a newer version of this program. Run that version")
+        if tables:
+            check_schema(db, path)
         if mark != APPLICATION_ID:
             db.pragma("application_id", APPLICATION_ID)
         db.pragma("journal_mode", "wal")

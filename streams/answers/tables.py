@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -11,6 +12,7 @@ import apsw
 
 from streams.answers.chain import CHAIN_TABLE, ChainEnd, add_entries, first_head, read_chain
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
+from streams.errors import Refused
 
 APPLICATION_ID: Final = 0x5042414E  # "PBAN"
 VERSION: Final = 2
@@ -189,6 +191,36 @@ class AnswerTables:
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
                 raise
+
+
+def check_schema(db: apsw.Connection, path: object) -> None:
+    """Check that a store has exactly the tables and indexes of one.
+
+    A trigger or a view could change what is stored, before its entry is made.
+
+    Raises: Refused. apsw.Error.
+    """
+    made_by: Any = db.pragma("user_version")
+    found, due = _schema(db), _due_schema(made_by == VERSION)
+    if found != due:
+        names = ", ".join(sorted(dict(found.items() ^ due.items())))
+        raise Refused(
+            f"{path} is no sound store of answers: {names} is missing, or is not as a store has "
+            "it. Put the newest copy of the answers back"
+        )
+
+
+def _schema(db: apsw.Connection) -> dict[str, str]:
+    """Return the text of each object in a file, without its white space."""
+    rows: Any = db.execute("SELECT name, sql FROM sqlite_schema")
+    return {str(name): " ".join(str(sql).split()) for name, sql in rows}
+
+
+@functools.cache
+def _due_schema(has_chain: bool) -> dict[str, str]:
+    with contextlib.closing(apsw.Connection(":memory:")) as db:
+        db.execute(_SCHEMA + (CHAIN_TABLE if has_chain else ""))
+        return _schema(db)
 
 
 def insert_first(

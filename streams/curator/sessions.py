@@ -22,7 +22,7 @@ from accountant.times import uuid7
 from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore
 from streams.clock import Clock
-from streams.errors import Unavailable
+from streams.errors import Refused, Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService
 
@@ -85,6 +85,7 @@ class SessionSteps:
                 raise _waits(request.dataset)
         own = self._unrun.setdefault(grant, self._new_begin(question))
         body = await self._store.put_step(question.partition, grant, "begin", own)
+        _check_step(body, own, Begin)
         decision = await self._decide(body)
         if _is_refused_for_now(decision):
             # An id has one decision, so another one asks again. It is not stored: a later life
@@ -133,9 +134,9 @@ class SessionSteps:
             self._name,
             UNSET if shown is None else shown,
         )
-        body = await self._store.put_step(
-            question.partition, question.grant, "settle", msgspec.json.encode(settle)
-        )
+        own = msgspec.json.encode(settle)
+        body = await self._store.put_step(question.partition, question.grant, "settle", own)
+        _check_step(body, own, Settle)
         decision = await self._decide(body)
         if _needs_another_id(decision):
             # For the same level. If the stored one has settled it, nothing is open.
@@ -191,6 +192,23 @@ class SessionSteps:
 
     def _new_id(self) -> str:
         return uuid7(self._clock.now(), os.urandom(10))
+
+
+def _check_step(body: bytes, own: bytes, kind: type[Begin] | type[Settle]) -> None:
+    """Check that a stored step is what this process would send, but for its id and its name.
+
+    Raises: Refused: somebody has changed the store.
+    """
+    try:
+        found, due = (msgspec.json.decode(each, type=kind) for each in (body, own))
+        names = {*due.__struct_fields__} - {"request_id", "by"}
+        if any(getattr(found, name) != getattr(due, name) for name in names):
+            raise ValueError
+    except (ValueError, msgspec.MsgspecError):
+        raise Refused(
+            "a step in the store of answers is another one than this session takes: somebody has "
+            "changed the store. Run `accountant audit`, and put the newest copy back"
+        ) from None
 
 
 def _has_begun(decision: Decision, *, is_own: bool) -> bool:

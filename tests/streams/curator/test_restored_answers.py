@@ -14,6 +14,7 @@ import pytest
 
 from accountant.answers import FAILED
 from streams.answers import SqliteAnswers
+from streams.answers.answer_file import open_answers
 from streams.curator.curator import Curator, CuratorOptions
 from streams.embedded.answer_heads import accept_answers, heads_of
 from streams.embedded.checkpointing import ledger_id
@@ -236,6 +237,17 @@ async def test_a_file_that_was_renamed_over_a_running_store_takes_nothing(tmp_pa
     assert refused
     assert heads.heads[0].head.number == 1
     await store.close()
+
+
+async def test_a_store_with_a_trigger_is_refused(tmp_path: Path) -> None:
+    path, heads = tmp_path / "answers", MemoryAnswerHeads()
+    await opened_at(path, heads, 0)
+    forged = "UPDATE answers SET value = x'5b5d' WHERE number = new.number"
+    edit(path, f"CREATE TRIGGER better AFTER INSERT ON answers BEGIN {forged}; END")
+    with pytest.raises(Refused, match="better is missing, or is not as a store has it"):
+        await opened_at(path, heads, 0)
+    with pytest.raises(Refused, match="no sound store of answers"), open_answers(path):
+        pass
 
 
 async def test_rows_that_are_deleted_from_a_running_store_are_noticed(tmp_path: Path) -> None:

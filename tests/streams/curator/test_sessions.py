@@ -18,9 +18,10 @@ from streams.answers import SqliteAnswers
 from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import StepKind
 from streams.clock import SystemClock
+from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.sessions import SessionSteps, Stopping
 from streams.embedded.service import EmbeddedService
-from streams.errors import Unavailable
+from streams.errors import Refused, Unavailable
 from streams.service import Answer
 from tests.faults.ledger import new_id, until
 from tests.patience import PATIENCE_S
@@ -166,6 +167,36 @@ async def test_a_stored_session_is_settled_after_a_restart(ledger: CuratedLedger
     async with ledger.curated():
         assert (await settled(ledger, grant))["request"]["shown"] == answer.shown
     assert len(ledger.answering.draws) == 1
+
+
+@pytest.mark.parametrize("shown", [None, "1"])
+async def test_a_settlement_that_was_changed_in_the_store_is_not_sent(
+    ledger: CuratedLedger, shown: str | None
+) -> None:
+    class Changed(SqliteAnswers):
+        async def put_step(self, partition: int, grant: str, kind: StepKind, body: bytes) -> bytes:
+            if kind == "settle":
+                fields = json.loads(body) | {"shown": shown}
+                kept = {name: value for name, value in fields.items() if value is not None}
+                body = json.dumps(kept).encode()
+            return await super().put_step(partition, grant, kind, body)
+
+    await ledger.store.close()
+    ledger.store = Changed.open(ledger.store_path, ledger.heads)
+    options = CuratorOptions(tick=0.05)
+    curator = Curator(ledger.service, ledger.store, ledger.answering, options, access=ledger.access)
+    await curator.open()
+    grant = await ledger.ask(session())
+    why = ""
+    try:
+        async with asyncio.timeout(5):
+            await curator.run()
+    except* Refused as group:
+        why = str(group.exceptions)
+    except* TimeoutError:
+        why = "it went on"
+    assert "is another one than this session takes" in why
+    assert [each["outcome"] for each in await steps(ledger, grant)] == ["begun"]
 
 
 async def test_two_curators_at_once_show_one_answer(ledger: CuratedLedger) -> None:
