@@ -18,7 +18,7 @@ from accountant.answers.build import Granted, answer_of
 from accountant.answers.compare import AnswerDifference, difference_from_grant
 from accountant.answers.run import Noisy, Result, show_levels
 from accountant.errors import RequestInvalid
-from accountant.noise import added_mean
+from accountant.noise.gaussian_refinement import added_mean
 from accountant.questions import (
     CheckedQuestion,
     Derivation,

@@ -10,7 +10,7 @@ from accountant.noise.bits import RandomBits
 from accountant.noise.choose import choose
 from accountant.noise.discrete_gaussian import discrete_gaussian
 from accountant.noise.discrete_laplace import discrete_laplace
-from accountant.noise.gaussian_refinement import GaussianRefinement, added_mean
+from accountant.noise.gaussian_refinement import GaussianRefinement
 from accountant.noise.laplace_reduction import LaplaceReduction
 from accountant.noise.rounded_normal import rounded_normal
 
@@ -18,7 +18,6 @@ __all__ = [
     "GaussianRefinement",
     "LaplaceReduction",
     "RandomBits",
-    "added_mean",
     "choose",
     "discrete_gaussian",
     "discrete_laplace",

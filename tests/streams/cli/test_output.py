@@ -57,6 +57,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "worker": ("--url", f"foo://{HOSTILE}"),
     "curator": ("--url", f"foo://{HOSTILE}"),
     "ready": ("--url", f"foo://{HOSTILE}"),
+    "accept-answers": (),
     "accept-rollback": ("--lost", "1-2", "--reason", HOSTILE),
     "dataset open": ("survey", *OPENING),
     "dataset amend": ("census", "--horizon", "P9D"),
