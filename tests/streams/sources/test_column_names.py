@@ -14,6 +14,7 @@ from accountant.questions import Schema, check_schema
 from accountant.questions.schema import NumberColumn, SourceKind, UnitColumn
 from streams.sources import SourceUnreadable
 from streams.sources.database import connected
+from streams.sources.quoted import table_names
 from streams.sources.source_settings import (
     CsvSource,
     DuckdbSource,
@@ -140,3 +141,18 @@ def test_names_of_a_view_are_those_of_its_query(name: str, tmp_path: Path) -> No
     assert read(settings, "duckdb", "uid_1") == 0
     other = DuckdbSource(path=str(path), table="an other.v (a) AS b")
     assert read(other, "duckdb", "x") == 5
+
+
+def test_a_name_with_a_dot_is_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "dots.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute('CREATE SCHEMA "a.b"')
+        for place, number in (('"visits.2026"', 1), ('"a.b"."c""d.e"', 2)):
+            connection.execute(f"CREATE TABLE {place} AS SELECT 1 AS id, {number} AS x")
+    for table, number in (('"visits.2026"', 1), ('main."visits.2026"', 1), ('"a.b"."c""d.e"', 2)):
+        assert read(DuckdbSource(path=str(path), table=table), "duckdb", "x") == number
+    assert read(DuckdbSource(path=str(path), table="visits.2026"), "duckdb", "x") is None
+    assert table_names("the rows") == ["the rows"]
+    for wrong in ("", "a.b.c", '"a', 'a"b', "a."):
+        with pytest.raises(ValueError, match="quote a name"):
+            table_names(wrong)
