@@ -28,7 +28,7 @@ class StoredHead(NamedTuple):
     Attributes:
         head: of the chain.
         branch: of the log at that time: how many rollbacks it had accepted.
-        begun: how often the store has begun anew since the log's last rollback.
+        begun: how often the store has begun again since the log's last rollback.
         begins: number of the first decision whose grants only this store has answered.
     """
 

@@ -128,7 +128,7 @@ class SqliteAnswers:
         self._shown[partition] = chain.head.number
         return new.begins
 
-    def begin_anew(self, partition: int, ledger: str, begins: int) -> StoredHead:
+    def accept(self, partition: int, ledger: str, begins: int) -> StoredHead:
         """Accept the answers that are here as all there are; return the new head.
 
         No question that was granted before decision `begins` is run afterwards. Call it while no

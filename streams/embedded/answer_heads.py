@@ -161,7 +161,7 @@ def accept_answers(ledger: Path, store: Path, heads: LedgerAnswerHeads) -> Store
     try:
         with reader(ledger) as db:
             last: Any = db.execute("SELECT max(sequence) FROM decisions").get
-        return answers.begin_anew(0, ledger_id(ledger), int(last) + 1)
+        return answers.accept(0, ledger_id(ledger), int(last) + 1)
     finally:
         answers.close_now()
 

@@ -4,7 +4,7 @@
     42                                              entries in the chain of answers
     lPyOBqgwLgBLXcCPyh4rTLFM7evAwsG3oBYkhIAEqB0=    hash of the last one, as 32 bytes
     branch 0                                        of the log: how many rollbacks it has accepted
-    begun 0                                         how often the answers began anew since
+    begun 0                                         how often the answers began again since
     time 2026-11-23T15:20:00.000Z
 
     — census 5kQ...                                 name of the key; its id, and the signature

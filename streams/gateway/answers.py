@@ -154,7 +154,7 @@ async def _find(request: HttpRequest, reader: AnswerReader, asked: _Asked) -> _F
     try:
         stored = await reader.find(*asked)
     except Refused as error:
-        not_shown = error  # only who may see the answer is told
+        not_shown = error  # only whoever may see the answer learns it
     if access is not None and sees_answer(access, asked.analyst):
         if not_shown is not None:
             raise not_shown

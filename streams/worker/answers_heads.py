@@ -151,7 +151,7 @@ class PartitionAnswersHeads:
             if why is not None:
                 raise Refused(
                     f"the topic is {why}. No head is signed until it has the newest records again, "
-                    "or begins anew (docs/how-to/backup-and-restore.md)"
+                    "or begins again (docs/how-to/backup-and-restore.md)"
                 )
             self._compared.add(number)
         done = folder.put(head, self._clock.now())
