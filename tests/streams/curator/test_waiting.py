@@ -181,20 +181,21 @@ async def test_a_session_whose_begin_is_not_decided_lets_others_have_their_turn(
     ledger: CostlyLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.curator.question_runner._BEGIN_S", 0.2)
-    submit = ledger.service.submit
+    submit, released = ledger.service.submit, asyncio.Event()
 
     async def undecided(source: Any, body: bytes, **more: Any) -> Any:
         if b'"type":"begin"' in body:
-            await asyncio.sleep(3_600)
+            await released.wait()
         return await submit(source, body, **more)
 
     monkeypatch.setattr(ledger.service, "submit", undecided)
     waiting = await ledger.ask(session())
     async with ledger.curated(options=CuratorOptions(tick=0.05, at_once=1)):
         cheap = await ledger.ask(question(analyst="bob"))
-        assert await comes_true(lambda: ledger.store.get(cheap), seconds=20)
-        assert await ledger.store.get(waiting) is None
-        monkeypatch.setattr(ledger.service, "submit", submit)
+        came = await comes_true(lambda: ledger.store.get(cheap), seconds=20)
+        begun = await ledger.store.get(waiting)
+        released.set()
+        assert (came, begun) == (True, None)
         assert (await ledger.answer(waiting)).outcome == "answered", "it begins later, once"
 
 

@@ -37,7 +37,8 @@ def does_all_but_answer(server: LocalServer, before: dict[str, Any]) -> dict[str
     asked = granted(server, epsilon="0.1")
     for decision in (before, asked):
         response = see(server, id_of(decision), wait=0)
-        assert (response.status_code, response.json()["error"]) == (503, "unavailable")
+        assert response.status_code == 503
+        assert response.json()["error"] == "unavailable"
         assert "`accountant ready`" in response.json()["message"]
         assert "ledger.db" not in response.text, "files are the operator's"
     assert server.metric("privacy_curator_running") == "0.0"
