@@ -3,8 +3,8 @@
 # TLS and SASL. For other names, prefixes and applications, print them again; see README.md.
 set -eu
 
-# auditor: `audit`, `log export`, `head`: reads the ledger
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:auditor' --operation Read --topic decisions --topic state
+# auditor: `audit`, `log export`, `head`: reads the ledger and the answers
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:auditor' --operation Read --topic decisions --topic state --topic answers
 
 # owner: owners' tools that speak Kafka: writes admin requests, reads the ledger
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:owner' --operation Write --topic admin
@@ -27,10 +27,9 @@ kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties 
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Read --group accountant-answers
 
 # worker: `worker`: decides, and is the only writer of the ledger
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation DescribeConfigs --topic requests --topic admin
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation DescribeConfigs --topic requests --topic admin --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation Write --operation DescribeConfigs --topic decisions --topic state --topic alerts
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --operation DescribeConfigs --topic dead-letters
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Describe --operation DescribeConfigs --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --group accountant --group accountant-webhook
 

@@ -37,12 +37,12 @@ MAY_WRITE: Final = {
 }
 MAY_READ: Final = {
     "analyst": set(),
-    "auditor": {"decisions", "state"},
+    "auditor": {"decisions", "state", "answers"},
     "owner": {"decisions", "state"},
     "engine": {"decisions", "state"},
     "gateway": {"decisions", "state", "answers"},
     "curator": {"decisions", "state", "answers"},
-    "worker": {"requests", "admin", "decisions", "state", "alerts"},
+    "worker": {"requests", "admin", "decisions", "state", "alerts", "answers"},
 }
 
 

@@ -123,6 +123,7 @@ def test_a_named_principal_has_its_role_and_nothing_else() -> None:
     named = {"User:engine": "auditor", "User:olga": "owner"}
     found = compare(WHERE, of_roles("engine"), named)
     assert found.problems == [
+        "User:engine may not Read answers, which auditors need",
         "User:engine may Write requests, which no auditor may",
         "User:olga may not Read decisions/state, Write admin, which owners need",
     ]
