@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ _SUFFIXES = ("", "-wal", "-shm")
 LOCK_WAIT_S: Final = 30.0
 """The longest wait for another process that changes a private file."""
 _LOCK_POLL_S: Final = 0.01
+_making = threading.Lock()
+os.register_at_fork(
+    before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
+)
 _FOLLOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -175,14 +180,17 @@ def make_private(path: Path, mode: int = 0o600) -> None:
     SQLite gives its -wal and -shm files the mode of the database file.
     Raises: OSError.
     """
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return
-    try:
-        os.fchmod(fd, mode)
-    finally:
-        os.close(fd)
+    # One at a time: closing a new file drops the locks that another thread, which sees the file,
+    # would hold on it through SQLite.
+    with _making:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
 
 
 def file_mode(path: Path) -> int | None:

@@ -136,7 +136,7 @@ def confirmation_words(found: Sequence[Confirmation]) -> str:
     """Return all questions, and how to say that the record is meant as it is."""
     texts = " ".join(each.text for each in found)
     return (
-        f"{texts} If that is meant, send it with new=True (`--new` of the command, "
+        f"{texts} To send the record as it is, pass new=True (`--new` of the command, "
         "`?new=true` over HTTP)"
     )
 

@@ -195,17 +195,20 @@ def not_added_words(
         ordered: as of `joint_guarantee`.
     """
     views = list(seen)
-    joint = joint_after_opening(dataset, policy, views, ordered=ordered)
-    if joint is None:
-        return ""
-    now = next(
+    known = next(
         (
             view.joint_guarantee
             for view in views
             if view.policy.population == policy.population and view.joint_guarantee
         ),
-        joint[0],
+        None,
     )
+    # Whoever has made the views has judged the order of what is there.
+    order = ordered if known is None else None
+    joint = joint_after_opening(dataset, policy, views, ordered=order)
+    if joint is None:
+        return ""
+    now = known or joint[0]
     if why := now.why or joint[1].why:
         return f"nothing any more: {why}"
     if now.others:
@@ -269,7 +272,8 @@ def _opened_after_a_grant(views: Sequence[DatasetView], certain: str, named: _Na
             if looked_at is view:
                 continue
             look, there = str(looked_at.granted_at), named(looked_at)
-            if min(look, view.opened_at) >= certain:
+            # What is opened from now on is opened later, whatever the clock says.
+            if view.opened_at != _NEVER and min(look, view.opened_at) >= certain:
                 return (
                     "the ledger's clock was set back, so it is not known whether "
                     f"{named(view)} was opened after something was granted on {there}"

@@ -118,6 +118,24 @@ def has_entry(db: apsw.Connection, partition: int, head: ChainHead, first: Chain
     return bool(db.execute(query, (partition, head.number)).get == head.hash)
 
 
+def is_linked(db: apsw.Connection, ledger: str, answer: StoredAnswer) -> bool:
+    """Tell whether an answer is the one of its entry, and that entry continues the one before.
+
+    The rest of the chain is not read: `read_chain` checks all of it.
+    """
+    query = "SELECT number, batch, random, hash FROM chain WHERE partition = ? AND number = ?"
+    found: Any = db.execute(query, (answer.partition, answer.number)).fetchone()
+    if found is None:
+        return False
+    before: ChainHead | None = first_head(ledger, answer.partition)
+    if answer.number > 1:
+        query = "SELECT number, hash FROM chain WHERE partition = ? AND number = ?"
+        earlier: Any = db.execute(query, (answer.partition, answer.number - 1)).fetchone()
+        before = None if earlier is None else ChainHead(*earlier)
+    entry = Entry(*found)
+    return before is not None and entry == entry_after(before, answer, entry.batch, entry.random)
+
+
 def read_chain(
     db: apsw.Connection, partition: int, ledger: str, answers: Iterator[StoredAnswer]
 ) -> ChainEnd:

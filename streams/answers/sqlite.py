@@ -174,7 +174,8 @@ class SqliteAnswers:
         try:
             return self._reader.chain(partition, ledger)
         except Refused as error:
-            raise Refused(f"{self._path}: {error}. {_WAY_OUT}") from error
+            way_out = f"{_PUT_BACK}remove {self._path} and {_LOST}"
+            raise Refused(f"{self._path}: {error}. {way_out}") from error
 
     def _check_heads(self, chain: ChainEnd, partition: int, stored: StoredHead | None) -> None:
         """Raises: Refused: the store is older than a head, or another one."""
@@ -261,6 +262,17 @@ class SqliteAnswers:
             return True
         self._shown[partition] = stored.head.number
         return answer.number <= stored.head.number
+
+    async def is_linked(self, answer: StoredAnswer) -> bool:
+        """Tell whether an answer is the one that the chain has in its place.
+
+        Whoever changes an answer in the file must change the chain, too, and that differs from its
+        head. True of a store of an earlier version, which no curator has opened yet.
+        """
+        with self._unavailable():
+            if await asyncio.to_thread(self._heads.read, answer.partition) is None:
+                return True
+            return await asyncio.to_thread(self._reader.is_linked, answer)
 
     async def put_step(self, partition: int, grant: str, kind: StepKind, body: bytes) -> bytes:
         """As `AnswerStore.put_step`."""

@@ -10,7 +10,14 @@ from typing import Any, Final
 
 import apsw
 
-from streams.answers.chain import CHAIN_TABLE, ChainEnd, add_entries, first_head, read_chain
+from streams.answers.chain import (
+    CHAIN_TABLE,
+    ChainEnd,
+    add_entries,
+    first_head,
+    is_linked,
+    read_chain,
+)
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.errors import Refused
 
@@ -125,6 +132,13 @@ class AnswerTables:
         """
         with self.transaction(writes=False) as db:
             return read_chain(db, partition, ledger, answers_in_order(db, partition))
+
+    def is_linked(self, answer: StoredAnswer) -> bool:
+        """Tell whether an answer is the one that the chain has in its place."""
+        with self.transaction(writes=False) as db:
+            query = "SELECT ledger FROM logs WHERE partition = ?"
+            ledger: Any = db.execute(query, (answer.partition,)).get
+            return ledger is not None and is_linked(db, str(ledger), answer)
 
     def put_first(
         self, answers: Sequence[NewAnswer], *, number: int | None = None

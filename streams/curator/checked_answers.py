@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from msgspec import UNSET
@@ -28,6 +29,9 @@ _REMEMBERED: Final = 10_000
 _FOUND_BY: Final = ("dataset", "analyst", "request_id", "grant")
 
 
+IsLinked = Callable[[StoredAnswer], Awaitable[bool]]
+
+
 class AnswerDiffers(Refused):
     """A stored answer is none that a run of its question can show."""
 
@@ -40,12 +44,17 @@ class CheckedAnswers:
     Args:
         reader: of the stored answers.
         service: whose datasets and grants they are compared with.
+        is_linked: tells whether an answer is the one that the store's chain has in its place; None
+            of a store whose every record is compared with its chain when it is read.
     """
 
-    def __init__(self, reader: AnswerReader, service: LedgerService) -> None:
+    def __init__(
+        self, reader: AnswerReader, service: LedgerService, is_linked: IsLinked | None = None
+    ) -> None:
         self._reader = reader
         self._service = service
-        self._sound: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._is_linked = is_linked
+        self._sound: OrderedDict[tuple[object, ...], None] = OrderedDict()
         self._refused = dict[str, str]()  # why, by grant
 
     @property
@@ -54,8 +63,8 @@ class CheckedAnswers:
         if self._reader.trouble is not None or not self._refused:
             return self._reader.trouble
         return (
-            f"{len(self._refused)} stored answers are not shown, since no run of their questions "
-            "can show them: somebody has changed the store. Run `accountant audit`, which names "
+            f"{len(self._refused)} stored answers are not shown, since they are not those that "
+            "were stored: somebody has changed the store. Run `accountant audit`, which names "
             "them, and put the newest copy of the answers back"
         )
 
@@ -95,7 +104,8 @@ class CheckedAnswers:
 
         Raises: Unavailable: this process cannot tell yet.
         """
-        key = stored.grant, hashlib.sha256(stored.value).digest()
+        digest = hashlib.sha256(stored.value).digest()
+        key = (digest, stored.partition, stored.number, *[getattr(stored, n) for n in _FOUND_BY])
         if key in self._sound:
             self._sound.move_to_end(key)
             self._refused.pop(stored.grant, None)
@@ -111,8 +121,8 @@ class CheckedAnswers:
             _log.error("answer_not_shown", grant=stored.grant, field=difference.what)
         why = (
             f"the stored answer to request {stored.request_id} is not shown: its field "
-            f"{difference.what} is none that a run of this question can show. Ask the ledger's "
-            "operators to run `accountant audit`"
+            f"{difference.what} is not what was stored, or none that a run of this question can "
+            "show. Ask the ledger's operators to run `accountant audit`"
         )
         self._refused[stored.grant] = why
         return why
@@ -132,7 +142,10 @@ class CheckedAnswers:
         if view.schema is UNSET:
             return AnswerDifference("dataset", "a dataset with a schema", stored.dataset)
         granted = await self._granted(stored, answer)
-        return await asyncio.to_thread(difference_from_run, granted, view.schema, answer)
+        wrong = await asyncio.to_thread(difference_from_run, granted, view.schema, answer)
+        if wrong is None and self._is_linked is not None and not await self._is_linked(stored):
+            return AnswerDifference("values", "those of the chain of answers", "others")
+        return wrong
 
     async def _granted(self, stored: StoredAnswer, answer: NoisyAnswer) -> Granted:
         """Return the grant of an answer.

@@ -154,14 +154,14 @@ async def _answered(
             yield untrusted
             return
         if curator is None:
-            yield Answered(CheckedAnswers(store, service))
+            yield Answered(CheckedAnswers(store, service, store.is_linked))
             return
         from streams.curator.metrics import CuratorMetrics
 
         async with _running(curator, store):
             metrics = CuratorMetrics(curator.counts, SystemClock())
             queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
-            yield Answered(CheckedAnswers(store, service), (metrics,), queue)
+            yield Answered(CheckedAnswers(store, service, store.is_linked), (metrics,), queue)
     finally:
         await store.close()
 

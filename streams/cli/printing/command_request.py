@@ -113,13 +113,16 @@ class CommandRequest:
         from streams.client.answers import AnswerFailed
         from streams.client.request_notes import may_be_sent
         from streams.client.requests import Unanswered
+        from streams.client.unconfirmed import Unconfirmed
 
         # An earlier attempt may have sent an id that is not new. Where a look-up before the request
         # was not answered, the id is good for both.
         named = not self.is_new or self._outcome or may_be_sent(error)
         named = named or isinstance(error, Unanswered)
-        # What has failed has failed for ever, and its message names the id.
-        again = self.again if named and not isinstance(error, AnswerFailed) else None
+        # What has failed has failed for ever, and its message names the id. A question back says
+        # itself what to do, and the same bytes are only asked back again.
+        is_final = isinstance(error, AnswerFailed | Unconfirmed)
+        again = self.again if named and not is_final else None
         found = explain(error, again=again)
         if found is not None:
             found.end()

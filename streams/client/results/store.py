@@ -41,7 +41,7 @@ from streams.client.results.unsaved import UnsavedResult, unsaved_of
 from streams.client.unconfirmed import SimilarName
 from streams.clock import SystemClock
 from streams.errors import Refused
-from streams.private_files import check_private
+from streams.private_files import check_private, make_private
 from streams.variables import read_variable
 
 PATH_VARIABLE: Final = "ACCOUNTANT_ANSWERS"
@@ -506,19 +506,18 @@ class ResultStore:
     def _create_file(self) -> None:
         """Create the file if it is missing, and check its owner and mode.
 
+        An existing file is not opened here: a close would drop the locks that other threads'
+        transactions hold on it for this whole process.
+
         Raises: Refused.
         """
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # An existing file is not truncated; a new one is private from the start.
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_private(Path(os.path.realpath(self.path)))
+            status = self.path.stat()
         except OSError as error:
             what = f"the result store {self.path} cannot be opened: {error.strerror}"
             raise Refused(f"{what}. Choose another with `store=` or {PATH_VARIABLE}") from error
-        try:
-            status = os.fstat(fd)
-        finally:
-            os.close(fd)
         if not stat.S_ISREG(status.st_mode):
             raise Refused(
                 f"the result store {self.path} is not a regular file. Choose another file"

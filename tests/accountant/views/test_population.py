@@ -251,6 +251,15 @@ def test_an_opening_after_a_grant_ends_the_joint_guarantee() -> None:
     )
 
 
+def test_a_reader_that_does_not_know_the_order_says_no_clock_was_set_back() -> None:
+    policy = resolve(Policy(filter="basic", epsilon="2", delta="1e-6", population="city"))
+    holds = JointGuarantee(population="city", datasets=("b", "c"), epsilon="2", delta="0")
+    granted = view("b", granted=5)
+    views = [msgspec.structs.replace(each, joint_guarantee=holds) for each in (granted, view("c"))]
+    words = not_added_words("new", policy, views, 0)
+    assert words == "nothing any more: new was opened after something was granted on b"
+
+
 def test_a_dataset_alone_in_its_population_ends_nothing() -> None:
     policy = resolve(Policy(filter="basic", epsilon="2", delta="1e-6", population="city"))
     other = [view("b", population="town", granted=5)]

@@ -241,6 +241,7 @@ def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces
     command = (*command, "--population", "people-of-x")
     done = run(*command, ACCOUNTANT_URL=url)
     assert (done.code, "--new" in done.err) == (2, True)
+    assert "--id" not in done.err, "the same bytes are only asked back again"
     for more in (("--preview",), ("--for", "pure:0.01")):
         (last,) = run(*command, *more, "--json", ACCOUNTANT_URL=url).json["one_way"][-1:]
         assert last["allowed"] is False

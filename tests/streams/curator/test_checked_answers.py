@@ -83,6 +83,29 @@ async def test_an_answer_to_another_claim_than_its_grant_is_not_shown(
         await CheckedAnswers(ledger.store, ledger.service).get(small)
 
 
+async def test_a_value_that_a_run_could_show_is_not_shown_in_another_ones_place(
+    ledger: CuratedLedger,
+) -> None:
+    forged, sound = await two_answers(ledger)
+    checked = CheckedAnswers(ledger.store, ledger.service, ledger.store.is_linked)
+    for each in (forged, sound):
+        assert await checked.get(each) is not None
+
+    def one_more(answer: NoisyAnswer) -> NoisyAnswer:
+        moved = {
+            name: tuple([str(int(each or "0") + 1) for each in getattr(answer, name)])
+            for name in ("values", "low", "high")
+        }
+        return replace(answer, **moved)  # type: ignore[arg-type]
+
+    forge(ledger, forged, one_more)
+    # By itself it is sound: only the chain of answers tells.
+    assert await CheckedAnswers(ledger.store, ledger.service).get(forged) is not None
+    with pytest.raises(AnswerDiffers, match="values"):
+        await checked.get(forged)
+    assert await checked.get(sound) is not None
+
+
 class Forgetful:
     """The part of a service that finds answers' grants, after it has forgotten their ids."""
 
