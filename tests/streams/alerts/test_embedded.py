@@ -244,9 +244,13 @@ def test_without_a_writable_file_alerts_are_delivered_again(tmp_path: Path) -> N
         assert receiver.taken == [ALL[0]] * 2
 
 
-def test_a_new_file_at_an_old_path_is_another_ledger(file: Path) -> None:
+def test_a_new_file_at_an_old_path_is_another_ledger(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Receiver() as receiver:
-        for _ in range(2):
+        for number in range(2):
+            # Of their own: otherwise a new ledger in place of a lost one is refused.
+            monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(tmp_path / f"checkpoints-{number}"))
             with Life(file, settings(receiver)) as life:
                 life.open()
                 life.ask("0.5")

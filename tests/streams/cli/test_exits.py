@@ -6,8 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -23,10 +24,22 @@ OPENS = ()
 STARTS = ("tests.streams.cli.exits", "streams.cli")
 
 Case = dict[str, Any]
+ENDING: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def heard_signals() -> Iterator[None]:
+    """Signals end new processes, also where these tests run in the background."""
+    ignored = [each for each in ENDING if signal.getsignal(each) is signal.SIG_IGN]
+    for each in ignored:
+        signal.signal(each, signal.SIG_DFL)
+    yield
+    for each in ignored:
+        signal.signal(each, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+def cases(heard_signals: None, tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     """What each command and call says at each exit, from a process of its own."""
     program = Path(__file__).with_name("exits.py")
     every = ["every"] if NIGHTLY else []

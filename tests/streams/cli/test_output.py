@@ -74,6 +74,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "limit set": ("census", "--analyst", "ana", "--part", "0.1"),
     "limit remove": ("census", "--analyst", HOSTILE),
     "limit list": ("census",),
+    "question list": ("--url", f"foo://{HOSTILE}"),
+    "question end": ("census", "--url", f"foo://{HOSTILE}"),
     "reservation list": ("census",),
     "reservation begin": ("census", "sha256:" + "0" * 64, "--analyst", "ana"),
     "reservation settle": ("census", "sha256:" + "0" * 64, "--analyst", "ana", "--shown", HOSTILE),

@@ -366,12 +366,14 @@ def test_a_name_is_the_same_by_every_link_to_the_file(
 
 @pytest.mark.parametrize("transport", ["in process", "http"])
 async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
-    file: Path, clock: TestClock, draws: Draws, transport: str
+    file: Path, clock: TestClock, draws: Draws, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
         assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
         (first,) = ledger.heads()
+    # Of their own: otherwise a new ledger in place of a lost one is refused.
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(file.with_name("checkpoints")))
     for each in file.parent.glob(f"{file.name}*"):
         each.unlink()
     url = f"sqlite:///{file}"

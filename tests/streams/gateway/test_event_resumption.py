@@ -308,7 +308,11 @@ def test_an_invalid_event_id_is_refused_with_the_reason(
 
 
 def test_a_position_of_another_or_restored_ledger_is_refused(
-    server: LocalServer, file: Path, clock: TestClock, tmp_path: Path
+    server: LocalServer,
+    file: Path,
+    clock: TestClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     copy = tmp_path / "copy.db"
     with LocalServer(tmp_path / "other.db", clock) as other:
@@ -323,6 +327,7 @@ def test_a_position_of_another_or_restored_ledger_is_refused(
         (future,) = read_until(again.url, bool)
         with pytest.raises(Refusal, match="other decisions there"):
             read_until(again.url, bool, last=foreign)
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(tmp_path / "checkpoints"))
     with LocalServer(copy, clock) as restored_server:
         with pytest.raises(Refusal, match="has no decision 5 yet"):
             read_until(restored_server.url, bool, last=future.id)

@@ -8,8 +8,13 @@ from pathlib import Path
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
+from accountant.claims import Pure
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
+from accountant.records import MechanismRequest
+from streams.answers.granted import GrantedQuestion
+from streams.curator.counts import CuratorCounts
+from streams.curator.metrics import CuratorMetrics, UnansweredMetrics
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
@@ -40,6 +45,28 @@ def described() -> Families:
         assert reads.strip(), f"nothing is said of what {name} tells"
         found[name] = typ, frozenset(filter(None, labels.split(", ")))
     return found
+
+
+def waiting(clock: TestClock) -> bytes:
+    """Return the metrics of a question that waits, as a curator and as a gateway have them."""
+    counts = CuratorCounts()
+    counts.waiting.add(
+        GrantedQuestion(
+            grant="sha256:" + 64 * "1",
+            previous="sha256:" + 64 * "0",
+            partition=0,
+            number=1,
+            decided_at=0,
+            request=MechanismRequest(version=1, request_id="r", analyst="ana", dataset="census"),
+            claim=Pure(epsilon="1"),
+            is_reserved=False,
+        )
+    )
+    collectors = CuratorMetrics(counts, clock), UnansweredMetrics(counts.waiting, clock)
+    text, _ = exposition(
+        make_registry(None, *collectors), "application/openmetrics-text; version=1.0.0"
+    )
+    return text
 
 
 def live(file: Path, clock: TestClock) -> Families:
@@ -74,7 +101,7 @@ def live(file: Path, clock: TestClock) -> Families:
         known = knows.get("/metrics", knows.administrator, **shown).content
         probed = knows.get("/healthz/metrics", None, **shown).content
     found: Families = {}
-    for body in text, faults, own, known, probed:
+    for body in text, faults, own, known, probed, waiting(clock):
         for family in text_string_to_metric_families(body.decode()):
             if family.name.startswith("privacy_"):
                 name = family.name + SUFFIXES.get(family.type, "")
