@@ -233,7 +233,7 @@ class Evidence:
         given_up = len(stored_checkpoints) - len(compared)
         self._ours[partition] = self._check_signatures(compared, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
-        differing = list[tuple[Checkpoint, int | None]]()
+        differing = list[tuple[int, Checkpoint, int | None]]()
         for each in self._ours[partition]:
             other = places.setdefault((each.branch, each.sequence), each)
             last = agreeing[-1].sequence if agreeing else None
@@ -258,10 +258,10 @@ class Evidence:
                     f"{ended.branch} gives up the decisions from {ended.first} on alone"
                 )
             else:
-                differing.append((each, last))
-        wrong += [
-            _difference(each, last, found.get(each.sequence), agreeing) for each, last in differing
-        ]
+                differing.append((len(wrong), each, last))
+                wrong.append("")  # said below, once all that agree are known
+        for place, each, last in differing:
+            wrong[place] = _difference(each, last, found.get(each.sequence), agreeing)
         return Compared(
             partition=partition,
             agree=len(agreeing),

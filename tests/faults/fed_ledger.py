@@ -134,6 +134,7 @@ class FedLedger:
                     before=floor - genesis.skew_ms,
                     note="the disk is full",
                     progress=lambda _what, _count: None,
+                    compare=uncompared,
                 )
             finally:
                 await journal.drop()
