@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import replace
 
@@ -62,6 +63,15 @@ async def refusal(ledger: Ledger) -> str:
     return str(raised.value)
 
 
+async def until_refused(ledger: Ledger) -> None:
+    """Return once the broker shows a setting that is wrong, which takes a moment."""
+    async with asyncio.timeout(PATIENCE_S):
+        with contextlib.suppress(Refused):
+            while True:
+                await topics.check(ledger.deployment)
+                await asyncio.sleep(0.05)
+
+
 async def test_a_start_on_wrong_settings_names_each_and_the_command(
     broker: LocalBroker, application: str
 ) -> None:
@@ -69,6 +79,7 @@ async def test_a_start_on_wrong_settings_names_each_and_the_command(
         for topic, name, value in WRONG:
             right = topics.SETTINGS[topic][name]
             Operator(ledger).alter(topic, name, value)
+            await until_refused(ledger)
             why = await refusal(ledger)
             assert f"{ledger.topic(topic)}: {name} is {value}, must be {right}" in why
             assert (
