@@ -45,7 +45,7 @@ setup: $(READY)  ## create .venv with the locked packages and this project
 demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
 	@$(BIN)/accountant demo $(DEMO_ARGS)
 
-test: $(READY)  ## run every test, also those on a real Kafka broker (25 minutes on 2 cores)
+test: $(READY)  ## run every test, also those on a real Kafka broker (30 minutes on 2 cores)
 # With PYTEST_ARGS, tests run one after another: it may be a single test.
 ifeq ($(strip $(PYTEST_ARGS)),)
 	@rm -rf $(DURATIONS); failed=0; \

@@ -202,11 +202,20 @@ def _deliveries(board: Board) -> None:
             "Age of the oldest granted question that has no answer yet, or whose session is not "
             "settled, and how many wait. Questions are charged before they run.",
             [
-                query("max by (dataset) (privacy_question_wait_seconds)", "{{dataset}}"),
-                query("sum(privacy_questions_waiting)", "waiting", ref="B"),
-                query("max(privacy_question_unanswered_seconds)", "seen by gateways", ref="C"),
+                # Without a waiting question there is no series.
                 query(
-                    "max(sum by (instance) (privacy_questions_unanswered))", "no answer", ref="D"
+                    "max by (dataset) (privacy_question_wait_seconds) or vector(0)", "{{dataset}}"
+                ),
+                query("sum(privacy_questions_waiting) or vector(0)", "waiting", ref="B"),
+                query(
+                    "max(privacy_question_unanswered_seconds) or vector(0)",
+                    "seen by gateways",
+                    ref="C",
+                ),
+                query(
+                    "max(sum by (instance) (privacy_questions_unanswered)) or vector(0)",
+                    "no answer",
+                    ref="D",
                 ),
             ],
             overrides=[
