@@ -109,7 +109,7 @@ def test_an_answer_that_was_changed_in_its_store_is_not_shown(
         db.execute(change, (encode_answer(forged), request_id))
     refused = see(answering, request_id)
     assert refused.status_code == 503
-    assert "statistics[0].scale is none that a run" in refused.json()["message"]
+    assert "statistics[0].scale is not what was stored" in refused.json()["message"]
     listed = answering.http.get("/datasets/survey/answers").json()["answers"]
     assert [each["request_id"] for each in listed] == [other]
     state = answering.http.get("/readyz").json()
