@@ -102,9 +102,11 @@ def _noisy(
     """Return what each draw has shown."""
     draws = derivation.draws
     if isinstance(draws[0].statistic, SelectionStatistic):
-        return (Noisy(draw=draws[0], places=_places(checked, draws[0].statistic, _shown(answer))),)
+        return (
+            Noisy(draw=draws[0], places=_places(checked, draws[0].statistic, _values_of(answer))),
+        )
     if len(draws) == 1:
-        return (Noisy(draw=draws[0], values=_on_grid("values", draws[0], _shown(answer))),)
+        return (Noisy(draw=draws[0], values=_on_grid("values", draws[0], _values_of(answer))),)
     if len(answer.statistics) != len(draws):
         _differ("statistics", f"{len(draws)} of them", str(len(answer.statistics)))
     return tuple(
@@ -139,7 +141,7 @@ def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnsw
     return show_levels(checked, draw, stop, values_at)
 
 
-def _shown(answer: NoisyAnswer) -> tuple[str, ...]:
+def _values_of(answer: NoisyAnswer) -> tuple[str, ...]:
     """Return the values of an answer whose values are what was drawn: none lacks an estimate."""
     values = tuple([each for each in answer.values if each is not None])
     if len(values) < len(answer.values):

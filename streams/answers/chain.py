@@ -45,6 +45,11 @@ class Entry(NamedTuple):
     random: bytes
     hash: str
 
+    @property
+    def head(self) -> ChainHead:
+        """The head of a chain that ends here."""
+        return ChainHead(self.number, self.hash)
+
 
 class ChainEnd(NamedTuple):
     """What was found of a whole chain.
@@ -95,7 +100,7 @@ def add_entries(
         entry = entry_after(before, answer, batch, random(RANDOM_BYTES))
         row = (answer.partition, *entry)
         db.execute("INSERT INTO chain VALUES (?, ?, ?, ?, ?)", row)
-        before = ChainHead(entry.number, entry.hash)
+        before = entry.head
     return before
 
 
@@ -114,8 +119,8 @@ def has_entry(db: apsw.Connection, partition: int, head: ChainHead, first: Chain
     """
     if head.number == 0:
         return head == first
-    query = "SELECT hash FROM chain WHERE partition = ? AND number = ?"
-    return bool(db.execute(query, (partition, head.number)).get == head.hash)
+    entry = _entry_at(db, partition, head.number)
+    return entry is not None and entry.head == head
 
 
 def is_linked(db: apsw.Connection, ledger: str, answer: StoredAnswer) -> bool:
@@ -123,17 +128,21 @@ def is_linked(db: apsw.Connection, ledger: str, answer: StoredAnswer) -> bool:
 
     The rest of the chain is not read: `read_chain` checks all of it.
     """
-    query = "SELECT number, batch, random, hash FROM chain WHERE partition = ? AND number = ?"
-    found: Any = db.execute(query, (answer.partition, answer.number)).fetchone()
-    if found is None:
-        return False
-    before: ChainHead | None = first_head(ledger, answer.partition)
+    entry = _entry_at(db, answer.partition, answer.number)
+    before = first_head(ledger, answer.partition)
     if answer.number > 1:
-        query = "SELECT number, hash FROM chain WHERE partition = ? AND number = ?"
-        earlier: Any = db.execute(query, (answer.partition, answer.number - 1)).fetchone()
-        before = None if earlier is None else ChainHead(*earlier)
-    entry = Entry(*found)
-    return before is not None and entry == entry_after(before, answer, entry.batch, entry.random)
+        earlier = _entry_at(db, answer.partition, answer.number - 1)
+        if earlier is None:
+            return False
+        before = earlier.head
+    return entry is not None and entry == entry_after(before, answer, entry.batch, entry.random)
+
+
+def _entry_at(db: apsw.Connection, partition: int, number: int) -> Entry | None:
+    """Return an entry by its number, unchecked; None if there is none."""
+    query = "SELECT number, batch, random, hash FROM chain WHERE partition = ? AND number = ?"
+    found: Any = db.execute(query, (partition, number)).fetchone()
+    return None if found is None else Entry(*found)
 
 
 def read_chain(
@@ -158,7 +167,7 @@ def read_chain(
             raise _broken(answer, "was changed: the chain of answers has another batch there")
         if entry != entry_after(head, answer, entry.batch, entry.random):
             raise _broken(answer, "was changed, or answers before it were removed or added")
-        head, batch = ChainHead(entry.number, entry.hash), entry.batch
+        head, batch = entry.head, entry.batch
         hashes.append(entry.hash)
     left = next(rows, None)
     if left is not None:

@@ -11,11 +11,10 @@ from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import limits_and_members
-from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
 
 app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
 
-Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 Team = Annotated[str | None, typer.Option(help="Limit this team: its members share the limit.")]
 Analyst = Annotated[str | None, typer.Option(help="Limit this one analyst.")]
 Each = Annotated[

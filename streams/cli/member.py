@@ -17,11 +17,10 @@ from streams.cli.admin_command import (
 )
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.reading.dataset_reader import limits_and_members
-from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
 
 app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help=True)
 
-Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 MemberName = Annotated[str, typer.Argument(help="The member's name, as in their token.")]
 
 

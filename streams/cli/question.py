@@ -8,7 +8,7 @@ import typer
 
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
 from streams.cli.ready import server_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List and end the questions that wait.", no_args_is_help=True)
 
-Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 _WHERE: Final = (
     "name the process that runs the questions: `--url http://HOST:PORT` of `accountant curator`, "
     "or of `accountant serve`"

@@ -8,7 +8,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url, Wait
 from streams.cli.reading.policy_options import check_excluded
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, begin, settle and void reservations.", no_args_is_help=True)
 
-Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 Grant = Annotated[
     str,
     typer.Argument(

@@ -74,11 +74,11 @@ class CheckedAnswers:
 
     async def get(self, grant: str) -> StoredAnswer | None:
         """As `AnswerReader.get`. Raises: AnswerDiffers."""
-        return await self._shown(await self._reader.get(grant))
+        return await self._require_sound(await self._reader.get(grant))
 
     async def find(self, dataset: str, analyst: str, request_id: str) -> StoredAnswer | None:
         """As `AnswerReader.find`. Raises: AnswerDiffers."""
-        return await self._shown(await self._reader.find(dataset, analyst, request_id))
+        return await self._require_sound(await self._reader.find(dataset, analyst, request_id))
 
     async def page(self, dataset: str, *, after: int, limit: int) -> list[StoredAnswer]:
         """As `AnswerReader.page`, without answers that differ."""
@@ -93,7 +93,7 @@ class CheckedAnswers:
         """As `AnswerReader.subscribe`; what it yields was not compared."""
         return self._reader.subscribe()
 
-    async def _shown(self, stored: StoredAnswer | None) -> StoredAnswer | None:
+    async def _require_sound(self, stored: StoredAnswer | None) -> StoredAnswer | None:
         why = None if stored is None else await self._why_refused(stored)
         if why is not None:
             raise AnswerDiffers(why)

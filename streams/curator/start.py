@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from streams.sources.source_settings import SourceSettings
 
 _log = get_logger(__name__)
-_READINGS_IN_A_TURN: Final = 6
-"""Seconds of a source that a question may take: one to wait for another reading, one to read the
-version, and four for itself."""
 _STOP_S: Final = 10.0
 """The longest wait for questions that run at the end."""
 
@@ -68,13 +65,16 @@ def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> N
 
     Raises: Refused.
     """
-    turn = settings.curator_turn_seconds
+    from streams.sources.source_settings import TIMES_OF_A_READING
+
+    # It may wait for another reading, and read the version first.
+    readings, turn = 2 + TIMES_OF_A_READING, settings.curator_turn_seconds
     for name, source in sources.items():
-        longest = _READINGS_IN_A_TURN * source.seconds
+        longest = readings * source.seconds
         if longest > turn:
             raise Refused(
                 f"a question on the source {name} may take {longest} s, that is "
-                f"{_READINGS_IN_A_TURN} times its `seconds`, and no question may take longer than "
+                f"{readings} times its `seconds`, and no question may take longer than "
                 f"{turn} s. Set {PREFIX}CURATOR_TURN_SECONDS to at least {longest}, or lower "
                 f"`seconds` of {name}"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET
 
@@ -24,13 +24,17 @@ from streams.sources.database import (
 )
 from streams.sources.first_reading import FirstReadings
 from streams.sources.schema_rows import SchemaRows
-from streams.sources.source_settings import SourceSettings, kind_of, read_source_settings
+from streams.sources.source_settings import (
+    TIMES_OF_A_READING,
+    SourceSettings,
+    kind_of,
+    read_source_settings,
+)
 from streams.sources.source_tables import SourceProblem
 from streams.sources.statistics import statistics
 from streams.sources.unfinished_reading import unfinished_while
 
 _log = get_logger(__name__)
-_TIMES_OF_A_READING: Final = 4
 
 
 class SourceUnreadable(Refused):
@@ -82,7 +86,7 @@ class DataSources(Mapping[str, SourceSettings]):
         try:
             with self._read(checked.schema) as (source, rows):
                 # More than any reading takes: no question on what was read in time fails by time.
-                source.limit_time(times=_TIMES_OF_A_READING)
+                source.limit_time(times=TIMES_OF_A_READING)
                 return statistics(source.connection, rows, checked, key=key)
         except Exception as error:
             _log.error("source_unreadable", source=name, cause=cause_of(error))

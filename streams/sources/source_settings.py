@@ -16,6 +16,8 @@ from streams.errors import Refused
 from streams.sources.quoted import table_names
 
 _MOST_BYTES: Final = 1_000_000
+TIMES_OF_A_READING: Final = 4
+"""How much longer than a reading in full a question on what was read may take."""
 
 
 class _SourceFields(

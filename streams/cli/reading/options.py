@@ -55,6 +55,7 @@ ReplaceLedger = Annotated[
         "That ledger's budgets are given up for ever.",
     ),
 ]
+Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 UNIT_HELP = "Privacy unit of the dataset, such as person."
 NEIGHBOURS_HELP = "Neighbouring relation: add_remove or replace."

@@ -72,7 +72,7 @@ def level(place: int, **fields: Any) -> Change:
     return change
 
 
-def shown(levels: int) -> Change:
+def show(levels: int) -> Change:
     """Let a session show so many levels, and end with the last one's values."""
 
     def change(found: NoisyAnswer) -> NoisyAnswer:
@@ -161,13 +161,13 @@ FORGERIES: Final[list[tuple[str, str, Change]]] = [
     # Sessions: their levels, and where their own rule stops them.
     ("laplace", "stopped", fields(stopped=False)),
     ("laplace", "levels", one_more),
-    ("refined", "levels", every(shown(1), fields(stopped=True))),
+    ("refined", "levels", every(show(1), fields(stopped=True))),
     ("laplace", "levels[0].level", level(0, level="1")),
     ("laplace", "values[0]", fields(values=("1",))),
     ("refined", "levels[1].values", level(1, values=("299.25",))),
-    ("absolute", "levels", every(shown(2), fields(stopped=True))),
+    ("absolute", "levels", every(show(2), fields(stopped=True))),
     ("unstopped", "stopped", fields(stopped=True)),
-    ("unstopped", "levels", shown(3)),
+    ("unstopped", "levels", show(3)),
     # The grant itself.
     ("count", "claim", fields(claim=Pure(epsilon="1"))),
     ("count", "reason", fields(reason="because")),

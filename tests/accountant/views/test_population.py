@@ -272,11 +272,11 @@ def test_a_dataset_alone_in_its_population_ends_nothing() -> None:
 def test_what_hidden_datasets_make_of_a_guarantee_is_not_promised() -> None:
     policy = resolve(Policy(filter="basic", epsilon="2", delta="1e-6", population="city"))
 
-    def seen(joint: JointGuarantee) -> list[DatasetView]:
+    def views_with(joint: JointGuarantee) -> list[DatasetView]:
         return [msgspec.structs.replace(view("b"), joint_guarantee=joint)]
 
     holds = JointGuarantee(population="city", datasets=("b",), others=2, epsilon="3", delta="0")
-    assert "perhaps: 2 other datasets" in not_added_words("new", policy, seen(holds), None)
+    assert "perhaps: 2 other datasets" in not_added_words("new", policy, views_with(holds), None)
     broken = JointGuarantee(population="city", datasets=("b",), others=1, why="of another one")
-    words = not_added_words("new", policy, seen(broken), None)
+    words = not_added_words("new", policy, views_with(broken), None)
     assert words == "nothing any more: of another one"
