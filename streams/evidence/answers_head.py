@@ -27,6 +27,7 @@ from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.signed_checkpoint import (
     ANSWERS_SUFFIX,
     CheckpointInvalid,
+    base64_of,
     origin_of,
     sign_text,
     verified_text,
@@ -99,7 +100,7 @@ def open_head(signed_text: bytes, verifiers: Iterable[Verifier]) -> AnswersHead:
 
 
 def _text_of(head: AnswersHead) -> bytes:
-    digest = base64.b64encode(bytes.fromhex(head.hash.removeprefix("sha256:"))).decode()
+    digest = base64_of(head.hash)
     return (
         f"{head.origin}\n"
         f"{head.number}\n"

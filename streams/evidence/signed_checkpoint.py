@@ -106,9 +106,14 @@ def origin_of(ledger: str, partition: int) -> str:
     return f"accountant/{ledger}/{partition}"
 
 
+def base64_of(digest: str) -> str:
+    """Return a hash, written as `sha256:` and hexadecimal digits, in the form of signed texts."""
+    return base64.b64encode(bytes.fromhex(digest.removeprefix("sha256:"))).decode()
+
+
 def text_of(checkpoint: Checkpoint) -> bytes:
     """Return the text to sign."""
-    root = base64.b64encode(bytes.fromhex(checkpoint.head.removeprefix("sha256:"))).decode()
+    root = base64_of(checkpoint.head)
     return (
         f"{checkpoint.origin}\n"
         f"{checkpoint.sequence + 1}\n"
