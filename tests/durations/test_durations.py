@@ -76,9 +76,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_children_count_and_parameters_are_one_function(run: Run) -> None:
     child = run.tests["test_busy.py::test_child"]
     assert child.items == 2
-    assert child.cpu >= 0.8
+    # Processor time comes in hundredths, and a child's is rounded. Each parameter's is 0.4.
+    assert child.cpu > 0.7
     assert run.tests["test_quick.py::test_quick"].cpu < 0.4
-    # Processor time comes in hundredths. The controller would count all workers once more.
+    # The controller would count all workers once more.
     assert -0.05 < run.total - child.cpu - run.collection < 1
 
 
