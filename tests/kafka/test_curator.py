@@ -139,7 +139,7 @@ async def test_a_gateway_counts_what_no_curator_answers(on_kafka: OnKafka) -> No
                 shown[:] = (await http.get("/metrics")).text.splitlines()
                 return 'privacy_questions_unanswered{dataset="census"} 1.0' in shown
 
-            assert await comes_true(look, seconds=30), shown
+            assert await comes_true(look), shown
             answer = await http.post("/datasets/census/questions/end", json={})
             assert (answer.status_code, answer.json()["error"]) == (404, "no_curator")
     finally:

@@ -91,7 +91,9 @@ def brake(kind: str) -> bytes:
     return json.dumps(body | {"by": "owner"}).encode()
 
 
-async def comes_true(condition: Callable[[], Awaitable[object]], *, seconds: float) -> bool:
+async def comes_true(
+    condition: Callable[[], Awaitable[object]], *, seconds: float = PATIENCE_S
+) -> bool:
     """Tell whether a condition holds within a time, for what a bug would delay for ever."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

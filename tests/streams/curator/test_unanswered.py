@@ -59,7 +59,7 @@ async def test_grants_before_and_after_its_start_wait_until_they_are_answered(
     await ledger.ask(question())
     await ledger.ask(request("census"))
     async with following(ledger) as found:
-        assert await comes_true(number_waits(found, 1), seconds=20), "the one from before waits"
+        assert await comes_true(number_waits(found, 1)), "the one from before waits"
         await ledger.ask(question(analyst="bob"))
         await until(lambda: found.waiting.count_of("bob") == 1, "the new one waits, too")
         async with ledger.curated():
@@ -75,7 +75,7 @@ async def test_an_answer_that_nobody_announced_is_found(
     async with following(ledger) as found:
         await until(lambda: len(found.waiting) == 1, "it waits")
         async with ledger.curated():
-            assert await comes_true(number_waits(found, 0), seconds=20), "it is answered"
+            assert await comes_true(number_waits(found, 0)), "it is answered"
     assert await ledger.store.get(grant) is not None
 
 

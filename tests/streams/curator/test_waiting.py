@@ -137,7 +137,7 @@ async def test_a_session_that_waits_for_the_end_of_a_pause_can_be_ended(
     async with ledger.curated() as curator:
         await until(lambda: len(curator.counts.waiting) == 1, "it waits")
         assert curator.end_questions("census") == 1
-        assert await comes_true(lambda: ledger.store.get(grant), seconds=20)
+        assert await comes_true(lambda: ledger.store.get(grant))
         assert (await ledger.answer(grant)).outcome == "failed"
     reservation = ledger.service.open_reservation("census", grant)
     assert reservation is not None
@@ -192,7 +192,7 @@ async def test_a_session_whose_begin_is_not_decided_lets_others_have_their_turn(
     waiting = await ledger.ask(session())
     async with ledger.curated(options=CuratorOptions(tick=0.05, at_once=1)):
         cheap = await ledger.ask(question(analyst="bob"))
-        came = await comes_true(lambda: ledger.store.get(cheap), seconds=20)
+        came = await comes_true(lambda: ledger.store.get(cheap))
         begun = await ledger.store.get(waiting)
         released.set()
         assert (came, begun) == (True, None)
