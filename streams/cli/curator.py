@@ -59,6 +59,7 @@ def _run(settings: Settings) -> None:
     from streams.kafka.connect import connect_kafka
     from streams.kafka.deployment import deployment_of
     from streams.stop_limit import end_within
+    from streams.worker.answers_heads import check_answers
     from streams.worker.http_server import WorkerHttpServer
 
     async def run() -> None:
@@ -66,6 +67,7 @@ def _run(settings: Settings) -> None:
         try:
             store = await KafkaAnswers.start(deployment_of(settings))
             try:
+                await check_answers(store, service, settings)
                 curator = make_curator(service, store, settings)
                 queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
                 server = WorkerHttpServer(

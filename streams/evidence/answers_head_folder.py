@@ -43,8 +43,7 @@ class AnswersHeadFolder:
         self, own: Path, folders: Iterable[Path], partition: int, ledger: str, key: SigningKey
     ) -> None:
         self._own = own / str(partition)
-        self._folders = [each / str(partition) for each in {own, *folders}]
-        self._key_files = [each / _KEYS for each in {own, *folders}]
+        self._folders = {own, *folders}
         self._partition = partition
         self._ledger = ledger
         self._key = key
@@ -54,17 +53,7 @@ class AnswersHeadFolder:
 
         Raises: Unavailable: they cannot be read.
         """
-        found = list[StoredHead]()
-        try:
-            known = self._known_keys()
-            for file in chain.from_iterable(map(_heads_in, self._folders)):
-                with contextlib.suppress(CheckpointInvalid, FileNotFoundError):
-                    head = open_head(file.read_bytes(), known)
-                    if (head.ledger, head.partition) == (self._ledger, self._partition):
-                        found.append(head.stored)
-        except (OSError, UnicodeDecodeError) as error:
-            raise Unavailable(f"heads of answers cannot be read: {error}") from error
-        return found
+        return signed_heads(self._folders, self._partition, self._ledger, self._key.verifier)
 
     def put(self, head: StoredHead, at: int) -> tuple[AnswersHead, bytes]:
         """Sign and store a head, and delete old ones; return it with its signed text.
@@ -80,18 +69,38 @@ class AnswersHeadFolder:
             old.unlink(missing_ok=True)
         return signed, text
 
-    def _known_keys(self) -> list[Verifier]:
-        lines = [
-            line
-            for path in self._key_files
-            if path.exists()
-            for line in path.read_text("ascii").split()
-        ]
-        keys = {self._key.verifier.text: self._key.verifier}
-        for line in lines:
-            with contextlib.suppress(Refused):
-                keys.setdefault(line, Verifier.parse(line))
-        return list(keys.values())
+
+def signed_heads(
+    folders: Iterable[Path], partition: int, ledger: str, *own: Verifier
+) -> list[StoredHead]:
+    """Return the signed heads of one partition's answers in some folders.
+
+    Args:
+        folders: of a ledger's checkpoints; the keys that they name are believed.
+        own: keys that are believed as well.
+    Raises: Unavailable: they cannot be read.
+    """
+    found, named = list[StoredHead](), list(folders)
+    try:
+        known = _known_keys(named, own)
+        for file in chain.from_iterable(_heads_in(each / str(partition)) for each in named):
+            with contextlib.suppress(CheckpointInvalid, FileNotFoundError):
+                head = open_head(file.read_bytes(), known)
+                if (head.ledger, head.partition) == (ledger, partition):
+                    found.append(head.stored)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"heads of answers cannot be read: {error}") from error
+    return found
+
+
+def _known_keys(folders: Iterable[Path], own: Iterable[Verifier]) -> list[Verifier]:
+    files = [each / _KEYS for each in folders]
+    lines = [line for file in files if file.exists() for line in file.read_text("ascii").split()]
+    keys = {each.text: each for each in own}
+    for line in lines:
+        with contextlib.suppress(Refused):
+            keys.setdefault(line, Verifier.parse(line))
+    return list(keys.values())
 
 
 def _heads_in(folder: Path) -> list[Path]:

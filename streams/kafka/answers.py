@@ -62,6 +62,10 @@ _POLL_MS: Final = 200
 _MAX_RECORDS: Final = 1_000
 _RETRY_S: Final = 1.0
 _READ_BACK_S: Final = 15.0
+BEGIN_AGAIN: Final = (
+    "If there is none, delete the consumer group {group}: every question without an answer that "
+    "was granted before fails, and stays charged"
+)
 _SUCCESSOR_S: Final = 10.0
 """The longest wait for the record of the curator that has taken over."""
 
@@ -508,8 +512,19 @@ class KafkaAnswers(AnswerTopic):
             self._marked.add(partition)
             await self._read_back(lambda: self._taken[partition] >= taken)
 
+    async def marked(self) -> set[int]:
+        """Return the partitions whose mark fits their records; those without begin again.
+
+        Raises: Refused: a mark does not fit. Unavailable.
+        """
+        for partition, writing in self._writing.items():
+            async with writing, self._stopping_if_fenced(partition):
+                await self._producer(partition)
+        return set(self._marked)
+
     @property
-    def _group(self) -> str:
+    def group(self) -> str:
+        """The consumer group that has the marks."""
         return f"{self._deployment.application}{ANSWER_MARKS}"
 
     def _mark(self, partition: int, records: int, new: Sequence[bytes] = ()) -> GroupOffset:
@@ -517,7 +532,7 @@ class KafkaAnswers(AnswerTopic):
         hashed = self._hashes[partition]
         for value in new:
             hashed = _hash_on(hashed, value)
-        return GroupOffset(self._group, self._tp(partition), records, hashed.hex())
+        return GroupOffset(self.group, self._tp(partition), records, hashed.hex())
 
     async def _check_mark(self, partition: int, producer: TransactionalProducer) -> None:
         """Check that the topic has the records that were written last.
@@ -527,7 +542,7 @@ class KafkaAnswers(AnswerTopic):
 
         Raises: Refused: the topic is an older copy, or another one.
         """
-        mark = await producer.offset_of(self._group, self._tp(partition))
+        mark = await producer.offset_of(self.group, self._tp(partition))
         taken = self._taken[partition]
         if mark is None or not taken:
             return
@@ -536,9 +551,7 @@ class KafkaAnswers(AnswerTopic):
             raise Refused(
                 f"{topic}, partition {partition}, does not have the {mark.offset} records that "
                 f"were written last, but {taken}: it is an older copy, or somebody else has "
-                "written to it. Put the newest back. If there is none, delete the consumer group "
-                f"{self._group}: every question without an answer that was granted before fails, "
-                "and stays charged"
+                f"written to it. Put the newest back. {BEGIN_AGAIN.format(group=self.group)}"
             )
         self._marked.add(partition)
 

@@ -6,6 +6,7 @@ The curator does not sign: an auditor wants to know what others saw in its topic
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,16 +14,19 @@ import msgspec
 
 from accountant.errors import LedgerFault
 from accountant.partition import Partition
-from streams.answers.chain import difference_from_heads
+from accountant.views.heads import Head
+from streams.answers.chain import ChainEnd, difference_from_heads
 from streams.answers.heads import StoredHead
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
-from streams.evidence.answers_head_folder import AnswersHeadFolder
+from streams.evidence.answers_head_folder import AnswersHeadFolder, signed_heads
 from streams.evidence.sink_sender import Senders
-from streams.kafka.answers import AnswerChain, open_answer_chain
-from streams.kafka.deployment import Deployment
+from streams.evidence.store import folder_of
+from streams.kafka.answers import BEGIN_AGAIN, AnswerChain, KafkaAnswers, open_answer_chain
+from streams.kafka.deployment import Deployment, deployment_of
 from streams.logs import get_logger
 from streams.processing.observers import Committed
+from streams.service import LedgerService
 from streams.settings import Settings
 from streams.worker.partition_checkpoints import partition_store
 
@@ -146,8 +150,7 @@ class PartitionAnswersHeads:
         store = partition_store(self._directory, self._settings, ledger, number)
         folder = AnswersHeadFolder(store.folder, (), number, ledger, store.key)
         if number not in self._compared:
-            found = [each for each in folder.load() if each.order[:2] >= head.order[:2]]
-            why = difference_from_heads(chain.chain(number), None, found)
+            why = _difference(chain.chain(number), head, folder.load())
             if why is not None:
                 raise Refused(
                     f"the topic is {why}. No head is signed until it has the newest records again, "
@@ -157,6 +160,60 @@ class PartitionAnswersHeads:
         done = folder.put(head, self._clock.now())
         if self._senders is not None:
             self._senders.take(*done)
+
+
+async def check_answers(store: KafkaAnswers, service: LedgerService, settings: Settings) -> None:
+    """Compare a curator's store with the signed heads that this process can read.
+
+    Its mark, which fits the topic, may have been put back together with an older copy. Where there
+    is no mark the answers begin again, and nothing that was granted before is run.
+
+    Args:
+        settings: whose directory of checkpoints is read, if they name one.
+    Raises: Refused: the topic is an older copy, or another one. Unavailable.
+    """
+    directory = settings.checkpoints
+    if directory is None or directory == "off":
+        return
+    deployment = deployment_of(settings)
+    marked = await store.marked()
+    heads = [each for each in await service.heads() if each.partition in marked]
+    signed = await asyncio.to_thread(_signed, directory.absolute(), heads)
+    chain = await AnswerChain.start(deployment)
+    try:
+        for number, found in signed.items():
+            head = chain.head(number)._replace(branch=service.branch(number) or 0)
+            why = _difference(chain.chain(number), head, found)
+            if why is not None:
+                raise Refused(
+                    f"{deployment.topics.answers}, partition {number}, is {why}. No question is "
+                    f"run. Put the newest back. {BEGIN_AGAIN.format(group=store.group)}"
+                )
+    finally:
+        await chain.close()
+
+
+def _signed(directory: Path, heads: Sequence[Head]) -> dict[int, list[StoredHead]]:
+    """Return the signed heads of each partition. Raises: Unavailable."""
+    found = {
+        each.partition: signed_heads(
+            [folder_of(directory, each.ledger)], each.partition, each.ledger
+        )
+        for each in heads
+    }
+    if not any(found.values()):
+        _log.warning("answers_heads_not_compared", why=f"{directory} has none of this ledger")
+    return found
+
+
+def _difference(chain: ChainEnd, head: StoredHead, signed: Iterable[StoredHead]) -> str | None:
+    """Return how a topic does not continue its signed heads, None if it does.
+
+    Args:
+        head: of the topic. What was signed before its beginning is given up.
+    """
+    found = [each for each in signed if each.order[:2] >= head.order[:2]]
+    return difference_from_heads(chain, None, found)
 
 
 def partition_answers_heads(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from streams.kafka.topics import create
 from streams.settings import Settings
 from streams.testing import LocalBroker
 from streams.worker.answers_heads import PartitionAnswersHeads
+from streams.worker.partition_checkpoints import partition_store
 from tests.faults import oracle
 from tests.faults.ledger import until
 from tests.faults.operator import Operator
@@ -62,9 +64,9 @@ async def curator(on_kafka: OnKafka, name: str) -> AsyncIterator[None]:
         process.wait()
 
 
-async def refusal(on_kafka: OnKafka, name: str) -> str:
+async def refusal(on_kafka: OnKafka, name: str, **more: str) -> str:
     """Return what a curator says that does not start."""
-    process = on_kafka.start(name)
+    process = on_kafka.start(name, **more)
     try:
         await until(
             lambda: process.poll() is not None or b"worker_listens" in on_kafka.log(name),
@@ -148,6 +150,17 @@ class Marks:
             each.result(PATIENCE_S)
 
 
+def marks_of(on_kafka: OnKafka, copy: Values) -> dict[TopicPartition, tuple[int, str]]:
+    """Return the marks that a topic had when it had these records."""
+    topic, found = on_kafka.ledger.topic("answers"), dict[TopicPartition, tuple[int, str]]()
+    for partition, some in enumerate(copy):
+        hashed = b""
+        for value in some:
+            hashed = hashlib.sha256(hashed + value).digest()
+        found[TopicPartition(topic, partition)] = len(some), hashed.hex()
+    return found
+
+
 async def two_answers(on_kafka: OnKafka) -> tuple[str, Values, str]:
     """Return a grant, the topic when it was answered, and a grant answered later."""
     async with curator(on_kafka, "first"):
@@ -216,8 +229,10 @@ async def signed(on_kafka: OnKafka, directory: Path) -> list[str]:
     """Have a worker's task sign the heads of what the topic has now; return its notes."""
     deployment = on_kafka.ledger.deployment
     heads = PartitionAnswersHeads(deployment, Settings(), directory, None)
-    for number in range(2):
-        genesis = msgspec.structs.replace(deployment.genesis(number), ledger=32 * "0")
+    for each in await on_kafka.service.heads():
+        genesis = msgspec.structs.replace(deployment.genesis(each.partition), ledger=each.ledger)
+        checkpoints = partition_store(directory, Settings(), each.ledger, each.partition)
+        checkpoints.put(each.partition_sequence, each.head, 0, 0)  # with the key that signs
         heads.replayed(Partition(genesis), 0)
     chain = await open_answer_chain(deployment)
     assert chain is not None
@@ -246,6 +261,10 @@ async def test_a_worker_signs_the_head_of_what_it_reads_and_names_an_older_copy(
         assert "older copy of the answers" in note
     assert len(notes) == len(found), "one for each partition whose head was signed"
     assert sorted((tmp_path / "notes").rglob("*.head")) == found
+    await Marks(on_kafka).write(marks_of(on_kafka, copy))  # a restore of both
+    said = await refusal(on_kafka, "later", ACCOUNTANT_CHECKPOINTS=str(tmp_path / "notes"))
+    assert "an older copy of the answers" in said
+    assert "a signed head" in said
 
 
 async def test_a_record_that_does_not_continue_the_chain_is_refused(on_kafka: OnKafka) -> None:
