@@ -18,7 +18,7 @@ from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, N
 from accountant.questions.schema_values import SchemaValue, read_cell
 from streams.sources.quoted import double_literal, integer_literal, text_literal
 
-CSV_TEXT: Final = "csv"
+CSV_TEXT: Final = "text"
 """The type of each cell of a CSV file, in place of DuckDB's: a text, never guessed from others."""
 
 _WHOLE: Final = frozenset(
@@ -44,11 +44,13 @@ class SourceColumn:
         reference: what SQL calls it.
         type_id: DuckDB's name of its type, in lower case, or `CSV_TEXT`.
         places: digits after the point of a DECIMAL.
+        digits: all digits of a DECIMAL.
     """
 
     reference: str
     type_id: str
     places: int = 0
+    digits: int = 0
 
 
 def schema_value(column: Column, value: int | None) -> SchemaValue | None:

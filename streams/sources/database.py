@@ -128,7 +128,7 @@ def import_duckdb() -> Any:
 @contextlib.contextmanager
 def connected(
     settings: SourceSettings,
-    names: Collection[str] = frozenset(),
+    names: Collection[str] | None = frozenset(),
     *,
     interruptible: Callable[[Any], None] = lambda _: None,
 ) -> Iterator[OpenedSource]:
@@ -137,7 +137,8 @@ def connected(
     Statements end with an error after the source's seconds, unless `limit_time` gives them more.
 
     Args:
-        names: of the columns that a schema declares, its unit included.
+        names: of the columns that a schema declares, its unit included; None where nothing but
+            names and types is read.
         interruptible: gets the connection, before anything is read.
     Raises: SourceProblem: the source cannot be opened, has two columns of such a name, or has
         changed while it was read.
@@ -145,7 +146,7 @@ def connected(
     duckdb = import_duckdb()
     # What does not fit into memory: only its user can read it.
     with tempfile.TemporaryDirectory(prefix="accountant-source-") as spill:
-        files = _files(settings)
+        files = files_of(settings)
         before = _version(files)
         connection = duckdb.connect(
             ":memory:",
@@ -169,9 +170,9 @@ def connected(
             _attach(connection, settings, files)
             run(connection, "BEGIN TRANSACTION")
             tables = _tables(connection, settings, files)
-            _check_names(tables, names)
+            _check_names(tables, names or ())
             is_stored = all(table.is_stored for table in tables)
-            if not is_stored:
+            if names is not None and not is_stored:
                 tables = [
                     copied(connection, table, names, f"copied_{i}")
                     for i, table in enumerate(tables)
@@ -192,7 +193,7 @@ def version_of(settings: SourceSettings) -> SourceVersion:
 
     Raises: SourceProblem: a file is not there.
     """
-    return _version(_files(settings))
+    return _version(files_of(settings))
 
 
 def cause_of(error: Exception) -> str:
@@ -213,7 +214,7 @@ def run(connection: Any, statement: str) -> list[Any]:
     return rows
 
 
-def _files(settings: SourceSettings) -> list[str]:
+def files_of(settings: SourceSettings) -> list[str]:
     """Return the paths of a source's files, in their order."""
     match settings:
         case PostgresqlSource():

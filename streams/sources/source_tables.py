@@ -175,8 +175,10 @@ def _described(
     columns = dict[str, SourceColumn]()
     for i, (name, type_) in enumerate(zip(names, described.types, strict=True)):
         if counts[_folded(name)] == 1:
-            places = dict(type_.children)["scale"] if type_.id == "decimal" else 0
-            columns[name] = SourceColumn(f"t.x{i}", type_.id, places)
+            decimal = dict(type_.children) if type_.id == "decimal" else {}
+            columns[name] = SourceColumn(
+                f"t.x{i}", type_.id, decimal.get("scale", 0), decimal.get("precision", 0)
+            )
     references = ", ".join(f"x{i}" for i in range(len(names)))
     repeated = frozenset(names) - set(columns)
     return SourceTable(f"{sql} AS t({references})", columns, repeated, is_stored)

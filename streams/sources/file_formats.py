@@ -1,0 +1,98 @@
+"""Files of another format than a source's kind: told by their first bytes, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from streams.sources.csv_records import CsvRecords
+from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource, SourceSettings
+from streams.sources.source_tables import EnvironmentProblem, SourceProblem
+
+_HEAD_BYTES: Final = 65_536
+_PACKED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "ZIP, as spreadsheets are",
+}
+_KINDS: Final = {b"PAR1": "Parquet", b"SQLite format 3\x00": "SQLite"}
+_DUCKDB: Final = (8, b"DUCK")
+"""Where a DuckDB file has which bytes."""
+_UNICODE: Final = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_DELIMITERS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
+
+
+def check_format(settings: SourceSettings, path: str) -> None:
+    """Check that a file is of its source's kind.
+
+    Raises: SourceProblem: it is not, in words that have nothing of the file. EnvironmentProblem.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise EnvironmentProblem(f"it cannot be opened: {problem}") from error
+    if not head:
+        raise SourceProblem("it is empty")
+    _check_not_packed(head)
+    found = _kind_of(head)
+    match settings:
+        case ParquetSource() if found != "Parquet":
+            raise SourceProblem(f"it is no Parquet file{_but(found)}")
+        case DuckdbSource() if found != "DuckDB":
+            raise SourceProblem(f"it is no DuckDB file{_but(found)}")
+        case CsvSource():
+            if found:
+                raise SourceProblem(f"it is no CSV file{_but(found)}")
+            _check_text(head)
+            _check_first_line(CsvRecords(Path(path), settings.delimiter), head, settings)
+
+
+def _check_not_packed(head: bytes) -> None:
+    for magic, name in _PACKED.items():
+        if head.startswith(magic):
+            raise SourceProblem(f"it is compressed ({name}). Unpack it")
+
+
+def _kind_of(head: bytes) -> str:
+    at, magic = _DUCKDB
+    if head[at : at + len(magic)] == magic:
+        return "DuckDB"
+    return next((name for magic, name in _KINDS.items() if head.startswith(magic)), "")
+
+
+def _but(found: str) -> str:
+    return f", but a {found} file" if found else ""
+
+
+def _check_text(head: bytes) -> None:
+    encoding = next((name for bom, name in _UNICODE.items() if head.startswith(bom)), "")
+    if not encoding and b"\x00" in head.partition(b"\n")[0]:
+        encoding = "UTF-16 or UTF-32, or no text"
+    if encoding:
+        raise SourceProblem(f"it is in {encoding}. Write it in UTF-8")
+    if b"\n" not in head and b"\r" in head:
+        raise SourceProblem("its lines end with a carriage return alone. End them with a line feed")
+
+
+def _check_first_line(records: CsvRecords, head: bytes, settings: CsvSource) -> None:
+    """Check that the first line of a CSV file has the names of columns."""
+    if not records.names:
+        raise SourceProblem("its first line names no columns: it is empty, too long or not UTF-8")
+    if len(records.names) > 1:
+        return
+    for other, name in _DELIMITERS.items():
+        if other != settings.delimiter and other in records.names[0] and b'"' not in head[:1]:
+            meant = "\\t" if other == "\t" else other
+            raise SourceProblem(
+                f"its first line has {name} and no {_DELIMITERS[settings.delimiter][2:]}: "
+                f'did you mean "delimiter": "{meant}"?'
+            )
