@@ -176,9 +176,7 @@ def encode_schema(schema: Schema) -> bytes:
     return msgspec.json.encode(schema)
 
 
-parse_schema: Final = msgspec.json.Decoder(Schema).decode
-"""Returns the schema of any JSON for it, unchecked."""
-decode_schema: Final = lru_cache(maxsize=256)(parse_schema)
+decode_schema: Final = lru_cache(maxsize=256)(msgspec.json.Decoder(Schema).decode)
 """Returns the schema of its canonical bytes, often asked for."""
 
 

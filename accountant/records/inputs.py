@@ -43,6 +43,7 @@ from accountant.records.parts import MAX_OTHERS
 from accountant.records.reservation_rows import check_until
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
+from accountant.records.unique_keys import without_repeats
 from accountant.times import from_iso, iso, issued_at
 
 MAX_BYTES: Final = 65_536
@@ -453,7 +454,7 @@ def _parse(body: bytes) -> object:
     try:
         value = json.loads(
             body.decode(),  # of bytes, json would guess the encoding
-            object_pairs_hook=_without_repeats,
+            object_pairs_hook=without_repeats,
             parse_int=str,
             parse_float=str,
             parse_constant=_no_constant,
@@ -464,17 +465,6 @@ def _parse(body: bytes) -> object:
     if _nesting_depth(value) > MAX_NESTED:
         rule = f"the body must nest at most {MAX_NESTED} deep"
         raise Undecodable(Reason.UNDECODABLE, rule)
-    return value
-
-
-def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names: set[str] = set()
-        for name, _ in pairs:
-            if name in names:
-                raise ValueError(f"key {name[:80]!r} stands twice in one object")
-            names.add(name)
     return value
 
 

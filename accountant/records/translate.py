@@ -57,6 +57,11 @@ def translate(error: msgspec.ValidationError, whole: object, kind: Any) -> NoRet
     raise RequestInvalid(path[:_SHOWN] or "body", rule[:_SHOWN], value, hint=hint) from None
 
 
+def allowed_words(kind: Any, whole: object, field: str) -> tuple[str, ...]:
+    """Return the words that a field of some values may have, () if it may have others."""
+    return _allowed_words(kind, whole, _PART.findall(field))
+
+
 def _within(value: object, part: str, missing: object) -> object:
     if isinstance(value, dict):
         return value.get(part, missing)

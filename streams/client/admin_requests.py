@@ -22,6 +22,7 @@ from accountant.records.coerce import (
 )
 from accountant.records.inputs import check, check_body
 from accountant.records.outcomes import Reason
+from accountant.records.schema_file import schema_of
 from accountant.views.datasets import DatasetView
 from streams.client.requests import PreparedRequest
 
@@ -95,6 +96,11 @@ def open_fields(
     """
     if not isinstance(schema, Schema | Mapping | None):
         raise RequestInvalid("schema", "must be a Schema, or an object as on the wire", schema)
+    if isinstance(schema, Mapping):
+        try:
+            schema = schema_of(dict(schema))
+        except RequestInvalid as error:
+            raise (error if error.field == "schema" else error.under("schema")) from None
     fields = dict(coerce_policy(policy))
     return {
         "policy": fields if as_given else propose_defaults(fields),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from accountant.errors import RequestInvalid
 from accountant.records.names import check_name
+from accountant.records.unique_keys import without_repeats
 from streams.errors import Refused
 from streams.sources.quoted import table_names
 
@@ -89,7 +89,7 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
     try:
         sources = msgspec.json.decode(content, type=dict[str, SourceSettings])
         # Of a key that stands twice a decoder takes the last: the first may name other datasets.
-        json.loads(content, object_pairs_hook=_without_repeats)
+        json.loads(content, object_pairs_hook=without_repeats)
         for name, settings in sources.items():
             _check_datasets(name, settings)
             if isinstance(settings, DuckdbSource | PostgresqlSource):
@@ -101,15 +101,6 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
         ) from error
     folder = path.absolute().parent
     return {name: _under(folder, settings) for name, settings in sources.items()}
-
-
-def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        name = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"the key {name[:80]!r} stands twice in one object")
-    return found
 
 
 def _check_datasets(name: str, settings: SourceSettings) -> None:

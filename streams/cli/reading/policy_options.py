@@ -193,14 +193,12 @@ def read_policy(path: Path) -> Policy:
 
 def read_schema(path: Path) -> Schema:
     """Return the schema in a JSON file; end the command if it has none."""
-    from accountant.questions.schema import check_schema, parse_schema
+    from accountant.records.schema_file import read_schema_file
 
     try:
-        return check_schema(parse_schema(path.read_bytes()))
-    except (msgspec.MsgspecError, RequestInvalid) as error:
+        return read_schema_file(path.read_bytes())
+    except RequestInvalid as error:
         fail(Exit.USAGE, f"{path} is not a schema: {error}")
-    except UnicodeDecodeError as error:
-        fail(Exit.USAGE, f"{path} is not a schema: it must be UTF-8: {error.reason}")
 
 
 def _meant(error: msgspec.MsgspecError, path: Path) -> str | None:

@@ -79,7 +79,7 @@ def test_the_commands_that_follow_are_the_opener_s(accountant: Command) -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ([], "schema.json is not a schema: Expected"),
+        ([], "schema.json is not a schema: schema must be an object, such as {...}, got []"),
         (SCHEMA | {"columns": []}, "schema.json is not a schema: columns must be 1 to 100"),
         (SCHEMA | {"neighbours": "replace"}, "schema.neighbours must be those of the policy"),
     ],

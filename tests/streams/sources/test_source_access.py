@@ -398,7 +398,7 @@ async def test_the_log_says_which_datasets_read_a_source_and_who_may_open_them(
         ('["*"]', r"people\.datasets\[0\] must be"),
         ('"census"', "Expected `array`"),
         ("null", "Expected `array`"),
-        ('["census"], "datasets": ["mine"]', "the key 'datasets' stands twice"),
+        ('["census"], "datasets": ["mine"]', "key 'datasets' stands twice"),
     ],
 )
 def test_a_list_of_datasets_that_can_be_misread_is_refused(
