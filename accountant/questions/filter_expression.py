@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Final, Literal
 
 from accountant.questions.decimals import decimal_text
+from accountant.questions.schema import name_text
 from accountant.questions.schema_values import SchemaValue
 
 Sign = Literal["=", "!=", "<", "<=", ">", ">="]
@@ -115,12 +116,12 @@ def filter_text(expression: FilterExpression) -> str:
         case Negation(part):
             return "not " + _parenthesize(part, Disjunction, Conjunction)
         case MissingTest(column, negated):
-            return f"{column} is {'not ' if negated else ''}missing"
+            return f"{name_text(column)} is {'not ' if negated else ''}missing"
         case ListTest(column, values, negated):
             inner = ", ".join(map(literal_text, values))
-            return f"{column} {'not ' if negated else ''}in ({inner})"
+            return f"{name_text(column)} {'not ' if negated else ''}in ({inner})"
         case ValueTest(column, sign, value):
-            return f"{column} {sign} {literal_text(value)}"
+            return f"{name_text(column)} {sign} {literal_text(value)}"
 
 
 def _parenthesize(part: FilterExpression, *looser: type[FilterExpression]) -> str:

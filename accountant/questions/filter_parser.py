@@ -7,6 +7,7 @@ test = column sign literal
      | column [ "not" ] "in" "(" literal { "," literal } ")"
      | column "is" [ "not" ] "missing"
 sign = "=" | "!=" | "<" | "<=" | ">" | ">="
+column = word | name in double quotes
 literal = number | text | "true" | "false"
 """
 

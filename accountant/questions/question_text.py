@@ -1,10 +1,11 @@
-"""Questions as text: `count where age > 65`, `mean(income) by region`.
+"""Questions as text: `count where age > 65`, `mean("net income") by region`.
 
 question = statistic { clause }, each clause at most once
 statistic = "count" | "sum" "(" column ")" | "mean" "(" column ")" | "variance" "(" column ")"
           | "median" "(" column ")" | "quantile" "(" column "," number ")"
           | "histogram" "(" column ")" | "top" "(" column "," number ")"
 clause = "where" expression | "by" column { "," column } | "rows" number
+column = word | name in double quotes
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from accountant.questions.question import (
     VarianceQuestion,
     check_question,
 )
-from accountant.questions.schema import Schema
+from accountant.questions.schema import Schema, name_text
 from accountant.questions.tokens import TokenReader
 from accountant.suggest import did_you_mean
 
@@ -74,15 +75,15 @@ def question_text(question: Question) -> str:
         case CountQuestion():
             text = "count"
         case QuantileQuestion(column=column, fraction=fraction):
-            text = f"quantile({column}, {fraction})"
+            text = f"quantile({name_text(column)}, {fraction})"
         case TopQuestion(column=column, most=most):
-            text = f"top({column}, {most})"
+            text = f"top({name_text(column)}, {most})"
         case _:
-            text = f"{question.__struct_config__.tag}({question.column})"
+            text = f"{question.__struct_config__.tag}({name_text(question.column)})"
     if question.where:
         text += f" where {question.where}"
     if question.by:
-        text += f" by {', '.join(question.by)}"
+        text += f" by {', '.join(map(name_text, question.by))}"
     return text if question.rows is UNSET else f"{text} rows {question.rows}"
 
 

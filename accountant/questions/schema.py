@@ -32,13 +32,16 @@ SourceKind = Literal["parquet", "csv", "duckdb", "postgresql"]
 RESERVED: Final = frozenset(
     ("and", "or", "not", "in", "is", "missing", "true", "false", "where", "by", "rows")
 )
-"""Words of the grammar, in lower or upper case, which name no column."""
+"""Words of the grammar, in lower or upper case: a column of such a name is quoted."""
 
-WORD_PATTERN: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
+MAX_NAME: Final = 63
+WORD_PATTERN: Final = rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME - 1}}}"
 _WORD = re.compile(WORD_PATTERN)
 _WORD_RULE: Final = (
-    "must be 1 to 63 letters, digits or '_', the first no digit, and no word of the grammar"
+    f"must be 1 to {MAX_NAME} letters, digits or '_', the first no digit, and no word of the "
+    "grammar"
 )
+_NAME_RULE: Final = f"must be 1 to {MAX_NAME} characters, none of them a control character"
 
 
 class _SchemaFields(
@@ -185,7 +188,9 @@ def check_schema(schema: Schema) -> Schema:
 
     Raises: RequestInvalid: naming field, rule and value.
     """
-    _check_word("source.name", schema.source.name)
+    source = schema.source.name
+    if not _is_word(source):
+        raise RequestInvalid("source.name", _WORD_RULE, source)
     if not 1 <= len(schema.columns) <= MAX_COLUMNS:
         rule = f"must be 1 to {MAX_COLUMNS} columns"
         raise RequestInvalid("columns", rule, f"{len(schema.columns)} columns")
@@ -197,7 +202,7 @@ def check_schema(schema: Schema) -> Schema:
         except RequestInvalid as error:
             raise error.under(f"columns[{i}]") from None
     if schema.unit is not UNSET:
-        _check_word("unit.column", schema.unit.column)
+        _check_name("unit.column", schema.unit.column)
         if schema.unit.column in taken:
             rule = "must be no column that questions may name"
             raise RequestInvalid("unit.column", rule, schema.unit.column)
@@ -217,13 +222,27 @@ def _check_is_new(name: str, taken: set[str]) -> None:
     taken.add(name)
 
 
-def _check_word(field: str, text: str) -> None:
-    if _WORD.fullmatch(text) is None or text.lower() in RESERVED:
-        raise RequestInvalid(field, _WORD_RULE, text)
+def is_column_name(text: str) -> bool:
+    """Tell whether a schema may name a column so."""
+    return 1 <= len(text) <= MAX_NAME and CONTROL.search(text) is None
+
+
+def name_text(name: str) -> str:
+    """Return a column's name as a question has it: quoted, unless it is a word."""
+    return name if _is_word(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _is_word(text: str) -> bool:
+    return _WORD.fullmatch(text) is not None and text.lower() not in RESERVED
+
+
+def _check_name(field: str, text: str) -> None:
+    if not is_column_name(text):
+        raise RequestInvalid(field, _NAME_RULE, text)
 
 
 def _check_column(column: Column) -> None:
-    _check_word("name", column.name)
+    _check_name("name", column.name)
     if isinstance(column, NumberColumn):
         _check_number(column)
     elif isinstance(column, CategoryColumn):

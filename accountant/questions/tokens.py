@@ -32,11 +32,13 @@ class Token:
     Attributes:
         written: as it is in the text; of a text, what stands between its quotes.
         position: of its first character, from 1.
+        quote: of a text, ' or "; else "".
     """
 
     kind: TokenKind
     written: str
     position: int
+    quote: str = ""
 
 
 class TokenReader:
@@ -110,10 +112,16 @@ class TokenReader:
         return token
 
     def expect_name(self, what: str) -> Token:
-        """Take a word that is none of the grammar's. Raises: RequestInvalid."""
-        if self.peek().kind != "word":
-            raise self.error(what)
-        return self.take()
+        """Take a name: a word that is none of the grammar's, or any in double quotes.
+
+        Raises: RequestInvalid: the next word is no name.
+        """
+        token = self.peek()
+        if token.kind == "word" or token.quote == '"':
+            return self.take()
+        if token.kind in {"keyword", "text"}:
+            raise self.error(what, hint=lambda: f'write the name of a column as "{token.written}"')
+        raise self.error(what)
 
     def error(
         self,
@@ -134,7 +142,7 @@ def _token(found: re.Match[str], position: int) -> Token:
     if found["text"]:
         quote = written[0]
         inner = written[1:-1].replace(quote * 2, quote)
-        return Token(kind="text", written=inner, position=position)
+        return Token(kind="text", written=inner, position=position, quote=quote)
     if found["number"]:
         return Token(kind="number", written=written, position=position)
     if found["symbol"]:

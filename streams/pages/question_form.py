@@ -109,7 +109,7 @@ def parse_query(query: Mapping[str, str], schema: Schema) -> QuestionForm:
     return QuestionForm(
         statistic=statistic if statistic in _BY_NAME else "count",
         noise=noise if noise in dict(NOISES) else "epsilon",
-        values={name: query.get(f"q_{name}", "")[:_LONGEST].strip() for name in _NAMES},
+        values={name: _entered(name, query.get(f"q_{name}", "")[:_LONGEST]) for name in _NAMES},
         errors={},
         columns={
             name: [each.name for each in schema.columns if isinstance(each, kind)]
@@ -119,6 +119,11 @@ def parse_query(query: Mapping[str, str], schema: Schema) -> QuestionForm:
             each.name for each in schema.columns if isinstance(each, CategoryColumn | BooleanColumn)
         ],
     )
+
+
+def _entered(name: str, text: str) -> str:
+    """Return the value of an input; a column is chosen, and its name may end in a space."""
+    return text if name == "by" or name.endswith("_column") else text.strip()
 
 
 def question_of(form: QuestionForm, schema: Schema) -> tuple[Question, Noise]:

@@ -32,6 +32,7 @@ from accountant.questions.schema import (
     MAX_CATEGORIES,
     MAX_CATEGORY,
     MAX_COLUMNS,
+    MAX_NAME,
     MAX_ROWS,
     WORD_PATTERN,
 )
@@ -157,9 +158,10 @@ _PLAIN: Final[JsonSchema] = {"type": "string", "pattern": _whole(PLAIN_PATTERN)}
 _NOTE: Final[JsonSchema] = _PLAIN | {"maxLength": MAX_PURPOSE}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
 _OWNERS: Final[JsonSchema] = _listed("Name", MAX_OWNERS_NAMED, 1) | {"uniqueItems": True}
-_WORD: Final = text(WORD_PATTERN, "a name in questions, no word of their grammar")
+_WORD: Final = text(WORD_PATTERN, "a name, no word of the grammar of questions")
 _SIGNED: Final = text(SIGNED_PATTERN, "a decimal, which may be below 0") | {"not": {"const": "-0"}}
 _FRACTION: Final = text(r"[0-9]+(?:/[0-9]+)?", "an integer, or a quotient of two")
+_COLUMN: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_NAME}
 _CATEGORY: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_CATEGORY}
 _QUESTION: Final[dict[str, JsonSchema]] = {
     "where": _PLAIN | {"maxLength": MAX_TEXT},
@@ -257,11 +259,11 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Open": {"owners": _OWNERS},
     "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
     "DataSource": {"name": _WORD},
-    "UnitColumn": {"column": _WORD, "rows": _between(1, MAX_ROWS)},
-    "NumberColumn": {"name": _WORD, "places": _between(0, MAX_PLACES)}
+    "UnitColumn": {"column": _COLUMN, "rows": _between(1, MAX_ROWS)},
+    "NumberColumn": {"name": _COLUMN, "places": _between(0, MAX_PLACES)}
     | dict.fromkeys(("lower", "upper", "step", "missing"), _SIGNED),
     "CategoryColumn": {
-        "name": _WORD,
+        "name": _COLUMN,
         "categories": {
             "minItems": 1,
             "maxItems": MAX_CATEGORIES,
@@ -270,7 +272,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         },
         "missing": _CATEGORY,
     },
-    "BooleanColumn": {"name": _WORD},
+    "BooleanColumn": {"name": _COLUMN},
     **{kind.__name__: _QUESTION for kind in get_args(Question)},
     "Noise": {
         "epsilon": reference("EpsilonBudget"),
