@@ -35,6 +35,7 @@ from streams.cli import (
     ready,
     reservation,
     serve,
+    source,
     token,
     topics,
     usage,
@@ -135,6 +136,7 @@ app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)
 app.command("head", rich_help_panel=_USE)(head.head)
+app.add_typer(source.app, name="source", rich_help_panel=_OFFLINE)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
 app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
 app.command("compare", rich_help_panel=_OFFLINE)(compare.compare)

@@ -12,12 +12,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+import msgspec
+
 from streams.sources.quoted import text_literal
 
 _MOST_BYTES: Final = 2_000_000
 """Of a line, without its end."""
 _BLOCK: Final = 2**20
 _BOM: Final = b"\xef\xbb\xbf"
+
+
+class LineFlaws(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of CSV that are probably not read as they were meant.
+
+    Attributes:
+        open_quotes: lines that end inside quotes: a line break within a cell, or a quote too much.
+        not_utf8: lines that are dropped.
+    """
+
+    open_quotes: int
+    not_utf8: int
 
 
 class CsvRecords:
@@ -62,6 +76,27 @@ class CsvRecords:
         cells = f"coalesce(cells, string_split(line, {text_literal(self._delimiter)}))"
         texts = ["NULL AS x", *(f"nullif(cells[{i + 1}], '') AS x{i}" for i in columns)]
         return f"(SELECT {', '.join(texts)} FROM (SELECT {cells} AS cells FROM {table}))"
+
+    def flaws(self) -> LineFlaws:
+        """Count the lines after the first that are probably not read as they were meant.
+
+        Raises: OSError
+        """
+        open_quotes = not_utf8 = 0
+        for block in self._blocks():
+            if _is_utf8(block) and (b'"' not in block or self._plain.fullmatch(block)):
+                continue
+            for line in block.split(b"\n")[:-1]:
+                if not _is_utf8(line):
+                    not_utf8 += 1
+                elif b'"' in line and self._ends_inside_quotes(line.decode()):
+                    open_quotes += 1
+        return LineFlaws(open_quotes=open_quotes, not_utf8=not_utf8)
+
+    def _ends_inside_quotes(self, line: str) -> bool:
+        """Tell whether a line's last quoted cell has no closing quote: it has the line's rest."""
+        quoted = [each for each in self._cell.finditer(line) if each[1] is not None]
+        return bool(quoted) and not line.startswith('"', quoted[-1].end(1))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a new stream from the second line on: what DuckDB asks of an Arrow table."""

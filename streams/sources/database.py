@@ -226,6 +226,10 @@ def files_of(settings: SourceSettings) -> list[str]:
     for path in found:
         if glob.has_magic(path):
             raise SourceProblem("a file's name has one of the characters *?[")
+    if not found and glob.has_magic(settings.path):
+        raise EnvironmentProblem("no file matches its pattern")
+    if any(Path(path).is_dir() for path in found):
+        raise EnvironmentProblem("its path is a directory. Name its files: DIRECTORY/*.parquet")
     if not found or not all(Path(path).is_file() for path in found):
         raise EnvironmentProblem("there is no such file")
     return found

@@ -1,4 +1,4 @@
-"""Files of another format than a source's kind: told by their first bytes, in words."""
+"""Files of another format than a source's kind, recognized by their first bytes."""
 
 from __future__ import annotations
 

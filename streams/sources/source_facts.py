@@ -169,11 +169,11 @@ def _finding(name: str, use: Use, fact: ColumnFact | None, others: Sequence[str]
     partly: FindingKind = "inexact_unit" if is_unit else "some_missing"
     what = "unit" if is_unit else use
     if missing == {"all"}:
-        return finding(
-            "all_missing", f"no cell of type {fact.type_text} is read as a {what}: all are missing"
-        )
+        return finding("all_missing", f"no {what} is read from {fact.type_text}: all are missing")
     words = [
-        f"of type {type_name}, {reading.which} is missing"
+        f"{type_name}: {reading.which} are missing"
+        if reading.missing == "some"
+        else f"{type_name}: all are missing"
         for type_name, reading in readings
         if reading.missing != "none"
     ]

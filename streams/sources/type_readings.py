@@ -26,8 +26,8 @@ class TypeReading:
 
 _EACH: Final = TypeReading("none")
 _NO_CELL: Final = TypeReading("all", "every cell")
-_ONLY_0_1: Final = TypeReading("some", "every number but 0 and 1")
-_NO_NUMBER: Final = TypeReading("some", "every text that is no number")
+_ONLY_0_1: Final = TypeReading("some", "numbers but 0 and 1")
+_NO_NUMBER: Final = TypeReading("some", "texts that are no number")
 
 _WHOLE: Final[dict[Use, TypeReading]] = {
     "number": _EACH,
@@ -35,12 +35,12 @@ _WHOLE: Final[dict[Use, TypeReading]] = {
     "boolean": _ONLY_0_1,
     "unit": _EACH,
 }
-_BIGNUM: Final = TypeReading("some", "every number of more than 100 digits")
+_BIGNUM: Final = TypeReading("some", "numbers of more than 100 digits")
 
 
 def _float(limit: str) -> dict[Use, TypeReading]:
-    names = TypeReading("some", f"every fraction, and every number from {limit} on")
-    nan = TypeReading("some", "NaN")
+    names = TypeReading("some", f"fractions, and numbers from {limit} on,")
+    nan = TypeReading("some", "NaN values")
     return {"number": nan, "category": names, "boolean": _ONLY_0_1, "unit": names}
 
 
@@ -62,9 +62,9 @@ _READINGS: Final[dict[str, dict[Use, TypeReading]]] = {
     "float": _float("2^24"),
     "double": _float("2^53"),
     "decimal": {"number": _EACH},
-    "varchar": _text("every text but 'true' and 'false'"),
-    "enum": _text("every text but 'true' and 'false'"),
-    CSV_TEXT: _text("every text but true, false, 1 and 0"),
+    "varchar": _text("texts but 'true' and 'false'"),
+    "enum": _text("texts but 'true' and 'false'"),
+    CSV_TEXT: _text("texts but true, false, 1 and 0"),
     "uuid": {"category": _EACH, "unit": _EACH},
     "boolean": {"boolean": _EACH},
 }

@@ -189,3 +189,17 @@ def test_long_lines_fit_into_memory(character: bytes, tmp_path: Path) -> None:
     source = CsvSource(path=str(tmp_path / "t.csv"), memory_mb=128)
     checked = asked("sum(x)", small_schema(rows=40), "csv")
     assert statistics_of_file(source, checked, key=b"") == ((Fraction(30),),)
+
+
+@settings(max_examples=rounds(200, 5_000), deadline=None)
+@given(st.lists(st.text('",a', max_size=8), max_size=6))
+@example(['1,"4', '5",6', '2,"7"', '"a""', '"a"",b'])
+def test_lines_that_end_inside_quotes_are_those_of_the_csv_module(lines: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        path.write_bytes("".join(f"{line}\n" for line in ["x,y", *lines]).encode() + b"\xff,1\n")
+        flaws = CsvRecords(path, ",", block_bytes=7).flaws()
+    # A line that ends inside quotes takes the next one into its record.
+    records = [list(csv.reader([f"{line}\n", "next\n"])) for line in lines]
+    assert flaws.open_quotes == sum(len(each) == 1 for each in records)
+    assert flaws.not_utf8 == 1

@@ -260,7 +260,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_file_of_another_format_is_told_in_words(name: str, tmp_path: Path) -> None:
+def test_a_file_of_another_format_is_named_in_words(name: str, tmp_path: Path) -> None:
     content, words = WRONG[name]
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(SourceProblem) as found:
@@ -276,7 +276,7 @@ def test_one_quoted_name_is_no_wrong_delimiter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"id,age\n1,2\n", PARQUET, b"PAR1" + bytes(40) + b"PAR1"])
-def test_a_file_that_is_no_database_or_damaged_is_told_in_words(
+def test_a_file_that_is_no_database_or_damaged_is_named_in_words(
     content: bytes, tmp_path: Path
 ) -> None:
     (tmp_path / "t").write_bytes(content)

@@ -1,0 +1,128 @@
+"""How many cells of a source are missing, as a schema reads them: numbers of the data, unprotected.
+
+They are for the owner who checks a schema, and for nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.questions.schema import Schema
+from streams.sources.cells import SourceColumn, identifier_sql, value_sql
+from streams.sources.csv_records import CsvRecords, LineFlaws
+from streams.sources.database import (
+    OpenedSource,
+    cause_of,
+    connected,
+    files_of,
+    is_of_the_environment,
+    run,
+)
+from streams.sources.schema_rows import SchemaRows
+from streams.sources.source_settings import CsvSource, SourceSettings
+from streams.sources.source_tables import EnvironmentProblem, SourceProblem, SourceTable
+
+
+class MissingCells(msgspec.Struct, frozen=True, kw_only=True):
+    """The missing cells of a column.
+
+    Attributes:
+        empty: NULL, an empty cell of CSV, or the column is not there.
+        unread: other cells that have no value of the schema.
+    """
+
+    empty: int
+    unread: int
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.empty + self.unread
+
+
+class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of a source, and their missing cells.
+
+    Attributes:
+        columns: of each declared column, without what `missing` puts in their place.
+        unit: cells that name no unit, so that their rows are dropped; None without a unit.
+        lines: what is wrong with lines of CSV files; None of other kinds.
+    """
+
+    rows: int
+    columns: dict[str, MissingCells]
+    unit: MissingCells | None
+    lines: LineFlaws | None
+
+
+def count_missing(
+    settings: SourceSettings, schema: Schema, repeated: Collection[str]
+) -> SourceCounts:
+    """Read a source in full, and count what a question on it would not see.
+
+    Args:
+        repeated: names that several columns have; their cells count as empty.
+    Raises: SourceProblem: it cannot be read, in words that have no cell. EnvironmentProblem.
+    """
+    columns = [msgspec.structs.replace(column, missing=UNSET) for column in schema.columns]
+    names = {column.name for column in columns}
+    if schema.unit is not UNSET:
+        names.add(schema.unit.column)
+    try:
+        with connected(settings, names.difference(repeated)) as source:
+            plain = msgspec.structs.replace(schema, columns=tuple(columns))
+            return _counts(source, plain, _line_flaws(settings))
+    except SourceProblem:
+        raise
+    except Exception as error:
+        kind = EnvironmentProblem if is_of_the_environment(error) else SourceProblem
+        problem = kind(f"a cell cannot be read, or reading failed: {cause_of(error)}")
+    # Outside the handler: no traceback leads to the cause, whose words may have cells.
+    raise problem
+
+
+def _counts(source: OpenedSource, schema: Schema, lines: LineFlaws | None) -> SourceCounts:
+    SchemaRows(schema, source.tables).define_functions(source.connection)
+    totals = [
+        run(source.connection, f"SELECT {', '.join(_sums(schema, table))} FROM {table.sql}")[0]
+        for table in source.tables
+    ]
+    rows, *numbers = map(sum, zip(*totals, strict=True))
+    pairs = [
+        MissingCells(empty=empty, unread=unread)
+        for empty, unread in zip(numbers[::2], numbers[1::2], strict=True)
+    ]
+    unit = None if schema.unit is UNSET else pairs.pop()
+    read = {column.name: pair for column, pair in zip(schema.columns, pairs, strict=True)}
+    return SourceCounts(rows=rows, columns=read, unit=unit, lines=lines)
+
+
+def _sums(schema: Schema, table: SourceTable) -> Iterator[str]:
+    """Yield the SQL of the number of rows, then of each column's empty and unread cells."""
+    yield "count(*)"
+    for i, column in enumerate(schema.columns):
+        cell = table.columns.get(column.name)
+        yield from _missing(cell, value_sql(column, cell, f"c{i}"))
+    if schema.unit is not UNSET:
+        cell = table.columns.get(schema.unit.column)
+        yield from _missing(cell, identifier_sql(cell))
+
+
+def _missing(cell: SourceColumn | None, value: str) -> Iterator[str]:
+    reference = "NULL" if cell is None else cell.reference
+    yield f"count(*) FILTER ({reference} IS NULL)"
+    yield f"count(*) FILTER ({reference} IS NOT NULL AND {value} IS NULL)"
+
+
+def _line_flaws(settings: SourceSettings) -> LineFlaws | None:
+    if not isinstance(settings, CsvSource):
+        return None
+    found = [CsvRecords(Path(path), settings.delimiter).flaws() for path in files_of(settings)]
+    return LineFlaws(
+        open_quotes=sum(each.open_quotes for each in found),
+        not_utf8=sum(each.not_utf8 for each in found),
+    )

@@ -1,0 +1,209 @@
+"""`accountant source check`: what an owner sees of a schema beside its data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from streams.cli.root import app
+from tests.streams.cli.conftest import Command, Done
+
+AGE = {"type": "number", "name": "age", "lower": "0", "upper": "120"}
+REGION = {"type": "category", "name": "region", "categories": ["north", "south"]}
+ROWS = 5_000
+PEOPLE = "Person_id,age,region\n" + "".join(
+    f"p{i},{i % 90},{'north' if i % 2 else 'South'}\n" for i in range(ROWS)
+)
+IDS = [float(10**17 + i) for i in range(20)]
+
+
+def schema(*columns: dict[str, Any], unit: str = "Person_id", kind: str = "csv") -> dict[str, Any]:
+    return {
+        "source": {"kind": kind, "name": "people"},
+        "columns": list(columns or (AGE,)),
+        "neighbours": "add_remove",
+        "unit": {"column": unit, "rows": 1},
+    }
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A directory with a schema, and a source of one file."""
+
+    directory: Path
+
+    def write(self, declared: object, content: bytes | str, **settings: str) -> tuple[str, ...]:
+        """Write the files; return the command that checks them."""
+        path = self.directory / "people"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        (self.directory / "schema.json").write_text(json.dumps(declared))
+        source = {"kind": "csv", "path": "people"} | settings
+        (self.directory / "sources.json").write_text(json.dumps({"people": source}))
+        return ("source", "check", "schema.json", "--data-sources", "sources.json")
+
+    def check(self, declared: object, content: bytes | str, *options: str, **settings: str) -> Done:
+        """Run the command in this process: it need not import the engine again."""
+        arguments = self.write(declared, content, **settings)
+        with chdir(self.directory):
+            done = CliRunner().invoke(app, [*arguments, *options])
+        return Done(done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    return Sources(tmp_path)
+
+
+def parquet(tmp_path: Path, **columns: Any) -> bytes:
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    return (tmp_path / "t.parquet").read_bytes()
+
+
+def test_a_schema_that_matches_is_clean(accountant: Command) -> None:
+    done = accountant(*Sources(accountant.directory).write(schema(), PEOPLE))
+    assert done.code == 0, done.err
+    assert "The source matches the schema." in done.out
+    assert "The schema leaves out: region (text)." in done.out
+    assert "Rows with a unit: 5,000 of 5,000." in done.out
+    assert "for the owner alone: do not publish them" in done.out
+
+
+def test_a_unit_that_the_file_spells_otherwise_is_found(sources: Sources) -> None:
+    done = sources.check(schema(AGE, REGION, unit="person_id"), PEOPLE)
+    assert done.code == 1
+    assert "did you mean Person_id?" in " ".join(done.out.split())
+    assert "5,000 of 5,000: no such column" in done.out
+    assert "2,500 of 5,000: another category" in done.out
+    assert "Rows with a unit: 0 of 5,000." in done.out
+    assert "does not match the schema" in done.out
+
+
+def test_cells_are_counted_by_reason(sources: Sources) -> None:
+    flag = {"type": "boolean", "name": "flag"}
+    age = AGE | {"missing": "0"}
+    content = "Person_id,age,region,flag\n1,,east,yes\n2,x,north,1\n,7,,true\n"
+    done = sources.check(schema(age, REGION, flag), content, "--json")
+    assert done.code == 0
+    found = {each["name"]: (each["empty"], each["unread"]) for each in done.json["columns"]}
+    assert found == {"age": (1, 1), "region": (1, 1), "flag": (0, 1), "Person_id": (1, 0)}
+    assert (done.json["rows"], done.json["clean"]) == (3, True)
+    shown = sources.check(schema(age, REGION, flag), content).out
+    assert "2 of 3: 1 empty, 1 no number" in shown
+    assert "1 of 3: neither true nor false" in shown
+    assert "a missing value is read as 0" in " ".join(shown.split())
+
+
+def test_a_column_without_any_value_is_no_match(sources: Sources) -> None:
+    done = sources.check(schema(REGION), "Person_id,region\n1,North\n2,South\n", "--json")
+    assert (done.code, done.json["clean"]) == (1, False)
+    empty = sources.check(schema(REGION), "Person_id,region\n", "--json")
+    assert (empty.code, empty.json["rows"]) == (0, 0)
+
+
+def test_lines_that_end_inside_quotes_are_counted(sources: Sources) -> None:
+    content = 'Person_id,age\n1,"4\n5",6\n2,"7"\n3,8"\n'
+    done = sources.check(schema(), content)
+    assert done.code == 1
+    assert "Lines that end inside quotes: 1." in done.out
+    assert sources.check(schema(), content, "--json").json["open_quotes"] == 1
+
+
+TYPES = [
+    (REGION, {"region": [b"north"] * 20}, "all_missing", "no category is read from blob"),
+    (REGION, {"region": pa.array([1] * 20, pa.date32())}, "all_missing", "from date"),
+    (AGE, {"age": pa.nulls(20)}, "all_missing", "no number is read from null"),
+    (AGE, {"age": [[1]] * 20}, "all_missing", "no number is read from list"),
+    (AGE, {"AGE": [1] * 20}, "absent", "the source has no such column"),
+]
+
+
+@pytest.mark.parametrize(("column", "columns", "kind", "words"), TYPES)
+def test_a_type_that_is_not_read_is_found(
+    column: dict[str, Any],
+    columns: dict[str, Any],
+    kind: str,
+    words: str,
+    sources: Sources,
+    tmp_path: Path,
+) -> None:
+    content = parquet(tmp_path, Person_id=range(20), **columns)
+    declared = schema(column, kind="parquet")
+    done = sources.check(declared, content, "--json", kind="parquet")
+    (found, unit) = done.json["columns"]
+    assert done.code == 1
+    assert (found["finding"], unit["finding"]) == (kind, None)
+    assert words in found["words"]
+
+
+def test_ids_that_became_floats_are_found(sources: Sources, tmp_path: Path) -> None:
+    content = parquet(tmp_path, Person_id=IDS, age=range(20))
+    done = sources.check(schema(kind="parquet"), content, kind="parquet")
+    assert done.code == 1
+    assert "20 of 20: no name" in done.out
+    assert "numbers from 2^53 on, are missing" in " ".join(done.out.split())
+
+
+UNREADABLE: list[tuple[bytes, dict[str, str], str]] = [
+    (gzip.compress(PEOPLE.encode()), {}, "it is compressed (gzip). Unpack it"),
+    (PEOPLE.encode("utf-16"), {}, "it is in UTF-16. Write it in UTF-8"),
+    (PEOPLE.replace(",", ";").encode(), {}, 'did you mean "delimiter": ";"?'),
+    (b"", {}, "people: it is empty"),
+    (b"", {"path": "."}, "its path is a directory"),
+    (b"", {"path": "x-*.csv"}, "no file matches its pattern"),
+    (b"", {"path": "away.csv"}, "there is no such file"),
+]
+
+
+@pytest.mark.parametrize(("content", "settings", "words"), UNREADABLE)
+def test_a_source_that_cannot_be_read_is_explained(
+    content: bytes, settings: dict[str, str], words: str, sources: Sources
+) -> None:
+    done = sources.check(schema(), content, **settings)
+    assert done.code == 4
+    assert "the source people cannot be read: " in done.err
+    assert words in done.err
+    assert done.out == ""
+
+
+def test_a_cell_that_cannot_be_read_is_no_verdict_on_names(
+    sources: Sources, tmp_path: Path
+) -> None:
+    texts = pa.array([b"north", b"\xff-secret"], pa.binary()).view(pa.string())
+    content = parquet(tmp_path, Person_id=[1, 2], region=texts)
+    done = sources.check(schema(REGION, kind="parquet"), content, kind="parquet")
+    assert done.code == 4
+    assert "cannot be read in full" in done.err
+    assert "varchar" in done.out
+    assert "secret" not in done.out + done.err
+
+
+def test_a_source_that_the_settings_lack_is_found(sources: Sources) -> None:
+    declared = schema() | {"source": {"kind": "csv", "name": "poeple"}}
+    done = sources.check(declared, PEOPLE)
+    assert done.code == 1
+    assert "did you mean people?" in done.err
+    other = sources.check(schema(kind="parquet"), PEOPLE)
+    assert other.code == 1
+    assert "sources.json says csv, and the schema parquet" in other.err
+
+
+def test_names_that_several_columns_have_are_found(sources: Sources) -> None:
+    done = sources.check(schema(), "Person_id,age,age\n1,2,3\n", "--json")
+    (age, unit) = done.json["columns"]
+    assert (done.code, age["finding"], unit["finding"]) == (1, "repeated", None)
+
+
+def test_a_name_with_a_space_is_checked_like_others(sources: Sources) -> None:
+    named = AGE | {"name": "year of birth", "upper": "2030"}
+    content = "id of person,year of birth\n1,2000\n"
+    done = sources.check(schema(named, unit="id of person"), content)
+    assert done.code == 0, done.out
