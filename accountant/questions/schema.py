@@ -189,7 +189,7 @@ def check_schema(schema: Schema) -> Schema:
     Raises: RequestInvalid: naming field, rule and value.
     """
     source = schema.source.name
-    if not _is_word(source):
+    if not is_word(source):
         raise RequestInvalid("source.name", _WORD_RULE, source)
     if not 1 <= len(schema.columns) <= MAX_COLUMNS:
         rule = f"must be 1 to {MAX_COLUMNS} columns"
@@ -229,10 +229,11 @@ def is_column_name(text: str) -> bool:
 
 def name_text(name: str) -> str:
     """Return a column's name as a question has it: quoted, unless it is a word."""
-    return name if _is_word(name) else '"' + name.replace('"', '""') + '"'
+    return name if is_word(name) else '"' + name.replace('"', '""') + '"'
 
 
-def _is_word(text: str) -> bool:
+def is_word(text: str) -> bool:
+    """Tell whether a text is a name that needs no quotes."""
     return _WORD.fullmatch(text) is not None and text.lower() not in RESERVED
 
 

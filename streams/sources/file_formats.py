@@ -56,6 +56,31 @@ def check_format(settings: SourceSettings, path: str) -> None:
             _check_first_line(CsvRecords(Path(path), settings.delimiter), head, settings)
 
 
+def settings_of_file(path: Path, *, table: str | None, delimiter: str | None) -> SourceSettings:
+    """Return the settings of a file, whose first bytes tell its kind.
+
+    Args:
+        table: of a DuckDB file.
+        delimiter: of a CSV file; by default the one that its first line has most often.
+    Raises: SourceProblem: an option is missing, or is for another kind. OSError.
+    """
+    with path.open("rb") as file:
+        found = _kind_of(file.read(_HEAD_BYTES))
+    if found == "DuckDB":
+        if table is None:
+            raise SourceProblem("it is a DuckDB file: name one of its tables with --table")
+        return DuckdbSource(path=str(path), table=table)
+    if table is not None:
+        raise SourceProblem("it is no DuckDB file, so it has no --table")
+    if found == "Parquet":
+        return ParquetSource(path=str(path))
+    if delimiter is None:
+        delimiter = max(_DELIMITERS, key=lambda each: len(CsvRecords(path, each).names))
+    if delimiter not in _DELIMITERS:
+        raise SourceProblem("--delimiter must be , ; | or a tab")
+    return CsvSource(path=str(path), delimiter=delimiter)
+
+
 def _check_not_packed(head: bytes) -> None:
     for magic, name in _PACKED.items():
         if head.startswith(magic):

@@ -97,11 +97,13 @@ def read_facts(settings: SourceSettings) -> SourceFacts:
         EnvironmentProblem: the same may succeed later. NotInstalled.
     """
     import_duckdb()
-    for path in files_of(settings):
+    files = files_of(settings)
+    for path in files:
         try:
             check_format(settings, path)
         except SourceProblem as error:
-            raise type(error)(f"{Path(path).name}: {error}") from error
+            which = f"{Path(path).name}: " if len(files) > 1 else ""
+            raise type(error)(f"{which}{error}") from error
     try:
         with connected(settings, None) as source:
             return facts_of(source.tables)

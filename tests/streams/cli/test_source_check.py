@@ -156,7 +156,7 @@ UNREADABLE: list[tuple[bytes, dict[str, str], str]] = [
     (gzip.compress(PEOPLE.encode()), {}, "it is compressed (gzip). Unpack it"),
     (PEOPLE.encode("utf-16"), {}, "it is in UTF-16. Write it in UTF-8"),
     (PEOPLE.replace(",", ";").encode(), {}, 'did you mean "delimiter": ";"?'),
-    (b"", {}, "people: it is empty"),
+    (b"", {}, "cannot be read: it is empty"),
     (b"", {"path": "."}, "its path is a directory"),
     (b"", {"path": "x-*.csv"}, "no file matches its pattern"),
     (b"", {"path": "away.csv"}, "there is no such file"),
