@@ -6,22 +6,26 @@ result (`once`) a second draw. Whoever takes a new name is asked whether they me
 Two names are alike if they differ in nothing but
 
 - upper and lower case,
-- separators: spaces, dashes, underscores, `.`, `:` and `@`, except between two digits,
-- characters that look alike, such as O and 0, l, I and 1, or a Cyrillic letter and a Latin one,
+- separators: spaces, dashes, underscores, `.`, `,`, `:` and `@`, except between two digits,
+- characters that look alike, such as O and 0, l, I and 1, vv and w, rn and m, or a Cyrillic letter
+  and a Latin one,
 - typing errors, where they count: one from five letters on, two from nine on, counted in the longer
   name. A letter is added, left out, replaced, or swapped with the next one.
 
 Names whose digits differ are two names, since `census-2026` and `census-2027` are two years, except
-where a digit looks like a letter. A digit is never a typing error.
+where a digit looks like a letter. A digit is never a typing error. Nor is a minus sign: a dash
+directly before a digit, and after neither a digit nor a letter, as in `x=-1`. Nor is one letter for
+another where each is a whole part between separators: `team-a` and `team-b` are two.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from accountant.foreign_text import HIDDEN
 
@@ -30,10 +34,16 @@ _MAX_KNOWN: Final = 10_000
 _ONE_ERROR: Final = 5
 _TWO_ERRORS: Final = 9
 """The letters from which on a name may have so many typing errors."""
-_SEPARATORS: Final = frozenset(".:@")
+_SEPARATORS: Final = frozenset(".,:@")
+_DASH: Final = "-"
+_MINUS_SIGN: Final = "\u2212"
+_SIGN: Final = "\1"
+"""What stands for a minus sign: a dash that is no separator."""
+_MINUS: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
 _LETTERS_LIKE: Final = {"0": "o", "1": "li", "2": "z", "5": "s", "8": "b"}
 _I_AND_L: Final = {"I", "l"}
 _LETTERS_LIKE_DIGITS: Final = frozenset("".join(_LETTERS_LIKE.values()))
+_LOOKS_LIKE_W: Final = re.compile("vv", re.IGNORECASE)
 _SEPARATOR: Final = "\0"
 """What stands for separators, and stays between digits: 1.5 is not 15, and 1-11 is not 11-1."""
 # Letters of other scripts that fonts draw as these Latin ones: Cyrillic, then Greek.
@@ -44,15 +54,6 @@ _LATIN: Final = str.maketrans(
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
     "aeopcyxijshdbkmABEKMHOPCTYXIJSovpaABEZHIKMNOPTYX",
 )
-
-
-def is_like(one: str, other: str, *, edits: bool = True) -> bool:
-    """Tell whether one name is nearly the other, or the same.
-
-    Args:
-        edits: typing errors count.
-    """
-    return _errors(_form(one), _form(other), edits=edits) is not None
 
 
 def most_alike(name: str, known: Iterable[str], *, edits: bool = True) -> str:
@@ -109,16 +110,25 @@ def _are_swapped(a: str, b: str, x: str, y: str) -> bool:
     return _looks_like(a, y) and _looks_like(b, x) and not (_is_fixed(a) and _is_fixed(b))
 
 
-def _errors(one: str, other: str, *, edits: bool) -> int | None:
+def _errors(one: _Form, other: _Form, *, edits: bool) -> int | None:
     """Return the typing errors that set two forms apart, None for two names."""
-    if len(one) == len(other) and all(map(_looks_like, one, other)):
+    if len(one.drawn) == len(other.drawn) and all(map(_looks_like, one.drawn, other.drawn)):
         return 0
-    longer = max(len(one), len(other))
+    longer = max(len(one.text), len(other.text))
     most = 0 if not edits or longer < _ONE_ERROR else 1 if longer < _TWO_ERRORS else 2
-    if not most:
+    if not most or _differ_in_a_letter_of_its_own(one.parts, other.parts):
         return None
-    errors = typing_errors(one, other, most)
+    errors = typing_errors(one.text, other.text, most)
     return errors if errors <= most else None
+
+
+def _differ_in_a_letter_of_its_own(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Tell whether a part of each name is one letter, and another one: `team-a`, `team-b`."""
+    if len(one) != len(other):
+        return False
+    return any(
+        len(a) == len(b) == 1 and not _looks_like(a, b) for a, b in zip(one, other, strict=True)
+    )
 
 
 def _looks_like(a: str, b: str) -> bool:
@@ -131,14 +141,28 @@ def _looks_like(a: str, b: str) -> bool:
 
 
 def _is_fixed(character: str) -> bool:
-    return character == _SEPARATOR or "0" <= character <= "9"
+    return character in {_SEPARATOR, _SIGN} or "0" <= character <= "9"
+
+
+class _Form(NamedTuple):
+    """A name without what two spellings of it may differ in, but for case and looks.
+
+    Attributes:
+        parts: what separators part.
+        text: the parts, joined.
+        drawn: the text, with one letter for two that look like it.
+    """
+
+    parts: Sequence[str]
+    text: str
+    drawn: str
 
 
 @lru_cache(maxsize=65_536)
-def _form(name: str) -> str:
-    """Return a name without what two spellings of it may differ in, but for case and looks."""
-    text = unicodedata.normalize("NFKC", HIDDEN.sub("", name)).translate(_LATIN)
-    characters = [_plain_digit(each) for each in text]
+def _form(name: str) -> _Form:
+    text = latin(unicodedata.normalize("NFKC", HIDDEN.sub("", name)))
+    plain = "".join(_DASH if _is_dash(each) else _plain_digit(each) for each in text)
+    characters = _MINUS.sub(_SIGN, plain)
     words = "".join(_SEPARATOR if _separates(each) else each for each in characters).split(
         _SEPARATOR
     )
@@ -147,7 +171,16 @@ def _form(name: str) -> str:
     for before, word in pairwise(words):
         joint = _SEPARATOR if _ends_in_digit(before) and _ends_in_digit(word[::-1]) else ""
         form += joint + word
-    return form
+    return _Form(words, form, _LOOKS_LIKE_W.sub("w", form).replace("rn", "m"))
+
+
+def latin(text: str) -> str:
+    """Return a text with the Latin letter for each one of another script that looks like it."""
+    return text.translate(_LATIN)
+
+
+def _is_dash(character: str) -> bool:
+    return character == _MINUS_SIGN or unicodedata.category(character) == "Pd"
 
 
 def _separates(character: str) -> bool:

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from accountant.errors import RequestInvalid
+from accountant.likeness import latin
 
 # No `/`, which joins names to keys, and nothing that JSON, URLs or Prometheus would escape.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")
@@ -64,6 +65,10 @@ def _name_to_use(text: str) -> str:
         return ""
     plain = unicodedata.normalize("NFKD", text.strip())
     plain = "".join(each for each in plain if not unicodedata.combining(each))
+    if any("a" <= each <= "z" or "A" <= each <= "Z" for each in plain):
+        plain = latin(plain)  # a letter of another script among Latin ones is a slip
+    if any(each.isalnum() and not each.isascii() for each in plain):
+        return ""  # no sign stands for a letter
     # What joins a schema to a table keeps them apart.
     joined = re.sub(r"[^A-Za-z0-9._@:-]+", "_", re.sub(r"\s*[/\\][/\\\s]*", ":", plain))
     name = joined.strip("._@:-")

@@ -144,10 +144,11 @@ def open_(
     from accountant.policy import resolve
     from accountant.policy.compiled_policy import open_plan
     from accountant.records.names import check_name
-    from streams.cli.dataset_proposal import print_policy, propose_for
+    from streams.cli.dataset_proposal import Opening, print_policy, propose_for
     from streams.client import PolicyDiffers
 
     with explain_errors():
+        declared = None if schema is None else read_schema(schema)
         if policy is not None:
             whole = "the file has the whole policy"
             check_excluded(context, "--policy", (*_OF_A_POLICY, "expected"), why=whole)
@@ -156,16 +157,15 @@ def open_(
             if expected:
                 check_name("dataset", name)
                 typed = {each: fields[each] for each in _OF_A_POLICY if is_typed(context, each)}
-                propose_for(name, expected, typed, admin)
+                propose_for(Opening(name, declared, new, admin), expected, typed)
                 return
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
-        declared = None if schema is None else read_schema(schema)
         if preview:
             check_name("dataset", name)
-            print_policy(name, plan, admin)
+            print_policy(Opening(name, declared, new, admin), plan)
             _warn_without_unit(plan, declared)
             return
         with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):

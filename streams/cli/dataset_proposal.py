@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+from msgspec import UNSET
 
 from accountant.advice.choose_filter import mix
 from accountant.advice.propose_filter import Proposal, propose_filter
@@ -15,7 +17,15 @@ from accountant.display.other_filter import chosen_fields, chosen_words, open_op
 from accountant.policy import resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.policy.proposal import propose_defaults
+from accountant.questions import Schema
+from accountant.records import VERSION, Open
+from accountant.views.confirmations import (
+    Confirmation,
+    confirmation_words,
+    confirmations_of_opening,
+)
 from accountant.views.population import not_added_words
+from streams.address import ledger_url
 from streams.cli.admin_command import AdminOptions
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.printing.output import print_json, stdout
@@ -24,17 +34,31 @@ from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import reader
 from streams.cli.reading.policy_options import named_options, policy_of
 from streams.client import NoSuchLedger
+from streams.client.requests import new_id
+from streams.clock import SystemClock
 
 
-def propose_for(
-    name: str, expected: list[str], typed: Mapping[str, Any], admin: AdminOptions
-) -> None:
+class Opening(NamedTuple):
+    """An opening that is shown, and not sent.
+
+    Attributes:
+        new: what would be asked back is meant.
+    """
+
+    name: str
+    schema: Schema | None
+    new: bool
+    admin: AdminOptions
+
+
+def propose_for(opening: Opening, expected: list[str], typed: Mapping[str, Any]) -> None:
     """Print the policy that fits the expected requests, and the command that opens it.
 
     Args:
         expected: claims, which together are one round of requests.
         typed: the options of the policy that were typed; the proposal leaves them as they are.
     """
+    name = opening.name
     claim = check_claim(mix([parse_claim(text) for text in expected])).claim
     with named_options():
         found = propose_filter(policy_of(typed), claim, typed.get("filter"))
@@ -45,11 +69,10 @@ def propose_for(
     command = shlex.join(["accountant", "dataset", "open", name, *open_options(fields)])
     assert found.choice.fit is not None
     count = found.choice.fit.count
-    if admin.json:
-        more = {"expected": claim_text(claim), "expected_fits": count, "command": command}
-        print_json(preview_json(name, plan, not_added=_why_not_added(name, plan, admin)) | more)
+    more = {"expected": claim_text(claim), "expected_fits": count, "command": command}
+    print_policy(opening, plan, more)
+    if opening.admin.json:
         return
-    print_policy(name, plan, admin)
     fits = "any number" if count is None else f"{count:,}"
     say(
         f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "
@@ -58,28 +81,51 @@ def propose_for(
     )
 
 
-def print_policy(name: str, plan: CompiledPolicy, admin: AdminOptions) -> None:
-    """Print what a policy would promise and admit."""
-    not_added = _why_not_added(name, plan, admin)
-    if admin.json:
-        print_json(preview_json(name, plan, not_added=not_added))
-    else:
-        stdout().print(preview_table(name, plan, not_added=not_added))
+def print_policy(
+    opening: Opening, plan: CompiledPolicy, more: Mapping[str, Any] | None = None
+) -> None:
+    """Print what a policy would promise and admit, and what its opening would be asked.
 
-
-def _why_not_added(name: str, plan: CompiledPolicy, admin: AdminOptions) -> str:
-    """Return why a budget would not add up with those of its population, "" if it would.
-
-    The ledger knows: it is read where the policy names a population.
+    Args:
+        more: fields for JSON.
     """
-    if not plan.policy.population:
-        return ""
+    not_added, asked = _compare_with_ledger(opening, plan)
+    if opening.admin.json:
+        found = preview_json(opening.name, plan, not_added=not_added)
+        print_json(found | {"asked_back": [each._asdict() for each in asked]} | (more or {}))
+        return
+    stdout().print(preview_table(opening.name, plan, not_added=not_added))
+    if asked:
+        words = confirmation_words(asked)
+        say(f"warning: the opening would be asked back, now as then: {words}", err=True)
+
+
+def _compare_with_ledger(
+    opening: Opening, plan: CompiledPolicy
+) -> tuple[str, Sequence[Confirmation]]:
+    """Return why a budget would not add up with those of its population, and what is asked back."""
+    name, admin = opening.name, opening.admin
+    record = Open(
+        version=VERSION,
+        request_id=new_id(SystemClock()),
+        dataset=name,
+        by=admin.by or "owner",
+        policy=plan.policy,
+        schema=UNSET if opening.schema is None else opening.schema,
+    )
     try:
         with reader(admin.url, admin.token_file) as ledger:
-            views = [view for view in ledger.datasets() if view.dataset != name]
-            return not_added_words(name, plan.policy, views, ledger.ordered_before())
+            views, ordered = ledger.datasets(), ledger.ordered_before()
     except NoSuchLedger:  # the opening creates it
-        return ""
+        return "", []
+    others = [view for view in views if view.dataset != name]
+    not_added = not_added_words(name, plan.policy, others, ordered)
+    if opening.new:
+        return not_added, []
+    # A server alone knows which datasets its sources are for. The table has the joint guarantee.
+    listed = ledger_url(admin.url).kind != "sqlite"
+    found = confirmations_of_opening(record, views, ordered=ordered, sources_are_listed=listed)
+    return not_added, [each for each in found if each.code != "ends_joint_guarantee"]
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:

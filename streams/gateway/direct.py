@@ -88,6 +88,7 @@ class _Direct:
         return (
             scope["method"] == "POST"
             and not scope["root_path"]
+            and not scope["query_string"]
             and len(headers) == len(cast(Any, scope["headers"]))
             and headers.get(b"content-type") == _JSON
             and b"content-encoding" not in headers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from litestar import Litestar
+from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
@@ -58,6 +58,7 @@ from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
 from streams.http.no_store import forbid_caching
 from streams.http.problems import HANDLERS
+from streams.http.query_check import host_and_query_check
 from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
 from streams.server.monitoring import monitoring, with_answers
@@ -146,8 +147,11 @@ def create_app(
     authenticator = make_authenticator(settings, shown)
     app = Litestar(
         route_handlers=[
-            *_ROUTES,
-            *question_queue_routes(service, queue, context.clock),
+            Router(
+                "/",
+                route_handlers=[*_ROUTES, *question_queue_routes(service, queue, context.clock)],
+                before_request=host_and_query_check(settings),
+            ),
             *(() if pages is None else pages.routes),
             *monitoring(shown, with_answers(service.readiness, answers, queue)),
         ],

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 
-from litestar import Litestar, Response, get
+from litestar import Litestar, Response, Router, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from prometheus_client.registry import Collector
@@ -29,6 +29,7 @@ from streams.http.context import HttpRequest
 from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
 from streams.http.problems import HANDLERS, JSON, HTTPProblem, problem
+from streams.http.query_check import host_and_query_check
 from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
@@ -103,9 +104,13 @@ class WorkerHttpServer:
             encoded = await asyncio.to_thread(_encode_view, view, rows)
             return Response(encoded, media_type=JSON)
 
-        own = [*monitoring(registry, readiness, needs_tokens=False), datasets, dataset]
+        tables = Router(
+            "/",
+            route_handlers=[datasets, dataset, *routes],
+            before_request=host_and_query_check(settings),
+        )
         app = Litestar(
-            [*own, *routes],
+            [*monitoring(registry, readiness, needs_tokens=False), tables],
             before_request=host_check(settings),
             exception_handlers={kind: HANDLERS[kind] for kind in (HTTPProblem, LedgerFault)},
             openapi_config=None,

@@ -82,7 +82,10 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
 
 def not_a_gateway(url: str, what: str) -> Unreadable:
     """Return the exception for a response that does not come from a gateway."""
-    return Unreadable(f"{url} answered {what}. Check that this is a gateway's address")
+    return Unreadable(
+        f"{url} answered {what}. Check that this is a gateway's address, and that no proxy answers "
+        "in its place"
+    )
 
 
 def unauthenticated(url: str, remedy: str | None) -> Unauthenticated:

@@ -12,7 +12,7 @@ import msgspec
 
 from accountant.advice.preview import Preview, decode_preview
 from accountant.answers import NoisyAnswer, decode_answer
-from accountant.errors import BudgetError, MadeByOtherVersion
+from accountant.errors import BudgetError, MadeByNewerVersion, MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import Me, Problem, logged_decision
 from accountant.records.inputs import CheckedInput
@@ -465,8 +465,8 @@ class HttpService:
     def _decode_event(self, data: bytes, decode: Callable[[bytes], T]) -> list[T]:
         """Decode an event; skip one that cannot be read, since the next ones can."""
         try:
-            return [decode(data)]
-        except (*DECODE_ERRORS, MadeByOtherVersion) as error:
+            return [self._decode(data, decode)]
+        except Unreadable as error:
             _log.warning("event_not_readable", url=self._url, why=str(error), bytes=len(data))
             return []
 
@@ -516,12 +516,10 @@ class HttpService:
     def _decode(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(bytes(content))
-        except DECODE_ERRORS:
+        except MadeByNewerVersion as error:
+            raise Unreadable(f"{self._url} answered as a newer version does: {error}") from None
+        except (*DECODE_ERRORS, MadeByOtherVersion):  # no gateway answers in an older form
             raise self._not_a_gateway("something that is not a gateway's response") from None
-        except MadeByOtherVersion as error:
-            raise self._not_a_gateway(
-                f"a decision of another version of this program ({error})"
-            ) from None
 
     def _decode_logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:
         """Return a decision's record as it is in the log, and the decoded decision."""

@@ -49,7 +49,10 @@ _BUSY: Final = _problem("the ledger cannot be reached, or is overloaded", Retry_
 _BROKEN: Final = _problem("a field breaks its rule")
 _UNKNOWN: Final = _problem("the dataset was never opened, or the caller may not see it")
 _NO_ANSWERS: Final = "this server has no answers, since nobody runs questions here"
-_QUERY: Final = _problem("a parameter is missing, malformed, or repeated")
+_QUERY: Final = _problem("a parameter is missing, malformed, repeated or unknown")
+_NOT_JSON: Final = _problem(
+    "the body is not JSON, or a parameter is malformed or unknown; nothing was appended"
+)
 
 # For every operation.
 _ALWAYS: Final = {
@@ -72,7 +75,7 @@ _SUBMITTED: Final = {
         reference("Pending"),
         {"Location": _WHERE, "Retry-After": _AGAIN},
     ),
-    "400": _problem("the body is not JSON; nothing was appended"),
+    "400": _NOT_JSON,
     "409": ResponseSpec(
         "the id was used before for another body; the decision has that request's outcome",
         reference("Decision"),
@@ -90,9 +93,6 @@ _NOT_ITS_SOURCE: Final = _problem(
     "the caller is not allowed to do this, or the dataset may not read the source that its schema "
     "names; nothing was appended"
 )
-_PARAMETER: Final = _problem(
-    "the body is not JSON, or a parameter is malformed; nothing was appended"
-)
 _ASKED_BACK: Final = ResponseSpec(
     "the id was used before for another body; the decision has that request's outcome. Or a "
     "problem: it is probably a slip, and `new` is not true; nothing was appended",
@@ -105,12 +105,11 @@ _SUBMITTED_ON_SOURCES: Final = {
     "submit_request": _SUBMITTED | {"403": _NOT_ITS_SOURCE},
     "open_dataset": {
         **_SUBMITTED,
-        "400": _PARAMETER,
         "403": _NOT_ITS_SOURCE,
         "409": _ASKED_BACK,
     },
-    "set_member": {**_SUBMITTED, "400": _PARAMETER, "409": _ASKED_BACK},
-    "set_limit": {**_SUBMITTED, "400": _PARAMETER, "409": _ASKED_BACK},
+    "set_member": {**_SUBMITTED, "409": _ASKED_BACK},
+    "set_limit": {**_SUBMITTED, "409": _ASKED_BACK},
 }
 # For every operation that needs a token, where authentication is on.
 _AUTHENTICATED: Final = {
@@ -259,8 +258,8 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     "stream_events": {
         "200": ResponseSpec("server-sent events", _TEXT, media_types=("text/event-stream",)),
         "400": _problem(
-            "a parameter is missing, malformed, or repeated; or Last-Event-ID is not the id of an "
-            "event of this ledger"
+            "a parameter is missing, malformed, repeated or unknown; or Last-Event-ID is not the "
+            "id of an event of this ledger"
         ),
         "404": _UNKNOWN,
         "410": _problem(
@@ -283,7 +282,7 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
             lines_of("BatchLine", "one BatchLine a line, each as JSON on one line"),
             media_types=(NDJSON,),
         ),
-        "400": _problem("the body is empty"),
+        "400": _problem("the body is empty, or a parameter is unknown"),
         "413": _problem("Content-Length is above 8 MiB"),
         "415": _problem("the body is not declared as plain NDJSON"),
         "429": _problem(
@@ -295,7 +294,7 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     },
     "preview_request": {
         "200": _found("the decision that the request would get", "Preview"),
-        "400": _problem("the body is not JSON"),
+        "400": _NOT_JSON,
         "404": _UNKNOWN,
         "413": _SUBMITTED["413"],
         "415": _SUBMITTED["415"],
@@ -347,6 +346,7 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
 }
 PROBES: Final = frozenset({"healthz", "healthz_metrics", "readyz"})
 """Operations that need no token."""
+_OF_ANY_QUERY: Final = PROBES | {"metrics"}
 _UNLIMITED: Final = frozenset({"healthz", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
@@ -427,6 +427,8 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
         # An operation that is not listed keeps Litestar's description.
         return
     responses = _limited(name) | responses | _ALWAYS
+    if name not in _OF_ANY_QUERY:
+        responses = {"400": _problem("the query has a parameter, and there is none")} | responses
     if authenticates:
         # Health probes need no token; with one they show more.
         if name not in PROBES:

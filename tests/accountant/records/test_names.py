@@ -146,11 +146,16 @@ def test_a_name_that_can_be_used_is_shown() -> None:
             ("@ann", "ann"),
             ("René", "Rene"),
             ("census\n", "census"),
+            ("c\u0435nsus", "census"),  # a Cyrillic letter
+            ("\u0421ensus-2026", "Census-2026"),
         ],
     )
 
 
-@pytest.mark.parametrize("text", ["", "??", "日本", "a" * 101, "ﬃ" * 100])
+@pytest.mark.parametrize(
+    "text",
+    ["", "??", "日本", "a" * 101, "ﬃ" * 100, "\u0441\u043e\u0440", "Stra\u00dfe-2026", "r\u0434ta"],
+)
 def test_a_text_unlike_any_name_gets_no_suggestion(text: str) -> None:
     with pytest.raises(RequestInvalid) as caught:
         check_name("dataset", text)

@@ -223,6 +223,27 @@ async def test_the_asynchronous_client_asks_back(tmp_path: Path) -> None:
         await ledger.set_limit(THERE, "team", "Wages", by="owner")  # which removes it
 
 
+def test_a_preview_says_which_names_would_be_asked_back(surfaces: Surfaces, tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    source = SCHEMA["source"] | {"name": SIMILAR["schema.source.name"][1]}
+    schema.write_text(json.dumps(SCHEMA | {"source": source}))
+    run = surfaces.command
+    command = ("dataset", "open", SIMILAR["dataset"][1], "--epsilon", "1", "--delta", "1e-6")
+    command = (*command, "--population", SIMILAR["policy.population"][1], "--schema", str(schema))
+    fields = ["dataset", "policy.population", "schema.source.name"]
+    for more in (("--preview",), ("--for", "pure:0.01")):
+        found = run(*command, *more, "--json", ACCOUNTANT_URL=surfaces.server.url).json
+        assert [each["field"] for each in found["asked_back"]] == fields
+        for each in found["asked_back"]:
+            assert each["similar"] == SIMILAR[each["field"]][0]
+        done = run(*command, *more, ACCOUNTANT_URL=surfaces.server.url)
+        assert (done.code, done.err.count("warning: the opening would be asked back")) == (0, 1)
+        meant = run(*command, *more, "--new", "--json", ACCOUNTANT_URL=surfaces.server.url)
+        assert (meant.json["asked_back"], "asked back" in meant.err) == ([], False)
+    elsewhere = run(*command, "--preview", "--json").json  # no ledger yet
+    assert elsewhere["asked_back"] == []
+
+
 def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces) -> None:
     policy, clock = POLICY | {"population": "people-of-x"}, surfaces.server.clock
     for ledger in (surfaces.file, Accountant(surfaces.server.url, clock=clock)):

@@ -86,6 +86,37 @@ def test_another_kind_of_server_is_never_an_empty_ledger(stranger: str) -> None:
                 call(ledger)
 
 
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[]", b"null", b"", b'{"version":1}', b'{"outcome":"granted"}', b'{"ver']
+)
+def test_garbage_in_place_of_a_decision_names_the_request_and_no_format(body: bytes) -> None:
+    asked = new_id(TestClock())
+    with serving((200, "application/json", body)) as url, Accountant(url) as ledger:
+        with pytest.raises(Unanswered, match="no proxy answers in its place") as caught:
+            ledger.ask(
+                *("census", "pure:0.1"),
+                analyst="ana",
+                unit="person",
+                neighbours="add_remove",
+                request_id=asked,
+            )
+        assert f"Ask again with request_id {asked}: it is never charged twice" in str(caught.value)
+        for frightening in ("version", "release", "damaged", "new ledger", "format"):
+            assert frightening not in str(caught.value)
+        with pytest.raises(Refused, match="something that is not a gateway's response"):
+            ledger.decision("census", "ana", asked)
+
+
+def test_a_decision_of_a_newer_version_says_which_version_to_run() -> None:
+    newer = (200, "application/json", b'{"version":9,"outcome":"granted"}')
+    with (
+        serving(newer) as url,
+        Accountant(url) as ledger,
+        pytest.raises(Unanswered, match=r"version 9, .* run the newer version"),
+    ):
+        ledger.close_dataset("census", by="owner", reason="done")
+
+
 @contextlib.contextmanager
 def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
     """Run a server that takes connections and never answers."""

@@ -104,6 +104,36 @@ def test_a_missing_or_mistyped_query_parameter_is_named(
     assert "bool" in wrong.json()["rule"]
 
 
+def test_every_route_of_the_document_refuses_an_unknown_query_parameter(
+    shared_server: LocalServer,
+) -> None:
+    paths = shared_server.http.get("/schema/openapi.json").json()["paths"]
+    own = {"/healthz", "/healthz/metrics", "/readyz", "/metrics"}
+    routes = [(each, path) for path, item in paths.items() for each in item if path not in own]
+    more = [("get", "/datasets/{dataset}/questions"), ("post", "/datasets/{dataset}/questions/end")]
+    assert own < set(paths)
+    for method, path in [*routes, *more]:
+        named = path.replace("{dataset}", "census").replace("{request_id}", "none")
+        body = {"content": b"{}", "headers": {"Content-Type": "application/json"}}
+        sent = {} if method == "get" else body
+        answer = shared_server.http.request(method, f"{named}?nwe=true&nwe=1", **sent)
+        problem = answer.json()
+        assert (answer.status_code, problem["error"]) == (400, "invalid_query"), (method, path)
+        assert problem["field"] == "nwe"
+        known = [
+            each["name"]
+            for each in paths.get(path, {}).get(method, {}).get("parameters", [])
+            if each["in"] == "query"
+        ]
+        assert all(name in problem["rule"] for name in known), (method, path)
+        assert ("did you mean new?" in problem["message"]) == ("new" in known), (method, path)
+
+
+def test_probes_and_scrapers_may_send_parameters_of_their_own(shared_server: LocalServer) -> None:
+    for path in ("/healthz", "/readyz", "/healthz/metrics", "/metrics"):
+        assert shared_server.http.get(f"{path}?verbose").status_code == 200, path
+
+
 def test_an_unknown_path_or_method_gets_an_error(server: LocalServer) -> None:
     assert server.http.get("/nothing").json()["error"] == "http_error"
     assert server.http.delete("/datasets").status_code == 405

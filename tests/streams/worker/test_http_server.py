@@ -58,9 +58,13 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -
     async with served(following) as client:
         shown = (await client.get("/datasets/adult")).json()
         listed = (await client.get("/datasets")).json()
+        misspelt = await client.get("/datasets?dataset=adult")
+        probed = await client.get("/healthz?verbose")
         missing = await client.get("/datasets/nowhere")
         head = await client.head("/datasets")
     assert (head.status_code, head.content) == (200, b"")
+    assert (misspelt.status_code, misspelt.json()["field"]) == (400, "dataset")
+    assert probed.status_code == 200
     assert shown["dataset"]["outcomes"] == {"opened": 1, "granted": 2}
     assert [(use["analyst"], use["spent"]) for use in shown["usage"]] == [
         ("ana", "0.1"),
