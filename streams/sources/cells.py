@@ -20,12 +20,14 @@ from streams.sources.quoted import double_literal, integer_literal, text_literal
 
 CSV_TEXT: Final = "text"
 """The type of each cell of a CSV file, in place of DuckDB's: a text, never guessed from others."""
+HALF_FLOAT: Final = "half"
+"""The type of a number of 16 bits, which DuckDB has as one of 32."""
 
 _WHOLE: Final = frozenset(
     ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
 )
 _WIDE: Final = frozenset(("ubigint", "hugeint", "uhugeint"))
-_FLOATS: Final = {"float": 2**24, "double": 2**53}
+_FLOATS: Final = {HALF_FLOAT: 2**11, "float": 2**24, "double": 2**53}
 """Of each type, the size below which each whole number has a value of its own."""
 _BIGNUM: Final = "bignum"
 _LONGEST_NAME: Final = 100

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from streams.sources.cells import CSV_TEXT, SourceColumn
+from streams.sources.cells import CSV_TEXT, HALF_FLOAT, SourceColumn
 from streams.sources.csv_records import CsvRecords
 from streams.sources.quoted import name_literal, table_names, text_literal
 
+_PARQUET_HALF: Final = "Float16Type()"
 _IDENTIFIER: Final = r'(?:"(?:[^"]|"")*"|[^\s"(),.]+)'
 _EACH_IDENTIFIER: Final = re.compile(_IDENTIFIER)
 _VIEW: Final = re.compile(
@@ -75,18 +77,22 @@ def csv_table(connection: Any, path: str, delimiter: str, table: str) -> SourceT
 def parquet_table(connection: Any, path: str) -> SourceTable:
     """Return a Parquet file as a table."""
     file = text_literal(path)
-    query = f"SELECT name, num_children FROM parquet_schema({file})"
+    query = f"SELECT name, num_children, logical_type FROM parquet_schema({file})"
     names = list[str]()
+    halves = list[int]()  # positions of numbers that DuckDB widens to 32 bits
     missing = list[int]()  # children that are still to come, of each column that this one is in
-    for name, children in connection.execute(query).fetchall()[1:]:
+    for name, children, logical_type in connection.execute(query).fetchall()[1:]:
         if missing:
             missing[-1] -= 1
         else:
+            if logical_type == _PARQUET_HALF:
+                halves.append(len(names))
             names.append(name)
         missing.append(children or 0)
         while missing and missing[-1] == 0:
             missing.pop()
-    return _described(connection, f"read_parquet({file}, hive_partitioning = false)", names)
+    sql = f"read_parquet({file}, hive_partitioning = false)"
+    return _described(connection, sql, names, types=dict.fromkeys(halves, HALF_FLOAT))
 
 
 def duckdb_table(connection: Any, table: str) -> SourceTable:
@@ -158,12 +164,18 @@ def _plain_name(identifier: str) -> str:
 
 
 def _described(
-    connection: Any, sql: str, names: Sequence[str] | None = None, *, is_stored: bool = True
+    connection: Any,
+    sql: str,
+    names: Sequence[str] | None = None,
+    *,
+    types: Mapping[int, str] = MappingProxyType({}),
+    is_stored: bool = True,
 ) -> SourceTable:
     """Return what SQL selects from as a table.
 
     Args:
         names: of its columns, where DuckDB may have renamed them.
+        types: of columns by position, where DuckDB says less than the file.
     Raises: SourceProblem: there are not as many names as columns.
     """
     described = connection.sql(f"SELECT * FROM {sql} LIMIT 0")
@@ -177,7 +189,10 @@ def _described(
         if counts[_folded(name)] == 1:
             decimal = dict(type_.children) if type_.id == "decimal" else {}
             columns[name] = SourceColumn(
-                f"t.x{i}", type_.id, decimal.get("scale", 0), decimal.get("precision", 0)
+                f"t.x{i}",
+                types.get(i, type_.id),
+                decimal.get("scale", 0),
+                decimal.get("precision", 0),
             )
     references = ", ".join(f"x{i}" for i in range(len(names)))
     repeated = frozenset(names) - set(columns)

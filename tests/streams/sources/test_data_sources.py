@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -223,9 +224,10 @@ def test_types_of_a_duckdb_table_are_read_as_the_how_to_says(
 
 def test_floats_that_merge_numbers_name_nothing(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    for type_, merged in ((pa.float32(), 2**24), (pa.float64(), 2**53)):
+    types = ((pa.float16(), 2**11), (pa.float32(), 2**24), (pa.float64(), 2**53))
+    for type_, merged in types:
         for first, counted in ((merged - 1000, 1000), (merged, 0), (-merged - 2000, 0)):
-            ids = [float(first + i) for i in range(1000)]
+            ids = np.arange(first, first + 1000).astype(type_.to_pandas_dtype())
             settings = write_parquet(path, {"unit": (type_, ids)})
             checked = asked("count", small_schema(rows=1), "parquet")
             assert statistics_of_file(settings, checked, key=b"") == ((counted,),)
@@ -335,7 +337,8 @@ def failing(tmp_path: Path) -> dict[str, tuple[SourceKind, SourceSettings]]:
     write_parquet(path, of_rows([("u", 1, SECRET, True)]))
     (tmp_path / "broken.parquet").write_text(f"PAR1 {SECRET} PAR1")
     (tmp_path / "broken.duckdb").write_text(SECRET)
-    (tmp_path / "connection").write_text("host=127.0.0.1 port=1 user=reader")
+    (tmp_path / "connection").touch(mode=0o600)
+    (tmp_path / "connection").write_text(f"host=127.0.0.1 port=1 user=reader password={SECRET}")
     write_duckdb(tmp_path / "t.duckdb", of_rows([]))
     invalid = pa.array([SECRET.encode() + b"\xff"])
     text = pa.Array.from_buffers(pa.string(), 1, invalid.buffers())
