@@ -72,7 +72,7 @@ class SourceFacts(_Struct, frozen=True):
         return {column.name: column for column in self.columns}
 
 
-class Finding(_Struct, frozen=True):
+class SchemaFinding(_Struct, frozen=True):
     """What of a schema does not match the facts of its source.
 
     Attributes:
@@ -138,7 +138,7 @@ def facts_of(tables: Sequence[SourceTable]) -> SourceFacts:
     return SourceFacts(columns=tuple(facts))
 
 
-def check_schema(schema: Schema, facts: SourceFacts) -> list[Finding]:
+def check_schema(schema: Schema, facts: SourceFacts) -> list[SchemaFinding]:
     """Return what of a schema does not match a source, the unit last."""
     uses = [(column.name, _use_of(column)) for column in schema.columns]
     if schema.unit is not UNSET:
@@ -150,16 +150,18 @@ def check_schema(schema: Schema, facts: SourceFacts) -> list[Finding]:
     return [finding for finding in findings if finding is not None]
 
 
-def is_clean(findings: Iterable[Finding]) -> bool:
+def is_clean(findings: Iterable[SchemaFinding]) -> bool:
     """Tell whether a source matches a schema."""
     return all(finding.kind not in UNCLEAN for finding in findings)
 
 
-def _finding(name: str, use: Use, fact: ColumnFact | None, others: Sequence[str]) -> Finding | None:
+def _finding(
+    name: str, use: Use, fact: ColumnFact | None, others: Sequence[str]
+) -> SchemaFinding | None:
     is_unit = use == "unit"
 
-    def finding(kind: FindingKind, words: str, hint: str = "") -> Finding:
-        return Finding(column=name, kind=kind, words=words, hint=hint, is_unit=is_unit)
+    def finding(kind: FindingKind, words: str, hint: str = "") -> SchemaFinding:
+        return SchemaFinding(column=name, kind=kind, words=words, hint=hint, is_unit=is_unit)
 
     if fact is None:
         meant = most_alike(name, others)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from accountant.questions.schema import Column, Schema
 from streams.sources.missing_cells import MissingCells, SourceCounts
-from streams.sources.source_facts import ColumnFact, Finding, SourceFacts, is_clean
+from streams.sources.source_facts import ColumnFact, SchemaFinding, SourceFacts, is_clean
 
 _FOR_OWNERS: Final = (
     "These numbers are exact numbers of the data. They are for the owner alone: do not publish "
@@ -56,7 +56,7 @@ class CheckedSource:
 
     schema: Schema
     facts: SourceFacts
-    findings: tuple[Finding, ...]
+    findings: tuple[SchemaFinding, ...]
     counts: SourceCounts | None
 
     @property
@@ -82,7 +82,7 @@ class CheckedSource:
         is_empty = counts.rows > 0 and any(cells.count == counts.rows for cells in each)
         return not is_empty and (counts.lines is None or not counts.lines.open_quotes)
 
-    def finding(self, name: str) -> Finding | None:
+    def finding(self, name: str) -> SchemaFinding | None:
         """Return what was found of a column."""
         return next((each for each in self.findings if each.column == name), None)
 
@@ -194,7 +194,7 @@ def _cells(checked: CheckedSource, column: _Declared) -> str:
     return f"{missing.count:,} of {counts.rows:,}: {words}"
 
 
-def _why(finding: Finding | None, column: _Declared) -> str:
+def _why(finding: SchemaFinding | None, column: _Declared) -> str:
     words = [] if finding is None else [finding.words]
     if finding is not None and finding.hint:
         words[0] += f": did you mean {finding.hint}?"

@@ -295,3 +295,10 @@ def test_a_file_that_is_no_database_or_damaged_is_named_in_words(
         )
         assert str(found.value).startswith(words)
         assert found.value.__cause__ is None or isinstance(found.value.__cause__, SourceProblem)
+
+
+def test_a_type_has_nothing_of_the_values_that_it_was_made_from(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "t.duckdb") as connection:
+        connection.execute("CREATE TABLE t (x ENUM ('secret'), y STRUCT(secret INTEGER))")
+    facts = read_facts(DuckdbSource(path=str(tmp_path / "t.duckdb"), table="t"))
+    assert [each.types for each in facts.columns] == [("enum",), ("struct",)]
