@@ -11,12 +11,11 @@ from typing import Any, Final
 from accountant.questions.decimals import MAX_PLACES
 from accountant.questions.schema import MAX_COLUMNS, is_column_name
 from accountant.records.schema_file import FILL_IN
-from streams.sources.cells import CSV_TEXT
+from streams.sources.cells import _FLOATS, CSV_TEXT
 from streams.sources.source_facts import ColumnFact, SourceFacts
 from streams.sources.type_readings import Use, reading_of
 
 _TEXTS: Final = frozenset(("varchar", "enum", "uuid"))
-_FLOATS: Final = frozenset(("float", "double"))
 _BOUNDS: Final = {
     "lower": f"{FILL_IN}the least value that is possible, whatever the data hold",
     "upper": f"{FILL_IN}the largest value that is possible",
@@ -88,7 +87,7 @@ def _column(fact: ColumnFact) -> dict[str, Any]:
 
 
 def _places(types: set[str]) -> dict[str, Any]:
-    if types & _FLOATS:
+    if types & set(_FLOATS):
         return {"places": f"{FILL_IN}digits after the point, a number without quotes"}
     decimals = [each.rpartition(",")[2].rstrip(")") for each in types if each[:7] == "decimal"]
     places = min(MAX_PLACES, max(map(int, decimals), default=0))

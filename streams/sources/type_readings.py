@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from streams.sources.cells import CSV_TEXT
+from streams.sources.cells import _FLOATS, CSV_TEXT
 
 Use = Literal["number", "category", "boolean", "unit"]
 """What a schema declares a column as."""
@@ -38,8 +38,8 @@ _WHOLE: Final[dict[Use, TypeReading]] = {
 _BIGNUM: Final = TypeReading("some", "numbers of more than 100 digits")
 
 
-def _float(limit: str) -> dict[Use, TypeReading]:
-    names = TypeReading("some", f"fractions, and numbers from {limit} on,")
+def _float(limit: int) -> dict[Use, TypeReading]:
+    names = TypeReading("some", f"fractions, and numbers from 2^{limit.bit_length() - 1} on,")
     nan = TypeReading("some", "NaN values")
     return {"number": nan, "category": names, "boolean": _ONLY_0_1, "unit": names}
 
@@ -59,8 +59,7 @@ _READINGS: Final[dict[str, dict[Use, TypeReading]]] = {
         _WHOLE,
     ),
     "bignum": {**_WHOLE, "category": _BIGNUM, "unit": _BIGNUM},
-    "float": _float("2^24"),
-    "double": _float("2^53"),
+    **{name: _float(limit) for name, limit in _FLOATS.items()},
     "decimal": {"number": _EACH},
     "varchar": _text("texts but 'true' and 'false'"),
     "enum": _text("texts but 'true' and 'false'"),
