@@ -314,3 +314,28 @@ def test_the_audit_finds_another_schema_in_a_row() -> None:
     found = audit(world.log, state=rows_at_one_moment(rows, 0)).first_disagreement
     assert found is not None
     assert found.what == "schema"
+
+
+def test_quoted_names_are_charged_replayed_and_audited() -> None:
+    columns = [
+        COLUMNS[0] | {"name": "year of birth"},
+        COLUMNS[1] | {"name": 'the "where"'},
+        {"type": "boolean", "name": "where"},
+    ]
+    unit = {"column": "id of person", "rows": 1}
+    world = opened(SCHEMA | {"columns": columns, "unit": unit})
+    asked = {
+        "ask": "mean",
+        "column": "year of birth",
+        "where": '"where" = true and "the ""where""" = \'north\'',
+        "by": ['the "where"'],
+    }
+    assert derived(ask(world, asked)) == "pure:0.25+pure:0.25"
+    refused = ask(world, {"ask": "count", "where": "where = true"})
+    assert invalid(refused) == ("question_not_allowed", "question.where")
+    world.commit()
+    assert state_rows(world.replayed()) == world.rows()
+    report = audit(world.log, state=rows_at_one_moment(dict(world.rows()), 0))
+    assert report.ok, report.first_disagreement
+    for value in world.log:
+        assert encode(decode_decision(value)) == value

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from accountant.questions import Schema, check_schema
-from accountant.questions.schema import NumberColumn, SourceKind, UnitColumn
+from accountant.questions.schema import NumberColumn, SourceKind, UnitColumn, name_text
 from streams.sources import SourceUnreadable
 from streams.sources.database import connected
 from streams.sources.quoted import table_names
@@ -56,7 +56,9 @@ def read(settings: SourceSettings, kind: SourceKind, name: str, unit: str = "id"
         )
     )
     try:
-        ((found,),) = statistics_of_file(settings, asked(f"sum({name})", schema, kind), key=b"k")
+        ((found,),) = statistics_of_file(
+            settings, asked(f"sum({name_text(name)})", schema, kind), key=b"k"
+        )
     except SourceUnreadable:
         return None
     return int(found)
@@ -93,6 +95,16 @@ def test_other_letters_than_ascii_keep_their_case(kind: SourceKind, tmp_path: Pa
     settings = write(kind, tmp_path, [("id", 1), ("é", 2), ("É", 3)])
     with connected(settings, {"é", "É"}) as opened:
         assert set(opened.tables[0].columns) >= {"é", "É"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_of_any_characters_is_its_own_column(kind: SourceKind, tmp_path: Path) -> None:
+    names = ["year of birth", " age", "age ", "where", "x'; --", "t.x0", "Größe", "年齢"]
+    settings = write(
+        kind, tmp_path, [("id of row", 1), *((name, i) for i, name in enumerate(names))]
+    )
+    for i, name in enumerate(names):
+        assert read(settings, kind, name, unit="id of row") == i, name
 
 
 def test_columns_within_a_column_are_no_columns(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import httpx
 import msgspec
 import pytest
 
+from accountant.questions import Schema
 from streams.client import Accountant
 from streams.clock import SystemClock
 from streams.pages import PAGES
+from streams.pages.question_form import parse_query, question_line, question_of
 from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.answering_roles import AnsweringRoles
@@ -173,6 +175,19 @@ def test_a_mistake_is_shown_beside_its_field(
     assert words in unescape(error[1])
     assert hidden(text) == {}
     assert server.last_sequence() == before
+
+
+def test_a_column_is_chosen_by_its_exact_name() -> None:
+    declared = msgspec.to_builtins(SCHEMA) | {
+        "columns": [
+            {"type": "number", "name": "year of birth ", "lower": "0", "upper": "9"},
+            {"type": "category", "name": " where", "categories": ["a"]},
+        ]
+    }
+    schema = msgspec.convert(declared, Schema)
+    query = {"ask": "sum", "q_sum_column": "year of birth ", "q_by": " where", "q_amount": " 0.5 "}
+    question, noise = question_of(parse_query(query, schema), schema)
+    assert question_line(question, noise) == 'sum("year of birth ") by " where" (epsilon: 0.5)'
 
 
 def test_a_question_above_the_budget_is_refused_in_the_preview(person: Person) -> None:
