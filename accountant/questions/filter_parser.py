@@ -27,7 +27,15 @@ from accountant.questions.filter_expression import (
     Negation,
     ValueTest,
 )
-from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn, Schema
+from accountant.questions.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    Schema,
+    is_word,
+    name_text,
+)
 from accountant.questions.schema_values import SchemaValue
 from accountant.questions.tokens import Token, TokenReader
 from accountant.suggest import did_you_mean
@@ -120,7 +128,9 @@ class FilterParser:
         names = [column.name for column in self._schema.columns]
         if name.written in names:
             return self._schema.columns[names.index(name.written)]
-        hint = did_you_mean(name.written, names)
+        longer = [each for each in names if not is_word(each) and each.startswith(name.written)]
+        meant = f"did you mean {name_text(longer[0])}?" if longer else ""
+        hint = (lambda: meant) if longer else did_you_mean(name.written, names)
         raise self._reader.error("a column of the schema", name, hint=hint)
 
     def _missing_test(self, column: Column, name: Token) -> MissingTest:

@@ -108,7 +108,8 @@ class TokenReader:
         """Take a sign or a word of the grammar. Raises: RequestInvalid: the next one is another."""
         token = self.take_if(written)
         if token is None:
-            raise self.error(written)
+            is_in_a_name = written == ")" and self.peek().kind in {"word", "keyword"}
+            raise self.error(written, hint=_quote_names if is_in_a_name else None)
         return token
 
     def expect_name(self, what: str) -> Token:
@@ -150,6 +151,10 @@ def _token(found: re.Match[str], position: int) -> Token:
     if written.lower() in RESERVED:
         return Token(kind="keyword", written=written.lower(), position=position)
     return Token(kind="word", written=written, position=position)
+
+
+def _quote_names() -> str:
+    return 'quote a name of several words, as in mean("year of birth")'
 
 
 def _spelling(written: str) -> Callable[[], str]:

@@ -120,7 +120,8 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
         ("count by where", 'got where: write the name of a column as "where"'),
         ("count where 'where' = 'a'", 'write the name of a column as "where"'),
         ('count where "years of birth" > 3', "did you mean year of birth?"),
-        ("count where year of birth > 3", "must have a column of the schema at character 13"),
+        ("count where year of birth > 3", 'did you mean "year of birth"?'),
+        ("mean(year of birth)", "quote a name of several words"),
     ],
 )
 def test_a_name_without_its_quotes_is_explained(text: str, message: str) -> None:
