@@ -25,6 +25,7 @@ from streams.client import Accountant
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, Command, environment
+from tests.streams.gateway.asking import SCHEMA
 
 OPENS = ("streams/cli/**",)
 STARTS = ("streams.cli",)
@@ -97,6 +98,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "token list": ("--file", "tokens.json"),
     "token revoke": (HOSTILE, "--file", "tokens.json"),
     "clock reset": ("--reason", HOSTILE),
+    "source check": ("schema.json", "--data-sources", "sources.json"),
+    "source schema": ("hostile.csv",),
 }
 MORE = [
     ("usage", "census", "--by", "purpose", "--json"),
@@ -117,6 +120,8 @@ MORE = [
     ("log", "export", "--id", HOSTILE),
     ("log", "export", "--dataset", HOSTILE),
     ("log", "export", "--since", HOSTILE),
+    ("source", "check", "schema.json", "--data-sources", "sources.json"),
+    ("source", "schema", "hostile.csv"),
 ]
 
 
@@ -147,6 +152,11 @@ def furnished(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "policy.json").write_text('{"epsilon": "1", "delta": "1e-6"}')
     (directory / "members.csv").write_text(f"member,roles\nowner,owner\n{HOSTILE},analyst\n")
     (directory / "tokens.json").write_text("[]")
+    header = f"age,{HOSTILE}".replace("\n", "")
+    (directory / "hostile.csv").write_text(f"{header}\n1,{HOSTILE}\n", "utf-8")
+    sources = {"people": {"kind": "csv", "path": "hostile.csv"}}
+    (directory / "sources.json").write_text(json.dumps(sources))
+    (directory / "schema.json").write_text(json.dumps(SCHEMA))
     return directory
 
 
