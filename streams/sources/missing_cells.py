@@ -14,17 +14,11 @@ from msgspec import UNSET
 from accountant.questions.schema import Schema
 from streams.sources.cells import SourceColumn, identifier_sql, value_sql
 from streams.sources.csv_records import CsvRecords, LineFlaws
-from streams.sources.database import (
-    OpenedSource,
-    cause_of,
-    connected,
-    files_of,
-    is_of_the_environment,
-    run,
-)
+from streams.sources.database import OpenedSource, connected, files_of, run
 from streams.sources.schema_rows import SchemaRows
+from streams.sources.source_facts import problem_of
 from streams.sources.source_settings import CsvSource, SourceSettings
-from streams.sources.source_tables import EnvironmentProblem, SourceProblem, SourceTable
+from streams.sources.source_tables import SourceProblem, SourceTable
 
 
 class MissingCells(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +73,7 @@ def count_missing(
     except SourceProblem:
         raise
     except Exception as error:
-        kind = EnvironmentProblem if is_of_the_environment(error) else SourceProblem
-        problem = kind(f"a cell cannot be read, or reading failed: {cause_of(error)}")
+        problem = problem_of(error, "a cell")
     # Outside the handler: no traceback leads to the cause, whose words may have cells.
     raise problem
 

@@ -12,7 +12,7 @@ from accountant.questions.decimals import MAX_PLACES
 from accountant.questions.schema import MAX_COLUMNS, is_column_name
 from accountant.records.schema_file import FILL_IN
 from streams.sources.cells import _FLOATS, CSV_TEXT
-from streams.sources.source_facts import ColumnFact, SourceFacts
+from streams.sources.source_facts import NO_HEADER, ColumnFact, SourceFacts
 from streams.sources.type_readings import Use, reading_of
 
 _TEXTS: Final = frozenset(("varchar", "enum", "uuid"))
@@ -25,18 +25,19 @@ _CATEGORIES: Final = {"categories": f"{FILL_IN}a list of the texts that may be a
 
 
 def skeleton(kind: str, name: str, facts: SourceFacts) -> tuple[dict[str, Any], list[str]]:
-    """Return a schema to be filled in, as JSON has it, and sentences on columns that it lacks.
+    """Return a schema to be filled in, as JSON has it, and notes: columns that it lacks, and why.
 
     Args:
         kind, name: of the source, as the schema calls them.
     """
-    columns, left_out = list[dict[str, Any]](), list[str]()
+    columns = list[dict[str, Any]]()
+    notes = [NO_HEADER] if facts.has_numbers_as_names else []
     for fact in facts.columns:
         problem = _problem(fact)
         if not problem and len(columns) == MAX_COLUMNS:
             problem = f"a schema has at most {MAX_COLUMNS} columns"
         if problem:
-            left_out.append(f"{fact.name} ({fact.type_text}) is left out: {problem}")
+            notes.append(f"{fact.name} ({fact.type_text}) is left out: {problem}")
         else:
             columns.append(_column(fact))
     schema = {
@@ -48,7 +49,7 @@ def skeleton(kind: str, name: str, facts: SourceFacts) -> tuple[dict[str, Any], 
             "rows": f"{FILL_IN}the most rows of one unit that enter, a number without quotes",
         },
     }
-    return schema, left_out
+    return schema, notes
 
 
 def _problem(fact: ColumnFact) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -11,7 +12,7 @@ from msgspec import UNSET
 
 from accountant.likeness import most_alike
 from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, Schema
-from streams.sources.cells import SourceColumn
+from streams.sources.cells import CSV_TEXT, SourceColumn
 from streams.sources.database import (
     cause_of,
     connected,
@@ -29,6 +30,12 @@ REFUSED: Final[frozenset[FindingKind]] = frozenset(("absent", "repeated", "all_m
 """Findings by which no question on a column, or none at all by the unit, has a useful answer."""
 UNCLEAN: Final[frozenset[FindingKind]] = REFUSED | {"inexact_unit"}
 """Findings by which a source does not match a schema; the others only say how cells are read."""
+
+NO_HEADER: Final = (
+    "The first line of the CSV file has a number as a name. If that line is a row, write a line of "
+    "names before it: names are shown as they are."
+)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?")
 
 
 class _Struct(
@@ -66,6 +73,13 @@ class SourceFacts(_Struct, frozen=True):
     """
 
     columns: tuple[ColumnFact, ...]
+
+    @property
+    def has_numbers_as_names(self) -> bool:
+        """A name in a CSV file is a number: its first line is probably a row."""
+        return any(
+            CSV_TEXT in column.types and _NUMBER.fullmatch(column.name) for column in self.columns
+        )
 
     def by_name(self) -> dict[str, ColumnFact]:
         """Return the columns by their exact names."""
@@ -110,10 +124,18 @@ def read_facts(settings: SourceSettings) -> SourceFacts:
     except SourceProblem:
         raise
     except Exception as error:
-        kind = EnvironmentProblem if is_of_the_environment(error) else SourceProblem
-        problem = kind(f"its names and types cannot be read: {cause_of(error)}")
+        problem = problem_of(error, "its names and types")
     # Outside the handler: no traceback leads to the cause, whose words may have cells.
     raise problem
+
+
+def problem_of(error: Exception, what: str) -> SourceProblem:
+    """Return the problem that an error of the engine is, in words that have no cell."""
+    cause = cause_of(error)
+    if is_of_the_environment(error):
+        then = "Another program may have it open, or a limit was reached"
+        return EnvironmentProblem(f"{what} cannot be read now ({cause}). {then}")
+    return SourceProblem(f"{what} cannot be read ({cause})")
 
 
 def facts_of(tables: Sequence[SourceTable]) -> SourceFacts:

@@ -13,7 +13,13 @@ from rich.text import Text
 
 from accountant.questions.schema import Column, Schema
 from streams.sources.missing_cells import MissingCells, SourceCounts
-from streams.sources.source_facts import ColumnFact, SchemaFinding, SourceFacts, is_clean
+from streams.sources.source_facts import (
+    NO_HEADER,
+    ColumnFact,
+    SchemaFinding,
+    SourceFacts,
+    is_clean,
+)
 
 _FOR_OWNERS: Final = (
     "These numbers are exact numbers of the data. They are for the owner alone: do not publish "
@@ -137,6 +143,8 @@ def check_lines(checked: CheckedSource) -> Iterator[Table | str]:
     left_out = [f"{each.name} ({each.type_text})" for each in checked.left_out]
     if left_out:
         yield f"The schema leaves out: {', '.join(left_out)}."
+    if checked.facts.has_numbers_as_names:
+        yield NO_HEADER
     if counts is not None:
         if counts.lines is not None and counts.lines.open_quotes:
             yield _OPEN_QUOTES.format(count=counts.lines.open_quotes)

@@ -207,3 +207,14 @@ def test_a_name_with_a_space_is_checked_like_others(sources: Sources) -> None:
     content = "id of person,year of birth\n1,2000\n"
     done = sources.check(schema(named, unit="id of person"), content)
     assert done.code == 0, done.out
+
+
+def test_a_file_without_a_line_of_names_is_noticed(sources: Sources) -> None:
+    words = "The first line of the CSV file has a number as a name."
+    done = sources.check(schema(), "ana,34,north\nben,51,south\n")
+    assert done.code == 1
+    assert words in done.out
+    with chdir(sources.directory):
+        skeleton = CliRunner().invoke(app, ["source", "schema", "people"])
+    assert words in skeleton.stderr
+    assert words not in sources.check(schema(), PEOPLE).out
