@@ -19,7 +19,7 @@ from streams.sources.quoted import text_literal
 _MOST_BYTES: Final = 2_000_000
 """Of a line, without its end."""
 _BLOCK: Final = 2**20
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 
 
 class LineFlaws(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ class CsvRecords:
 
 
 def _first_line(file: BinaryIO) -> bytes:
-    if file.read(len(_BOM)) != _BOM:
+    if file.read(len(BOM)) != BOM:
         file.seek(0)
     return _line(file)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from streams.sources.csv_records import CsvRecords
+from streams.sources.csv_records import BOM, CsvRecords
 from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource, SourceSettings
 from streams.sources.source_tables import EnvironmentProblem, SourceProblem
 
@@ -112,10 +112,11 @@ def _check_first_line(records: CsvRecords, head: bytes, settings: CsvSource) -> 
     """Check that the first line of a CSV file has the names of columns."""
     if not records.names:
         raise SourceProblem("its first line names no columns: it is empty, too long or not UTF-8")
-    if len(records.names) > 1:
+    is_quoted = head.removeprefix(BOM).startswith(b'"')
+    if len(records.names) > 1 or is_quoted:
         return
     for other, name in _DELIMITERS.items():
-        if other != settings.delimiter and other in records.names[0] and b'"' not in head[:1]:
+        if other != settings.delimiter and other in records.names[0]:
             meant = "\\t" if other == "\t" else other
             raise SourceProblem(
                 f"its first line has {name} and no {_DELIMITERS[settings.delimiter][2:]}: "

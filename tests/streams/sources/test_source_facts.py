@@ -272,9 +272,10 @@ def test_a_file_of_another_format_is_named_in_words(name: str, tmp_path: Path) -
 
 
 def test_one_quoted_name_is_no_wrong_delimiter(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(b'"id;age"\n1\n')
-    facts = read_facts(CsvSource(path=str(tmp_path / "t.csv")))
-    assert [each.name for each in facts.columns] == ["id;age"]
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (tmp_path / "t.csv").write_bytes(mark + b'"id;age"\n1\n')
+        facts = read_facts(CsvSource(path=str(tmp_path / "t.csv")))
+        assert [each.name for each in facts.columns] == ["id;age"]
 
 
 @pytest.mark.parametrize("content", [b"id,age\n1,2\n", PARQUET, b"PAR1" + bytes(40) + b"PAR1"])
