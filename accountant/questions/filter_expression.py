@@ -129,6 +129,17 @@ def _parenthesize(part: FilterExpression, *looser: type[FilterExpression]) -> st
     return f"({text})" if isinstance(part, looser) else text
 
 
+def columns_of(expression: FilterExpression) -> set[str]:
+    """Return the names of the columns that a filter tests."""
+    match expression:
+        case Conjunction(parts) | Disjunction(parts):
+            return set[str]().union(*map(columns_of, parts))
+        case Negation(part):
+            return columns_of(part)
+        case MissingTest(name) | ListTest(name) | ValueTest(name):
+            return {name}
+
+
 def literal_text(value: SchemaValue) -> str:
     """Return the text of a literal."""
     if isinstance(value, bool):

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.errors import RequestInvalid
 from accountant.questions.decimals import parse_signed_decimal
-from accountant.questions.filter_expression import FilterExpression, filter_text
+from accountant.questions.filter_expression import FilterExpression, columns_of, filter_text
 from accountant.questions.filter_parser import parse_filter
 from accountant.questions.schema import (
     MAX_CANDIDATES,
@@ -143,6 +143,14 @@ class CheckedQuestion:
     def cells(self) -> int:
         """How many groups there are."""
         return math.prod(len(group_values(column)) for column in self.groups)
+
+    @property
+    def column_names(self) -> set[str]:
+        """The names of the columns that the question reads, its filter included."""
+        names = {column.name for column in self.groups}
+        if self.column is not None:
+            names.add(self.column.name)
+        return names if self.filter is None else names | columns_of(self.filter)
 
     def each_group(self) -> Iterator[tuple[SchemaValue, ...]]:
         """Yield the values of each group, in the order of the answers."""

@@ -42,17 +42,6 @@ def filter_sql(expression: FilterExpression, columns: ColumnNames) -> str:
             return _value_test(*columns[name], sign, value)
 
 
-def columns_of(expression: FilterExpression) -> set[str]:
-    """Return the names of the columns that a filter tests."""
-    match expression:
-        case Conjunction(parts) | Disjunction(parts):
-            return set[str]().union(*map(columns_of, parts))
-        case Negation(part):
-            return columns_of(part)
-        case MissingTest(name) | ListTest(name) | ValueTest(name):
-            return {name}
-
-
 def _list_test(
     column: Column, value: str, literals: tuple[SchemaValue, ...], *, negated: bool
 ) -> str:

@@ -28,7 +28,7 @@ from accountant.questions.question import (
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from streams.sources.cells import number_type
 from streams.sources.database import run
-from streams.sources.filter_sql import columns_of, filter_sql
+from streams.sources.filter_sql import filter_sql
 from streams.sources.quoted import integer_literal
 from streams.sources.row_digest import digest_sql
 from streams.sources.schema_rows import SchemaRows
@@ -117,12 +117,7 @@ class _Query:
     @property
     def needed(self) -> list[int]:
         """Positions of the columns that the question names."""
-        names = {column.name for column in self.checked.groups}
-        if self.checked.column is not None:
-            names.add(self.checked.column.name)
-        if self.checked.filter is not None:
-            names |= columns_of(self.checked.filter)
-        columns = self.checked.schema.columns
+        columns, names = self.checked.schema.columns, self.checked.column_names
         return [i for i, column in enumerate(columns) if column.name in names]
 
     @property
