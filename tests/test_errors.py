@@ -41,6 +41,7 @@ from streams.client.unconfirmed import (
     SecondDataset,
     SimilarDataset,
     SimilarName,
+    SourceDiffers,
     Unconfirmed,
 )
 from streams.engines.diffprivlib import NotAdmitted
@@ -101,6 +102,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     SimilarDataset: lambda: SimilarDataset("dataset", "cenus", "census", "it is nearly census"),
     SecondDataset: lambda: SecondDataset("dataset", "again", "", "it was not opened"),
     SimilarName: lambda: SimilarName("team", "Red", "red", "it is nearly red"),
+    SourceDiffers: lambda: SourceDiffers("schema", "Age", "", "its source has no such column"),
     EndsJointGuarantee: lambda: EndsJointGuarantee("policy.population", "x", "", "it would end"),
     Unconfirmed: lambda: Unconfirmed("dataset", "a", "", "it is a slip"),
     PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),

@@ -19,7 +19,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import LevelView
 from accountant.views.population import Sees, joint_after_opening
 
-Code = Literal["similar_name", "second_dataset", "ends_joint_guarantee"]
+Code = Literal["similar_name", "second_dataset", "ends_joint_guarantee", "source_differs"]
 
 
 class Confirmation(NamedTuple):
@@ -105,6 +105,20 @@ def confirmations_of_opening(
         )
         found.append(Confirmation("second_dataset", "dataset", name, "", what))
     return found
+
+
+def source_differs(record: Open, field: str, value: str, why: str) -> Confirmation:
+    """Return the question whether a schema is meant that does not match its source.
+
+    Args:
+        field: of the record; `value`: what it says there.
+        why: what does not match, for the opener.
+    """
+    what = (
+        f"dataset {record.dataset} was not opened: its schema does not match its source, and "
+        f"stays as it is. {why}. Correct the schema or the source."
+    )
+    return Confirmation("source_differs", field, value, "", what)
 
 
 def confirmations_of_team(

@@ -58,6 +58,7 @@ def _run(settings: Settings) -> None:
     from streams.kafka.answers import KafkaAnswers
     from streams.kafka.connect import connect_kafka
     from streams.kafka.deployment import deployment_of
+    from streams.server.monitoring import with_answers
     from streams.stop_limit import end_within
     from streams.worker.answers_heads import check_answers
     from streams.worker.http_server import WorkerHttpServer
@@ -73,7 +74,7 @@ def _run(settings: Settings) -> None:
                 server = WorkerHttpServer(
                     settings,
                     source=None,
-                    readiness=service.readiness,
+                    readiness=with_answers(service.readiness, None, states=curator.states),
                     more=[CuratorMetrics(curator.counts, SystemClock())],
                     routes=question_queue_routes(service, queue, SystemClock()),
                 )

@@ -35,6 +35,7 @@ from streams.client.unconfirmed import (
     SecondDataset,
     SimilarDataset,
     SimilarName,
+    SourceDiffers,
     Unconfirmed,
 )
 from streams.engines.scoped_claim import ScopedClaim
@@ -81,6 +82,7 @@ __all__ = [
     "SecondDataset",
     "SimilarDataset",
     "SimilarName",
+    "SourceDiffers",
     "StillRunning",
     "Unanswered",
     "Unauthenticated",

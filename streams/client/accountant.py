@@ -575,6 +575,8 @@ class Accountant(Questions):
                 budget on the same data. With authentication the server decides.
             EndsJointGuarantee: it is not open, and its population would have no joint guarantee
                 any more, such as after a grant on another dataset.
+            SourceDiffers: it is not open, and its schema does not match its source, as far as the
+                server reads that.
         """
         fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, reason=reason)
         return self._record("open", dataset, fields, by, request_id, wait, new)

@@ -43,10 +43,15 @@ class EndsJointGuarantee(Unconfirmed):
     """The datasets of a population would have no joint guarantee any more, for ever."""
 
 
+class SourceDiffers(Unconfirmed):
+    """A schema does not match its source: the source lacks a column, its unit, or is away."""
+
+
 _KINDS: Final[dict[str, type[Unconfirmed]]] = {
     "similar_name": SimilarName,
     "second_dataset": SecondDataset,
     "ends_joint_guarantee": EndsJointGuarantee,
+    "source_differs": SourceDiffers,
 }
 CODES: Final = frozenset(_KINDS)
 """The codes of such problems."""

@@ -16,6 +16,9 @@ class CuratorCounts:
         claim_differs: grants whose claim this process does not derive.
         is_running: False once it has ended, whatever the process still does.
         unexpected_datasets: by source, how many open datasets name it and were not named for it.
+        closed_sources: by source, 1 while it answers nobody.
+        source_findings: by source, how many columns and units it lacks of what open datasets
+            declare.
         ended: questions that an owner has ended while they waited.
         waiting: the grants without an answer, or whose reservation is not settled.
     """
@@ -25,6 +28,8 @@ class CuratorCounts:
     claim_differs: int = 0
     is_running: bool = True
     unexpected_datasets: dict[str, int] = field(default_factory=dict)
+    closed_sources: dict[str, int] = field(default_factory=dict)
+    source_findings: dict[str, int] = field(default_factory=dict)
     ended: int = 0
     waiting: WaitingQuestions = field(default_factory=WaitingQuestions)
 

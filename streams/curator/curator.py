@@ -27,10 +27,12 @@ from streams.curator.question_runner import QuestionRunner
 from streams.curator.read_ahead import ReadAhead, ReadsAhead
 from streams.curator.sessions import SessionSteps
 from streams.curator.source_watch import SourceWatch
+from streams.curator.state_watch import StateWatch
 from streams.curator.turns import Turns
 from streams.errors import Unavailable
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess
+from streams.sources.source_states import SourceStates
 
 _SPARE_THREADS: Final = 16
 """For questions whose time is over, and whose thread does not end: such as at a disk that hangs."""
@@ -61,6 +63,7 @@ class Curator:
         store: it alone decides what the answer of a grant is. It stays open.
         access: whose source a question may read. Any other question fails without a look at it.
         read_ahead: reads sources before anybody asks; None reads them when somebody does.
+        states: compares schemas with their sources; None compares nothing.
     """
 
     def __init__(
@@ -72,10 +75,12 @@ class Curator:
         *,
         access: SourceAccess,
         read_ahead: ReadsAhead | None = None,
+        states: SourceStates | None = None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
         self.counts = CuratorCounts()
+        self.states = states
         self._service = service
         self._access = access
         self._stopping = asyncio.Event()
@@ -94,8 +99,10 @@ class Curator:
             turn_seconds=options.turn_seconds,
             counts=self.counts,
             stopping=self._stopping,
+            states=states,
         )
         self._watch = SourceWatch(service, access, self.counts)
+        self._state_watch = StateWatch(service, access, states, self.counts) if states else None
         self._read_ahead = ReadAhead(service, access, read_ahead) if read_ahead else None
         self._followers = [
             LogFollower(
@@ -139,6 +146,8 @@ class Curator:
         for follower in self._followers:
             await follower.open_log()
         await self._access.log_access(self._service)
+        if self._state_watch is not None:
+            await self._state_watch.start()
 
     async def run(self) -> None:
         """Run until `stop`, or until the task is cancelled. Call `open` first.
@@ -152,6 +161,8 @@ class Curator:
             async with asyncio.TaskGroup() as tasks:
                 publishing = tasks.create_task(self._publisher.run(), name="answers")
                 watching = [tasks.create_task(self._watch.run(), name="datasets of sources")]
+                if self._state_watch is not None:
+                    watching.append(tasks.create_task(self._state_watch.run(), name="sources"))
                 if self._read_ahead is not None:
                     watching.append(tasks.create_task(self._read_ahead.run(), name="read ahead"))
                 await self._follow()

@@ -43,6 +43,22 @@ class CuratorMetrics(Collector):
         for source, number in counts.unexpected_datasets.items():
             unexpected.add_metric([source], number)
         yield unexpected
+        closed = GaugeMetricFamily(
+            "privacy_source_closed",
+            "1 while each question on this source is refused or waits.",
+            labels=["source"],
+        )
+        for source, number in counts.closed_sources.items():
+            closed.add_metric([source], number)
+        yield closed
+        findings = GaugeMetricFamily(
+            "privacy_source_findings",
+            "Columns and units of open datasets that this source lacks.",
+            labels=["source"],
+        )
+        for source, number in counts.source_findings.items():
+            findings.add_metric([source], number)
+        yield findings
         yield GaugeMetricFamily(
             "privacy_curator_running",
             "1 while the curator of this process runs questions; 0 once it has ended.",

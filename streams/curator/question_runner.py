@@ -23,6 +23,7 @@ from streams.errors import Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess, SourceReader
+from streams.sources.source_states import SourceStates
 
 _log = get_logger(__name__)
 _BEGIN_S: Final = 30.0
@@ -37,6 +38,7 @@ class QuestionRunner:
         threads: where the data are read.
         turns: of the questions that run at the same time.
         turn_seconds: longest time of one question.
+        states: which questions a source cannot answer; None compares nothing.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class QuestionRunner:
         turn_seconds: float,
         counts: CuratorCounts,
         stopping: asyncio.Event,
+        states: SourceStates | None = None,
     ) -> None:
         self._service = service
         self._store = store
@@ -66,6 +69,7 @@ class QuestionRunner:
         self._turn_seconds = turn_seconds
         self._counts = counts
         self._stopping = stopping
+        self._states = states
 
     async def finish(self, question: GrantedQuestion, *, may_run: bool) -> None:
         """Give a grant its answer, unless it has one, and settle its reservation.
@@ -107,7 +111,7 @@ class QuestionRunner:
         reader = SourceReader.of(view, schema)
         # Before the begin: a reservation that waits, or that is refused, can still be voided.
         async with self._place(question):
-            is_refused = await self._is_refused(question, reader)
+            is_refused = await self._is_refused(question, reader, schema)
             may_run = not is_refused and await self._may_run(question)
             value = await self._draw(question, schema) if may_run else None
         # Outside of the place: an answer waits for the tick.
@@ -116,7 +120,7 @@ class QuestionRunner:
         self._counts.waiting.wait(question.grant)
         async with self._attempts.again(question) as may_run:
             async with self._place(question):
-                refused = not may_run or await self._is_refused(question, reader)
+                refused = not may_run or await self._is_refused(question, reader, schema)
                 value = None if refused else await self._draw(question, schema)
             return await self._publish(question, value)
 
@@ -131,8 +135,10 @@ class QuestionRunner:
             # Others have their turn meanwhile. The same `begin` is sent again.
             raise Unavailable(f"no decision on the begin within {_BEGIN_S:g} s") from error
 
-    async def _is_refused(self, question: GrantedQuestion, reader: SourceReader) -> bool:
-        """Tell whether a question's dataset may not read its source; say so in the log.
+    async def _is_refused(
+        self, question: GrantedQuestion, reader: SourceReader, schema: Schema
+    ) -> bool:
+        """Tell whether a question's source may not or cannot answer it; say so in the log.
 
         A record that no server has checked may be granted: the ledger knows of no source.
 
@@ -140,13 +146,35 @@ class QuestionRunner:
         """
         refused = await self._access.refusal(self._service, reader)
         if refused is None:
-            return False
+            return await self._is_lacking(question, schema)
         _log.error(
             "question_on_another_source",
             grant=question.grant,
             dataset=reader.dataset,
             source=reader.source,
             why=refused.what,
+        )
+        return True
+
+    async def _is_lacking(self, question: GrantedQuestion, schema: Schema) -> bool:
+        """Tell whether a source lacks what a question needs, or answers nobody; log why.
+
+        Raises: Unavailable: the source is away, and nothing of it was confirmed yet.
+        """
+        if self._states is None:
+            return False
+        asked = question.content.question
+        refused = await asyncio.to_thread(self._states.refusal, asked, schema)
+        if refused is None or refused.kind == "away":  # then the reading says what is wrong
+            return False
+        if refused.kind == "unknown":
+            raise Unavailable(f"the source {schema.source.name} is away: {refused.cause}")
+        _log.error(
+            "question_on_a_source_that_lacks_it",
+            grant=question.grant,
+            dataset=question.request.dataset,
+            source=schema.source.name,
+            why=refused.cause,
         )
         return True
 

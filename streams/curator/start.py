@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from streams.sources.source_settings import SourceSettings
+    from streams.sources.source_states import SourceStates
 
 _log = get_logger(__name__)
 _STOP_S: Final = 10.0
@@ -44,7 +45,9 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
     with name_missing_extra():
         from streams.curator.data_answering import DataAnswering
         from streams.sources import default_key_path, load_contribution_key, read_data_sources
+        from streams.sources.confirmed_facts import ConfirmedFacts, confirmed_path
         from streams.sources.source_access import source_access
+        from streams.sources.source_states import SourceStates
 
         sources = read_data_sources(settings.data_sources)
     _check_turns(sources, settings)
@@ -57,7 +60,11 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
         at_once=settings.curator_parallel,
     )
     access = source_access(sources, settings)
-    return Curator(service, store, answering, options, access=access, read_ahead=sources)
+    confirmed = ConfirmedFacts(confirmed_path(settings.data_sources))
+    states = SourceStates(sources, confirmed, sources.is_unreadable)
+    return Curator(
+        service, store, answering, options, access=access, read_ahead=sources, states=states
+    )
 
 
 def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> None:
@@ -96,11 +103,13 @@ class Answered:
         reader: None where the ledger has no answers.
         collectors: of the curator's metrics.
         queue: the questions that wait; None where nobody runs any.
+        states: what the sources of questions are known to lack; None where nobody runs any.
     """
 
     reader: AnswerReader | None = None
     collectors: tuple[Collector, ...] = ()
     queue: QuestionQueue | None = None
+    states: SourceStates | None = None
 
 
 @contextlib.asynccontextmanager
@@ -161,7 +170,8 @@ async def _answered(
         async with _running(curator, store):
             metrics = CuratorMetrics(curator.counts, SystemClock())
             queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
-            yield Answered(CheckedAnswers(store, service, store.is_linked), (metrics,), queue)
+            reader = CheckedAnswers(store, service, store.is_linked)
+            yield Answered(reader, (metrics,), queue, curator.states)
     finally:
         await store.close()
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 from litestar import Response
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from accountant.records import MechanismRequest, encode
 from accountant.records.header import decode_header
@@ -81,7 +81,7 @@ class LineGroup:
         check_kind(checked, MechanismRequest)
         if not self._is_open:
             await self._check_may_send(checked)
-        await self._check_source(checked)
+        await check_source(self._request, checked.body, self._readers)
         await check_waiting(self._request, checked.body)
         self._bodies.append(body)
         self._checked.append(checked)
@@ -95,15 +95,6 @@ class LineGroup:
         if parties not in self._permitted:
             await check_may_send(self._request, asked)
             self._permitted.add(parties)
-
-    async def _check_source(self, checked: CheckedInput) -> None:
-        """Check that a question's dataset may read its source; once for each dataset."""
-        asked = checked.body
-        assert isinstance(asked, MechanismRequest)
-        if asked.question is UNSET or asked.dataset in self._readers:
-            return
-        if await check_source(self._request, asked):
-            self._readers.add(asked.dataset)
 
     async def decide(self) -> bytes:
         """Send the requests to the ledger together; return the responses, one a line."""

@@ -1,23 +1,31 @@
-"""Refuses what reads another dataset's source, before anything is appended.
+"""Refuses what reads another dataset's source, or what a source lacks, before it is appended.
 
-The process that reads data refuses it, too; here nobody has paid yet. A server without the file of
-sources refuses nothing: it knows no source.
+The process that reads data refuses both, too; here nobody has paid yet. A server without the file
+of sources refuses nothing: it knows no source.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
-from litestar import Litestar
+from litestar import Litestar, Response
 from msgspec import UNSET
 
 from accountant.records import Body, MechanismRequest, Open
-from accountant.views.confirmations import Confirmation
+from accountant.records.header import decode_header
+from accountant.records.outcomes import Outcome
+from accountant.views.confirmations import Confirmation, source_differs
+from accountant.views.datasets import DatasetView
 from streams.http.context import HttpRequest, context_of
+from streams.http.problems import HTTPProblem, problem
 from streams.http.refusal import forbidden
-from streams.sources.source_access import SourceAccess, SourceReader
+from streams.service import Answer
+from streams.sources.source_access import SourceAccess, SourceReader, SourceRefusal
+from streams.sources.source_states import QuestionRefusal, SourceStates, finding_words
 
 _KEY: Final = "source_access"
+_STATES: Final = "source_states"
 
 
 def knows_sources(request: HttpRequest) -> bool:
@@ -25,45 +33,147 @@ def knows_sources(request: HttpRequest) -> bool:
     return request.app.state.get(_KEY) is not None
 
 
-def add_source_check(app: Litestar, access: SourceAccess | None) -> None:
-    """Have `check_source` refuse by this rule; None refuses nothing."""
-    app.state[_KEY] = access
+def add_source_check(
+    app: Litestar, access: SourceAccess | None, states: SourceStates | None
+) -> None:
+    """Have `check_source` refuse by this rule and these states; None refuses nothing."""
+    app.state[_KEY], app.state[_STATES] = access, states
 
 
-async def check_source(request: HttpRequest, body: Body) -> bool:
+def _states_of(request: HttpRequest) -> SourceStates | None:
+    states = request.app.state.get(_STATES)
+    assert states is None or isinstance(states, SourceStates)
+    return states
+
+
+async def check_source(request: HttpRequest, body: Body, readers: set[str] | None = None) -> None:
     """Check that a dataset that is opened or asked may read the source of its schema.
 
-    Call it after `check_may_send`, which hides datasets.
+    A question must also be one that the source can answer. A request that was decided before
+    passes: it is answered with what became of it, and charges nothing. Call it after
+    `check_may_send`, which hides datasets.
 
-    Returns: True, or False of a request that may not read it and was decided before: a repeat is
-        answered with what became of it, and charges nothing.
-    Raises: HTTPProblem: it may not (403). Unavailable.
+    Args:
+        readers: datasets that are known to read their source; those found out now are added.
+    Raises: HTTPProblem: it may not (403), or the source lacks something (422). Unavailable.
     """
     if isinstance(body, MechanismRequest) and body.question is UNSET:
-        return True
+        return
+    if readers is None or body.dataset not in readers:
+        found = await _access_refusal(request, body)
+        if found is not None and not await _is_decided(request, body):
+            raise _forbidden(request, body, *found)
+        if found is not None:
+            return
+        if readers is not None:
+            readers.add(body.dataset)
+    if isinstance(body, MechanismRequest):
+        lacking = await _question_refusal(request, body)
+        if lacking is not None and not await _is_decided(request, body):
+            raise HTTPProblem(lacking)
+
+
+async def _is_decided(request: HttpRequest, body: Body) -> bool:
+    """Tell whether a request was decided before. Raises: Unavailable."""
+    if not isinstance(body, MechanismRequest):
+        return False
+    service = context_of(request).service
+    return await service.find(body.dataset, body.analyst, body.request_id) is not None
+
+
+async def _access_refusal(
+    request: HttpRequest, body: Body
+) -> tuple[SourceReader, SourceRefusal] | None:
+    """Return which dataset may not read its source, and why. Raises: Unavailable."""
     access = request.app.state.get(_KEY)
     reader = None if access is None else await _reader(request, body)
     if reader is None:
-        return True
+        return None
     assert isinstance(access, SourceAccess)
-    service = context_of(request).service
-    refused = await access.refusal(service, reader, new=True)
-    if refused is None:
-        return True
+    refused = await access.refusal(context_of(request).service, reader, new=True)
+    return None if refused is None else (reader, refused)
+
+
+def _forbidden(
+    request: HttpRequest, body: Body, reader: SourceReader, refused: SourceRefusal
+) -> HTTPProblem:
     if isinstance(body, MechanismRequest):
-        if await service.find(body.dataset, body.analyst, body.request_id) is not None:
-            return False
-        raise forbidden(request, "request", refused.what, field="dataset", value=body.dataset)
-    raise forbidden(request, "open", refused.what, field="schema.source.name", value=reader.source)
+        return forbidden(request, "request", refused.what, field="dataset", value=body.dataset)
+    return forbidden(request, "open", refused.what, field="schema.source.name", value=reader.source)
+
+
+async def _question_refusal(request: HttpRequest, body: MechanismRequest) -> Response[bytes] | None:
+    """Return the response to a question that its source cannot answer. Raises: Unavailable."""
+    states = _states_of(request)
+    assert body.question is not UNSET
+    if states is None:
+        return None
+    view = await context_of(request).service.dataset(body.dataset)
+    if view is None or view.schema is UNSET or view.closed:
+        return None  # the ledger refuses it
+    refused = await asyncio.to_thread(states.refusal, body.question, view.schema)
+    return None if refused is None else _response(refused)
+
+
+def _response(refused: QuestionRefusal) -> Response[bytes]:
+    if refused.kind == "lacks":
+        what = f"question {refused.what}, got {refused.value}; nothing was decided or charged"
+        return problem(
+            422, "not_in_source", what, field="question", rule=refused.what, value=refused.value
+        )
+    return problem(403, "source_closed", refused.what, field="question", value=refused.value)
 
 
 async def confirmations_of_source(request: HttpRequest, body: Open) -> list[Confirmation]:
-    """Return the question whether a second dataset on one source is meant, if it is one.
+    """Return whether a second dataset on one source, or a schema that differs from it, is meant.
 
     Call it after `check_source`.
 
     Raises: Unavailable.
     """
+    return [*await _second_dataset(request, body), *await _schema_differs(request, body)]
+
+
+async def confirm_opened(request: HttpRequest, body: Open, answer: Answer) -> None:
+    """Confirm the names and types of a source, if a dataset was opened on it that it matches."""
+    states = _states_of(request)
+    if states is None or body.schema is UNSET or answer.decision is None:
+        return
+    if decode_header(answer.decision).outcome is Outcome.OPENED:
+        await asyncio.to_thread(states.state, body.schema)
+
+
+async def words_of_source(request: HttpRequest, view: DatasetView) -> str:
+    """Return what an owner should know of a dataset's source, "" if it is as declared.
+
+    Raises: Unavailable.
+    """
+    access, states = request.app.state.get(_KEY), _states_of(request)
+    if states is None or view.schema is UNSET or view.closed:
+        return ""
+    reader = SourceReader.of(view, view.schema)
+    # Names and types of a source are for owners of the datasets that read it.
+    if access is None or await access.refusal(context_of(request).service, reader) is not None:
+        return ""
+    return await asyncio.to_thread(states.owner_words, view.schema)
+
+
+async def _schema_differs(request: HttpRequest, body: Open) -> list[Confirmation]:
+    states = _states_of(request)
+    if states is None or body.schema is UNSET:
+        return []
+    findings, why = await asyncio.to_thread(states.findings, body.schema)
+    source = body.schema.source.name
+    if why:
+        not_compared = f"The source {source} was not compared: {why}"
+        return [source_differs(body, "schema.source.name", source, not_compared)]
+    if not findings:
+        return []
+    words = f"Of the source {source}, {finding_words(findings)}"
+    return [source_differs(body, "schema", findings[0].column, words)]
+
+
+async def _second_dataset(request: HttpRequest, body: Open) -> list[Confirmation]:
     access = request.app.state.get(_KEY)
     reader = None if access is None else await _reader(request, body)
     if reader is None:

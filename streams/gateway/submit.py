@@ -54,7 +54,7 @@ from streams.gateway.contract.openapi import (
 )
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
-from streams.gateway.source_check import check_source
+from streams.gateway.source_check import check_source, confirm_opened
 from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
@@ -95,7 +95,9 @@ async def open_dataset(
     409 where that is probably a slip, and `?new=true` says that it is meant: `similar_name` where
     its name, population or source is nearly one that the caller sees, `second_dataset` where
     another dataset reads the same source already, and the server's file of sources names no
-    dataset for it, and `ends_joint_guarantee` where its population would have none any more.
+    dataset for it, `ends_joint_guarantee` where its population would have none any more, and
+    `source_differs` where its source lacks a column or the unit of its schema, as far as this
+    server reads the source.
     """
     return await _submit(request, "admin", Open, new=new)
 
@@ -283,6 +285,8 @@ async def submit_body(
         await check_confirmed(request, checked.body)
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
+    if isinstance(checked.body, Open):
+        await confirm_opened(request, checked.body, answer)
     return await answer_response(request, answer, checked, replays=replays)
 
 

@@ -7,6 +7,7 @@ import contextlib
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from litestar import Response, post
 from litestar.params import FromPath
 from litestar.response import Redirect
@@ -14,6 +15,7 @@ from litestar.response import Redirect
 from accountant.errors import RequestInvalid
 from accountant.partition import hash_of
 from accountant.records import decode_decision
+from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import GRANTS, Outcome
 from streams.answers.store import AnswerReader
@@ -66,8 +68,8 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
         return _refused(request, dataset)
     try:
         await check_source(request, record.checked.body)
-    except HTTPProblem:
-        return await _page(request, dataset, 403, _NO_SOURCE)
+    except HTTPProblem as error:
+        return await _page(request, dataset, *_not_asked(error))
     try:
         await check_waiting(request, record.checked.body)
     except HTTPProblem:
@@ -88,6 +90,14 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
             await _wait(context.answers, hash_of(answer.decision))
     query = "" if viewer.name else "?" + urlencode({"q_asker": analyst})
     return Redirect(f"{dataset_address(dataset)}{query}#requests", status_code=303)
+
+
+def _not_asked(error: HTTPProblem) -> tuple[int, str]:
+    """Return the status and words of a question that its source does not answer."""
+    found = msgspec.json.decode(error.answer.content, type=Problem)
+    if found.error == "not_permitted":
+        return found.status, _NO_SOURCE
+    return found.status, f"Nothing was asked: {found.detail}."
 
 
 async def _wait(reader: AnswerReader, grant: str) -> None:

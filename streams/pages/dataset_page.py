@@ -25,6 +25,7 @@ from accountant.views.why.forecast import TOO_YOUNG
 from streams.auth.decision_pages import log_reading
 from streams.auth.unknown_dataset import closest_dataset
 from streams.auth.visibility import caller_of
+from streams.gateway.source_check import words_of_source
 from streams.http.context import Context, HttpRequest, context_of
 from streams.pages import form_data, preview_form, question_form
 from streams.pages.answer_rows import recent_answers
@@ -91,6 +92,7 @@ async def dataset_page(
         preview = await preview_claim(service, found, preview)
     questions = await _question_form(context, found, query, previews=status == 200)
     values: dict[str, Any] = {
+        "source_words": await _source_words(request, found),
         "questions": questions,
         "answers": await recent_answers(context.answers, found.view.dataset, found.decisions),
         "member_form": member or _member_form(found, query),
@@ -101,6 +103,12 @@ async def dataset_page(
         "flash": flash,
     }
     return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)
+
+
+async def _source_words(request: HttpRequest, found: PageData) -> str:
+    """Return what an owner should know of the source; nobody else learns the cause."""
+    is_owner = "owner" in found.viewer.roles or not found.viewer.is_authenticated
+    return await words_of_source(request, found.view) if is_owner else ""
 
 
 async def _question_form(

@@ -66,6 +66,7 @@ from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
 from streams.sources.source_access import read_source_access
+from streams.sources.source_states import SourceStates
 
 _ROUTES: Final = [
     submit_request,
@@ -131,6 +132,7 @@ def create_app(
     answers: AnswerReader | None = None,
     pages: Pages | None = None,
     queue: QuestionQueue | None = None,
+    states: SourceStates | None = None,
 ) -> Litestar:
     """Return the HTTP application of a ledger; the caller closes the service.
 
@@ -140,6 +142,7 @@ def create_app(
         answers: to questions, where the ledger has any; the caller closes them.
         pages: for people; without them, the application serves the API only.
         queue: of the questions that wait, where this process knows them.
+        states: what the sources of questions lack, where this process reads them.
     Raises: Refused: the settings ask for authentication that cannot work.
     """
     context = Context(service, settings, clock or SystemClock(), answers=answers)
@@ -153,7 +156,7 @@ def create_app(
                 before_request=host_and_query_check(settings),
             ),
             *(() if pages is None else pages.routes),
-            *monitoring(shown, with_answers(service.readiness, answers, queue)),
+            *monitoring(shown, with_answers(service.readiness, answers, queue, states)),
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
@@ -164,7 +167,7 @@ def create_app(
     )
     if authenticator is not None:
         count_refusals(app, shown)
-    add_source_check(app, read_source_access(settings))
+    add_source_check(app, read_source_access(settings), states)
     limit = None if queue is None else WaitingLimit(queue.waiting, settings.questions_waiting)
     add_waiting_limit(app, limit)
     browsers = None

@@ -29,6 +29,7 @@ from streams.server.probes import Probes, bind_socket
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
+from streams.sources.source_states import SourceStates
 from streams.stop_limit import end_within
 from streams.tracing import Tracing, start_tracing
 
@@ -153,13 +154,14 @@ async def run_gateway(
     answers: AnswerReader | None = None,
     pages: Pages | None = None,
     queue: QuestionQueue | None = None,
+    states: SourceStates | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 
     Args:
         listening: called with the URL once the server accepts connections.
         made: called with the server before it starts.
-        clock, answers, pages, queue: as for `create_app`.
+        clock, answers, pages, queue, states: as for `create_app`.
     Raises: Refused: the address cannot be bound.
     """
     with bind(settings) as listened:
@@ -183,12 +185,13 @@ async def run_gateway(
             answers=answers,
             pages=pages,
             queue=queue,
+            states=states,
         )
         tracing = start_tracing(settings)
         server = GatewayServer(app, settings, on_started=started, tracing=tracing)
         if made is not None:
             made(server)
-        readiness = with_answers(service.readiness, answers, queue)
+        readiness = with_answers(service.readiness, answers, queue, states)
         probes = Probes(settings, readiness, app.state.get("authenticator"))
         await probes.start()
         try:

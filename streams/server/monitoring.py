@@ -19,6 +19,7 @@ from streams.http.refusal import forbidden
 from streams.metrics.probe import probe_families
 from streams.metrics.registry import MetricList, exposition
 from streams.service import Readiness
+from streams.sources.source_states import SourceStates
 
 _UNAVAILABLE: Final = {
     "tokens": "every token of the file of tokens is rejected, because the file is unusable. Search "
@@ -39,6 +40,7 @@ def with_answers(
     readiness: Callable[[], Readiness],
     answers: AnswerReader | None,
     queue: QuestionQueue | None = None,
+    states: SourceStates | None = None,
 ) -> Callable[[], Readiness]:
     """Return a readiness that also notes why answers are missing: requests are still decided."""
 
@@ -46,7 +48,8 @@ def with_answers(
         state = readiness()
         trouble = None if answers is None else answers.trouble
         late = None if queue is None else queue.note()
-        notes = [each for each in (trouble, late) if each is not None]
+        closed = None if states is None else states.note()
+        notes = [each for each in (trouble, late, closed) if each is not None]
         return replace(state, notes=[*state.notes, *notes]) if notes else state
 
     return noted

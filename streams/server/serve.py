@@ -104,6 +104,7 @@ async def _serve(
             made=made,
             answers=answered.reader,
             queue=answered.queue,
+            states=answered.states,
             pages=PAGES,
         )
     return ended[0] if ended else None

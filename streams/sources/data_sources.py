@@ -117,6 +117,14 @@ class DataSources(Mapping[str, SourceSettings]):
         finally:
             self._ahead = None
 
+    def is_unreadable(self, schema: Schema) -> bool:
+        """Tell whether the version of a source that is there now is known to answer nobody."""
+        try:
+            version = version_of(self._settings(schema))
+        except SourceProblem:
+            return False
+        return self._readings.is_unreadable(schema, version)
+
     def interrupt(self) -> None:
         """End the statement that `read_ahead` runs now, from another thread."""
         if (connection := self._ahead) is not None:

@@ -69,6 +69,11 @@ class FirstReadings:
         if verdict.problem is not None:
             raise SourceProblem(verdict.problem)
 
+    def is_unreadable(self, schema: Schema, version: SourceVersion) -> bool:
+        """Tell whether a version was read for a schema, and could not be."""
+        verdict = self._verdicts.get((schema.source.name, schema))
+        return verdict is not None and verdict.version == version and verdict.problem is not None
+
 
 def _problem(source: OpenedSource, rows: SchemaRows) -> str | None:
     """Return the problem that cells of a source are, None if there is none."""

@@ -252,6 +252,7 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     unshown |= {"privacy_checkpoint_overdue_seconds"}
     unshown |= {"privacy_curator_running", "privacy_question_claims_differ_total"}
     unshown |= {"privacy_source_unexpected_datasets", "privacy_questions_ended_total"}
+    unshown |= {"privacy_source_closed", "privacy_source_findings"}
     unshown |= {"privacy_probe_ready", "privacy_probe_authentication_away"}
     assert documented - shown <= unshown, documented - shown
 

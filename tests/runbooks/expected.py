@@ -66,6 +66,7 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "PrivacyAnswersFailed-0": (r"up\{.*\} => 1 @",),
     "PrivacyQuestionClaimDiffers-0": (_AUDIT, r"rules="),
     "PrivacySourceNamedByAnotherDataset-0": (r"up\{.*\} => 1 @", r'"outcome":"opened"'),
+    "PrivacySourceClosed-0": (r"up\{.*\} => 1 @",),
     "PrivacyCheckpointPlaceLate-0": (_READY,),
     "PrivacyCheckpointsNotStored-0": (_READY, _SAMPLE),
     "PrivacyCheckpointKeyDiffers-0": (_READY,),

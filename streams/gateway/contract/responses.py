@@ -90,8 +90,8 @@ _SUBMITTED: Final = {
     ),
 }
 _NOT_ITS_SOURCE: Final = _problem(
-    "the caller is not allowed to do this, or the dataset may not read the source that its schema "
-    "names; nothing was appended"
+    "the caller is not allowed to do this, or the source of the dataset's schema is not for it, or "
+    "answers no question now; nothing was appended"
 )
 _ASKED_BACK: Final = ResponseSpec(
     "the id was used before for another body; the decision has that request's outcome. Or a "

@@ -25,6 +25,7 @@ from streams.settings import Settings
 from streams.sources import DataSources
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_settings import CsvSource
+from streams.sources.source_states import SourceStates
 from tests.faults.ledger import new_id, opening
 from tests.patience import PATIENCE_S
 
@@ -143,6 +144,7 @@ class CuratedLedger:
         sources = {"census": CsvSource(path=str(self.data))}
         self.answering = Counting(DataAnswering(DataSources(sources), _KEY))
         self.access = SourceAccess(sources, "population")
+        self.states: SourceStates | None = None
         self.service: EmbeddedService
         self.store: SqliteAnswers
 
@@ -201,7 +203,9 @@ class CuratedLedger:
     ) -> AsyncIterator[Curator]:
         """Run a curator for the length of the block, and stop it as a server does."""
         answering = answering or self.answering
-        curator = Curator(self.service, self.store, answering, options, access=self.access)
+        curator = Curator(
+            self.service, self.store, answering, options, access=self.access, states=self.states
+        )
         await curator.open()
         task = asyncio.create_task(curator.run())
         try:

@@ -78,6 +78,7 @@ class LocalServer:
                     clock=self.clock,
                     answers=answered.reader,
                     queue=answered.queue,
+                    states=answered.states,
                     pages=self._pages,
                 )
 
