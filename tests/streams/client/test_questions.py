@@ -291,17 +291,21 @@ def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:
         ledger.answer("survey", "cont", epsilon="1")
 
 
-def test_a_refusal_says_why_and_charges_nothing(ledger: Accountant) -> None:
+def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, store: None) -> None:
     small = {"filter": "zcdp", "rho": "0.1", "delta": "1e-6"}
-    schema = SCHEMA | {"source": {"kind": "csv", "name": "others"}}
-    ledger.open("small", small, by="owner", schema=schema, as_given=True)
-    with pytest.raises(NotGranted, match="small not granted: exhausted") as caught:
-        ledger.count("small", epsilon="2")
-    assert caught.value.fits is not None
-    assert ledger.dataset("small").spent_ratio == 0
-    with pytest.raises(NotGranted, match=r"question_not_allowed\. noise\.law needs a member"):
-        ledger.count("small", relative_error="0.1", epsilon="0.1")
-    assert ledger.dataset("small").spent_ratio == 0
+    settings = Settings(port=0, **data_settings(tmp_path))
+    with (
+        LocalServer(tmp_path / "l.db", clock, settings) as server,
+        Accountant(server.url, analyst="ana", clock=clock) as ledger,
+    ):
+        ledger.open("small", small, by="owner", schema=SCHEMA, as_given=True)
+        with pytest.raises(NotGranted, match="small not granted: exhausted") as caught:
+            ledger.count("small", epsilon="2")
+        assert caught.value.fits is not None
+        assert ledger.dataset("small").spent_ratio == 0
+        with pytest.raises(NotGranted, match=r"question_not_allowed\. noise\.law needs a member"):
+            ledger.count("small", relative_error="0.1", epsilon="0.1")
+        assert ledger.dataset("small").spent_ratio == 0
 
 
 def test_a_question_that_cannot_be_run_fails(ledger: Accountant, tmp_path: Path) -> None:

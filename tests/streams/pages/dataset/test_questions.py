@@ -285,3 +285,15 @@ def test_an_analyst_asks_under_their_own_name_alone(tmp_path: Path, pages: Pages
         assert response.headers["location"] == f"{page}#requests"
         answers = server.see("olga", "/datasets/closed-own/answers").json()["answers"]
         assert [each["analyst"] for each in answers] == ["ana"]
+
+
+def test_the_cause_that_closes_a_source_is_for_owners_alone(tmp_path: Path, pages: Pages) -> None:
+    with AnsweringRoles(tmp_path, pages=pages) as server:
+        server.furnish()
+        data = tmp_path / "people.csv"
+        data.write_text(data.read_text().replace("age,", "age,hiv_status,", 1))
+        for name, is_owner in (("olga", True), ("ana", False), ("aud", False)):
+            with Person(server) as person:
+                person.sign_in(server.tokens[name])
+                text = person.look("/pages/datasets/closed-own").text
+                assert ("hiv_status" in text) == is_owner, name
