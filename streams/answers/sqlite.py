@@ -279,6 +279,11 @@ class SqliteAnswers:
         with self._unavailable():
             return await asyncio.to_thread(self._writer.put_step, grant, kind, body)
 
+    async def take_back(self, partition: int, grant: str, kind: StepKind, body: bytes) -> None:
+        """As `AnswerStore.take_back`."""
+        with self._unavailable():
+            await asyncio.to_thread(self._writer.take_back, grant, kind, body)
+
     async def get(self, grant: str) -> StoredAnswer | None:
         """As `AnswerReader.get`."""
         return await self._one(lambda: self._reader.get(grant))
@@ -323,7 +328,7 @@ class SqliteAnswers:
     def _unavailable(self) -> Iterator[None]:
         try:
             yield
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             raise Unavailable(f"the answers in {self._path} cannot be used: {error}") from error
 
 

@@ -146,6 +146,10 @@ class AnswerStore(AnswerReader, Protocol):
         """
         ...
 
+    async def take_back(self, partition: int, grant: str, kind: StepKind, body: bytes) -> None:
+        """Remove a step that was not taken, and never will be; only one with this very body."""
+        ...
+
     async def close(self) -> None:
         """Close everything."""
         ...

@@ -160,6 +160,12 @@ class AnswerTables:
         assert stored is not None
         return stored
 
+    def take_back(self, grant: str, kind: StepKind, body: bytes) -> None:
+        """As `AnswerStore.take_back`."""
+        with self.transaction() as db:
+            delete = "DELETE FROM steps WHERE grant_hash = ? AND kind = ? AND body = ?"
+            db.execute(delete, (grant, kind, body))
+
     def step(self, grant: str, kind: StepKind) -> bytes | None:
         """Return the stored step of a grant, None without one."""
         with self._one_at_a_time:

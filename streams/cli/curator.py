@@ -50,7 +50,6 @@ def _run(settings: Settings) -> None:
     import signal
 
     from accountant.errors import BudgetError
-    from streams.answers.waiting import QuestionQueue
     from streams.clock import SystemClock
     from streams.curator.metrics import CuratorMetrics
     from streams.curator.start import first_error, make_curator
@@ -70,11 +69,11 @@ def _run(settings: Settings) -> None:
             try:
                 await check_answers(store, service, settings)
                 curator = make_curator(service, store, settings)
-                queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
+                queue = curator.queue()
                 server = WorkerHttpServer(
                     settings,
                     source=None,
-                    readiness=with_answers(service.readiness, None, states=curator.states),
+                    readiness=with_answers(service.readiness, store, queue, curator.states),
                     more=[CuratorMetrics(curator.counts, SystemClock())],
                     routes=question_queue_routes(service, queue, SystemClock()),
                 )

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from accountant.questions import Schema
 from streams.answers.granted import GrantedQuestion
+from streams.curator.draw_guard import DrawGuard
 
 
 class ClaimDiffers(Exception):
@@ -18,10 +19,12 @@ class Answering(Protocol):
     Nobody repeats the message of such an exception: it may hold data.
     """
 
-    def draw(self, question: GrantedQuestion, schema: Schema) -> bytes:
+    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
         """Return an answer, drawn now, in the calling thread. Nobody else has it yet.
 
-        Raises: ClaimDiffers.
+        Args:
+            guard: asked before any noise is drawn.
+        Raises: ClaimDiffers. NotDrawn: the guard has cut it.
         """
         ...
 

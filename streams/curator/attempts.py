@@ -22,12 +22,14 @@ _LATER: Final[tuple[StepKind, ...]] = ("attempt_2", "attempt_3")
 class Attempts:
     """The attempts of one life of a curator. Each is stored before its question runs.
 
-    A life has one attempt at each question, however often it runs.
+    A life has one attempt at each question, however often it runs. A life that ends in order takes
+    back those whose answer was not drawn.
     """
 
     def __init__(self, store: AnswerStore) -> None:
         self._store = store
         self._life = msgspec.json.encode({"life": str(uuid.uuid4())})
+        self._undrawn = dict[str, GrantedQuestion]()
         # One at a time: a question that ran beside one that kills the process has other company.
         self._again = asyncio.Lock()
 
@@ -55,6 +57,25 @@ class Attempts:
             _log.error("question_given_up", grant=question.grant, attempts=1 + len(_LATER))
             yield False
 
+    def use_up(self, question: GrantedQuestion) -> None:
+        """Note that an attempt counts: its answer was drawn, or will never be."""
+        self._undrawn.pop(question.grant, None)
+
+    async def take_back(self) -> None:
+        """Take back every attempt that is not used up. Call it once nothing runs any more.
+
+        Raises: Unavailable: those that are left count.
+        """
+        while self._undrawn:
+            _, question = self._undrawn.popitem()
+            for kind in (_FIRST, *_LATER):
+                await self._store.take_back(question.partition, question.grant, kind, self._life)
+
     async def _take(self, question: GrantedQuestion, kind: StepKind) -> bool:
+        # Before it is stored: whoever is cancelled meanwhile does not know whether it is.
+        self._undrawn[question.grant] = question
         put = self._store.put_step(question.partition, question.grant, kind, self._life)
-        return await put == self._life
+        is_own = await put == self._life
+        if not is_own:
+            self.use_up(question)
+        return is_own

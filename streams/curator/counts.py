@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streams.answers.waiting import WaitingQuestions
+from streams.curator.noted_store import NotStored
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class CuratorCounts:
             declare.
         ended: questions that an owner has ended while they waited.
         waiting: the grants without an answer, or whose reservation is not settled.
+        not_stored: what it could not store.
     """
 
     answered: int = 0
@@ -32,6 +34,7 @@ class CuratorCounts:
     source_findings: dict[str, int] = field(default_factory=dict)
     ended: int = 0
     waiting: WaitingQuestions = field(default_factory=WaitingQuestions)
+    not_stored: NotStored = field(default_factory=NotStored)
 
     def count(self, *, failed: bool) -> None:
         """Count an answer that was published."""

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from streams.answers.store import AnswerStore
+from streams.answers.waiting import QuestionQueue
 from streams.clock import Clock, SystemClock
 from streams.curator.answering import Answering
 from streams.curator.counts import CuratorCounts
 from streams.curator.log_follower import LogFollower
+from streams.curator.noted_store import NotedStore
 from streams.curator.publisher import AnswerPublisher
 from streams.curator.question_runner import QuestionRunner
 from streams.curator.read_ahead import ReadAhead, ReadsAhead
@@ -29,11 +31,13 @@ from streams.curator.sessions import SessionSteps
 from streams.curator.source_watch import SourceWatch
 from streams.curator.state_watch import StateWatch
 from streams.curator.turns import Turns
-from streams.errors import Unavailable
+from streams.errors import JournalFault, Refused, Unavailable
+from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_states import SourceStates
 
+_log = get_logger(__name__)
 _SPARE_THREADS: Final = 16
 """For questions whose time is over, and whose thread does not end: such as at a disk that hangs."""
 
@@ -47,12 +51,14 @@ class CuratorOptions:
         tick: seconds between two moments at which answers become readable.
         turn_seconds: longest time of one question; a source's own limit is below it.
         at_once: questions that run at the same time.
+        stop_seconds: longest wait for what runs at the end, and then again for what was cut.
     """
 
     name: str = "curator"
     tick: float = 1.0
     turn_seconds: float = 900.0
     at_once: int = 2
+    stop_seconds: float = 5.0
 
 
 class Curator:
@@ -81,13 +87,15 @@ class Curator:
         clock = clock or SystemClock()
         self.counts = CuratorCounts()
         self.states = states
+        store = NotedStore(store, self.counts.not_stored)
         self._service = service
         self._access = access
         self._stopping = asyncio.Event()
+        self._stop_seconds = options.stop_seconds
         self._threads = ThreadPoolExecutor(options.at_once + _SPARE_THREADS, "question")
         self._turns = Turns(options.at_once)
         self._publisher = AnswerPublisher(store, tick=options.tick, clock=clock)
-        runner = QuestionRunner(
+        self._runner = runner = QuestionRunner(
             service,
             store,
             answering,
@@ -117,7 +125,11 @@ class Curator:
         ]
 
     def stop(self) -> None:
-        """Have `run` return once the questions that run now have their answers; start no other."""
+        """Have `run` return soon, and start no question.
+
+        Those that run have some seconds. Then plain ones run again after the next start, and
+        sessions fail.
+        """
         self._stopping.set()
 
     def end_questions(self, dataset: str, analyst: str | None = None) -> int:
@@ -138,6 +150,11 @@ class Curator:
         self._turns.end(dataset, analyst)
         return found
 
+    def queue(self) -> QuestionQueue:
+        """Return the questions that wait, for a server: how to end them, and why they wait."""
+        note = self.counts.not_stored.note
+        return QuestionQueue(self.counts.waiting, self.end_questions, note)
+
     async def open(self) -> None:
         """Bind the store to the ledger. A new store never runs what was granted before.
 
@@ -152,11 +169,36 @@ class Curator:
     async def run(self) -> None:
         """Run until `stop`, or until the task is cancelled. Call `open` first.
 
-        A reserved question that is interrupted fails, so prefer `stop`.
+        It ends soon after `stop`, whatever it waits for.
 
         Raises: ExceptionGroup of Refused: another curator has taken the store over; of
             BudgetError: the log cannot be read, or the ledger is closed.
         """
+        running = asyncio.create_task(self._run(), name="questions")
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({running}, timeout=self._stop_seconds)
+            self._runner.cut()
+            await asyncio.wait({running}, timeout=self._stop_seconds)
+        finally:
+            stopped.cancel()
+            running.cancel()
+            await asyncio.wait({running})
+            if self._stopping.is_set():
+                await self._take_back()
+            await self._runner.end_readings()
+        if not running.cancelled():
+            running.result()
+
+    async def _take_back(self) -> None:
+        try:
+            async with asyncio.timeout(self._stop_seconds):
+                await self._runner.take_back()
+        except (JournalFault, Refused, TimeoutError) as error:
+            _log.warning("attempts_not_taken_back", why=str(error), then="they count")
+
+    async def _run(self) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 publishing = tasks.create_task(self._publisher.run(), name="answers")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from accountant.answers import (
     answer_of,
@@ -16,13 +17,20 @@ from accountant.questions import CheckedQuestion, Schema, check_question, derive
 from accountant.questions.evaluate import Vector
 from streams.answers.granted import GrantedQuestion
 from streams.curator.answering import ClaimDiffers
+from streams.curator.draw_guard import DrawGuard
 
 
 class Sources(Protocol):
     """Where the data are: `streams.sources.DataSources`."""
 
-    def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
-        """Return the exact statistics of a question, in the calling thread."""
+    def statistics(
+        self, checked: CheckedQuestion, *, key: bytes, interruptible: Callable[[Any], None]
+    ) -> tuple[Vector, ...]:
+        """Return the exact statistics of a question, in the calling thread.
+
+        Args:
+            interruptible: gets the connection that reads.
+        """
         ...
 
 
@@ -37,7 +45,7 @@ class DataAnswering:
         self._sources = sources
         self._key = key
 
-    def draw(self, question: GrantedQuestion, schema: Schema) -> bytes:
+    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
         """As `Answering.draw`."""
         granted = question.content
         # The very derivation of the ledger. Its claim is charged, so no other noise may be drawn.
@@ -45,7 +53,8 @@ class DataAnswering:
         derivation = derive(checked, granted.noise)
         if derivation.claim != question.claim:
             raise ClaimDiffers
-        statistics = self._sources.statistics(checked, key=self._key)
+        statistics = self._sources.statistics(checked, key=self._key, interruptible=guard.read_by)
+        guard.draw()
         result = run_question(checked, derivation, statistics, secrets.randbits, granted.stop)
         return encode_answer(answer_of(granted, result))
 

@@ -91,6 +91,8 @@ class LogFollower:
                         continue
                     for value in values:
                         await self._take(value, questions)
+                        if self._stopping.is_set():
+                            break
                     await self._move()
                     if not values:
                         await self._wait(appended, stopped)
@@ -206,7 +208,7 @@ class LogFollower:
                     why = str(error)
                     _log.warning("question_waits", grant=question.grant, why=why)
             except Stopping:
-                return
+                break
             except Refused:
                 raise  # such as another curator that has taken over the store
             except Exception as error:
@@ -215,12 +217,12 @@ class LogFollower:
                 _log.error("question_halted", grant=question.grant, error=type(error).__name__)
                 pause = _MAX_PAUSE_S
             else:
+                del self._open[question.number]
+                self._counts.waiting.remove(question.grant)
                 break
             if await self._stops_within(pause):
-                return
+                break
             pause = min(2 * pause, _MAX_PAUSE_S)
-        del self._open[question.number]
-        self._counts.waiting.remove(question.grant)
         self._room.release()
 
     async def _stops_within(self, seconds: float) -> bool:
@@ -236,7 +238,6 @@ class LogFollower:
             return
         try:
             await self._store.move(self._partition, place)
-        except JournalFault as error:
-            _log.warning("place_not_stored", partition=self._partition, why=str(error))
+        except JournalFault:
             return
         self._moved, self._moved_at = place, steady()

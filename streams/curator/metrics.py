@@ -69,6 +69,11 @@ class CuratorMetrics(Collector):
             "Questions that owners have ended while they waited: they failed.",
             value=counts.ended,
         )
+        yield GaugeMetricFamily(
+            "privacy_answers_not_stored_seconds",
+            "For how long this curator cannot store answers or steps; 0 while it can.",
+            value=counts.not_stored.seconds(),
+        )
         waiting = GaugeMetricFamily(
             "privacy_questions_waiting",
             "Granted questions that have no answer yet, or whose reservation is not settled.",

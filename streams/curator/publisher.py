@@ -14,9 +14,7 @@ from typing import Final
 from streams.answers.store import AnswerStore, NewAnswer, StoredAnswer
 from streams.clock import Clock
 from streams.errors import JournalFault
-from streams.logs import get_logger
 
-_log = get_logger(__name__)
 _MAX_AT_ONCE: Final = 200  # answers of one transaction
 _MAX_BYTES: Final = 8_000_000
 """Bytes of one transaction, unless one answer has more: a broker ends a long transaction."""
@@ -35,7 +33,6 @@ class AnswerPublisher:
         self._tick_ms = max(1, round(tick * 1000))
         self._clock = clock
         self._due: list[_Due] = []
-        self._noted: str | None = None
 
     async def publish(self, answer: NewAnswer) -> StoredAnswer:
         """Store an answer at the next tick; return what is stored for its grant then.
@@ -62,22 +59,13 @@ class AnswerPublisher:
     async def _store_entries(self, entries: list[_Due]) -> None:
         try:
             stored = await self._store.put_first([answer for answer, _ in entries])
-        except JournalFault as error:
+        except JournalFault:
             # They may be stored or not: the next tick tries again, and the first one wins.
-            _log.warning("answers_not_stored", why=str(error), then="tried again at the next tick")
             self._due += entries
-            self._note(f"answers are not stored, and tried again at each tick: {error}")
             return
-        self._note(None)
         for (_, waiting), each in zip(entries, stored, strict=True):
             if not waiting.done():
                 waiting.set_result(each)
-
-    def _note(self, trouble: str | None) -> None:
-        """Have readiness say why answers are not stored; what others say there stays."""
-        if self._store.trouble == self._noted:
-            self._store.trouble = trouble
-            self._noted = trouble
 
 
 def _transactions(entries: list[_Due]) -> Iterator[list[_Due]]:

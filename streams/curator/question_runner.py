@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from concurrent.futures import Executor
-from typing import Final
+from concurrent.futures import Executor, Future
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -16,6 +16,7 @@ from streams.answers.store import AnswerStore, NewAnswer, StoredAnswer
 from streams.curator.answering import Answering, ClaimDiffers
 from streams.curator.attempts import Attempts
 from streams.curator.counts import CuratorCounts
+from streams.curator.draw_guard import DrawGuard, NotDrawn
 from streams.curator.publisher import AnswerPublisher
 from streams.curator.sessions import SessionSteps, Stopping
 from streams.curator.turns import Ended, Turns
@@ -28,6 +29,8 @@ from streams.sources.source_states import SourceStates
 _log = get_logger(__name__)
 _BEGIN_S: Final = 30.0
 """The longest wait within a turn for the decision on a `begin`."""
+_INTERRUPTIONS: Final = 60
+_PAUSE_S: Final = 0.05
 
 
 class QuestionRunner:
@@ -70,6 +73,8 @@ class QuestionRunner:
         self._counts = counts
         self._stopping = stopping
         self._states = states
+        self._cutting = asyncio.Event()
+        self._reading = dict[Future[bytes], DrawGuard]()
 
     async def finish(self, question: GrantedQuestion, *, may_run: bool) -> None:
         """Give a grant its answer, unless it has one, and settle its reservation.
@@ -98,11 +103,41 @@ class QuestionRunner:
                 then="it failed, and stays charged",
             )
             return await self._fail(question)
+        except NotDrawn:
+            then = "it failed, and is charged in full" if question.is_reserved else "it runs again"
+            _log.warning(
+                "question_cut",
+                grant=question.grant,
+                dataset=question.request.dataset,
+                analyst=question.request.analyst,
+                then=then,
+            )
+            if question.is_reserved:
+                return await self._fail(question)
+            raise Stopping from None
+
+    def cut(self) -> None:
+        """Cut what runs and is not drawn: plain questions run again, and sessions fail."""
+        self._cutting.set()
+
+    async def take_back(self) -> None:
+        """Take back the attempts that have not drawn. Call it at the end. Raises: Unavailable."""
+        await self._attempts.take_back()
+
+    async def end_readings(self) -> None:
+        """End the readings that were cut, so that the process can end; not for ever."""
+        # Between two statements an interruption is lost.
+        for _ in range(_INTERRUPTIONS):
+            if not self._reading:
+                break
+            for guard in [*self._reading.values()]:
+                guard.interrupt()
+            await asyncio.sleep(_PAUSE_S)
 
     async def _run_in_turn(self, question: GrantedQuestion) -> StoredAnswer:
         """Store an answer that nobody has seen, or that there is none.
 
-        Raises: Ended: an owner did not want to wait for it.
+        Raises: Ended: an owner did not want to wait for it. NotDrawn: the curator stops.
         """
         view = await self._service.dataset(question.request.dataset)
         schema = view.schema if view is not None else UNSET
@@ -207,18 +242,41 @@ class QuestionRunner:
         return stored
 
     async def _draw(self, question: GrantedQuestion, schema: Schema) -> bytes | None:
+        """Return an answer, None if it has failed. Raises: NotDrawn."""
+        guard = DrawGuard()
+        running = self._threads.submit(self._answering.draw, question, schema, guard)
+        self._reading[running] = guard
+        running.add_done_callback(lambda ended: self._reading.pop(ended, None))
+        value: bytes | None = None
         try:
-            loop = asyncio.get_running_loop()
-            draw = self._answering.draw
             async with asyncio.timeout(self._turn_seconds):
-                return await loop.run_in_executor(self._threads, draw, question, schema)
+                value = await self._unless_cut(asyncio.wrap_future(running), guard)
+        except NotDrawn:
+            raise
         except ClaimDiffers:
             self._counts.claim_differs += 1
             _log.error("question_claim_differs", grant=question.grant, then="it is not run")
         except Exception as error:
             # Only the type: a message may hold data.
             _log.error("question_failed", grant=question.grant, error=type(error).__name__)
-        return None
+        finally:
+            if not guard.cut():  # its draw is under way, or done
+                self._attempts.use_up(question)
+        self._attempts.use_up(question)
+        return value
+
+    async def _unless_cut(self, running: asyncio.Future[bytes], guard: DrawGuard) -> bytes:
+        """Await an answer, unless it is cut before it is drawn. Raises: NotDrawn."""
+        cutting = asyncio.ensure_future(self._cutting.wait())
+        either: set[asyncio.Future[Any]] = {running, cutting}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done() and guard.cut():
+                raise NotDrawn
+            return await running
+        finally:
+            cutting.cancel()
+            running.cancel()  # nobody reports what a thread raises later: it may hold data
 
 
 def _new_answer(question: GrantedQuestion, value: bytes) -> NewAnswer:

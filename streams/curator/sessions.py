@@ -8,6 +8,7 @@ draws again. Only the life that made a `begin` knows, after `repeated`, that it 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -86,10 +87,13 @@ class SessionSteps:
         own = self._unrun.setdefault(grant, self._new_begin(question))
         body = await self._store.put_step(question.partition, grant, "begin", own)
         _check_step(body, own, Begin)
+        # One that was stored and not sent is sent by the next life, which draws then.
+        self._check_not_stopping()
         decision = await self._decide(body)
         if _is_refused_for_now(decision):
             # An id has one decision, so another one asks again. It is not stored: a later life
             # that sends one more is refused, since the reservation has begun then.
+            self._check_not_stopping()
             own = body = self._new_begin(question)
             decision = await self._decide(body)
             if _is_refused_for_now(decision):
@@ -106,6 +110,11 @@ class SessionSteps:
             reason=reason,
         )
         return False
+
+    def _check_not_stopping(self) -> None:
+        """Begin nothing once the curator stops. Raises: Stopping."""
+        if self._stopping.is_set():
+            raise Stopping
 
     def _new_begin(self, question: GrantedQuestion) -> bytes:
         request = question.request
@@ -170,7 +179,11 @@ class SessionSteps:
             if why != reported:
                 reported = why
                 _log.warning("step_waits", why=why, then="the same step is sent again")
-            await self._unless_stopped(asyncio.sleep(pause))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+            if self._stopping.is_set():
+                raise _cut()
 
     async def _unless_stopped(self, step: Coroutine[Any, Any, T]) -> T:
         """Await a step, and little longer once the curator stops.
@@ -184,14 +197,20 @@ class SessionSteps:
             await asyncio.wait({running}, timeout=_LAST_S)
             if running.done():
                 return running.result()
-            _log.warning("step_cut", then="the next start sends it again")
-            raise Stopping
+            raise _cut()
         finally:
             running.cancel()
             stopped.cancel()
 
     def _new_id(self) -> str:
         return uuid7(self._clock.now(), os.urandom(10))
+
+
+def _cut() -> Stopping:
+    """Return the end of a step that is not decided, and say so in the log."""
+    then = "the next start sends it again; a session that has begun fails, and is charged in full"
+    _log.warning("step_cut", then=then)
+    return Stopping()
 
 
 def _check_step(body: bytes, own: bytes, kind: type[Begin] | type[Settle]) -> None:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from streams.sources.source_states import SourceStates
 
 _log = get_logger(__name__)
-_STOP_S: Final = 10.0
-"""The longest wait for questions that run at the end."""
 
 
 def make_curator(service: LedgerService, store: AnswerStore, settings: Settings) -> Curator:
@@ -169,9 +167,8 @@ async def _answered(
 
         async with _running(curator, store):
             metrics = CuratorMetrics(curator.counts, SystemClock())
-            queue = QuestionQueue(curator.counts.waiting, curator.end_questions)
             reader = CheckedAnswers(store, service, store.is_linked)
-            yield Answered(reader, (metrics,), queue, curator.states)
+            yield Answered(reader, (metrics,), curator.queue(), curator.states)
     finally:
         await store.close()
 
@@ -201,8 +198,6 @@ async def _running(curator: Curator, store: AnswerStore) -> AsyncIterator[None]:
         yield
     finally:
         curator.stop()
-        await asyncio.wait({task}, timeout=_STOP_S)
-        task.cancel()
         await asyncio.wait({task})
 
 

@@ -97,6 +97,14 @@ class _StepRecord(_Record, frozen=True, tag="step"):
     body: msgspec.Raw
 
 
+class _TakenBackRecord(_Record, frozen=True, tag="taken_back"):
+    """A step with this body was not taken."""
+
+    grant: str
+    kind: StepKind
+    body: msgspec.Raw
+
+
 class _LogRecord(_Record, frozen=True, tag="log"):
     ledger: str
     begins: int
@@ -120,7 +128,9 @@ class _CuratorRecord(_Record, frozen=True, tag="curator"):
         return f"process {self.process} on {self.host}, since {self.since}"
 
 
-_TopicRecord = _AnswerRecord | _StepRecord | _LogRecord | _PlaceRecord | _CuratorRecord
+_TopicRecord = (
+    _AnswerRecord | _StepRecord | _TakenBackRecord | _LogRecord | _PlaceRecord | _CuratorRecord
+)
 _decode: Final = msgspec.json.Decoder(_TopicRecord).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -270,6 +280,8 @@ class AnswerTopic:
                 return self._tables.put_first([put], number=offset + 1)[1]
             case _StepRecord(grant, kind, body):
                 self._tables.put_step(grant, kind, bytes(body))
+            case _TakenBackRecord(grant, kind, body):
+                self._tables.take_back(grant, kind, bytes(body))
             case _LogRecord(ledger, begins):
                 bound, _ = self._tables.open_log(tp.partition, ledger, begins)
                 if bound == ledger:  # the last one: answers may be missing since
@@ -483,6 +495,12 @@ class KafkaAnswers(AnswerTopic):
         stored = self._tables.step(grant, kind)
         assert stored is not None
         return stored
+
+    async def take_back(self, partition: int, grant: str, kind: StepKind, body: bytes) -> None:
+        """As `AnswerStore.take_back`."""
+        async with self._written(partition) as records:
+            if self._tables.step(grant, kind) == body:
+                records.append(_TakenBackRecord(grant, kind, msgspec.Raw(body)))
 
     async def close(self) -> None:
         """As `AnswerStore.close`."""

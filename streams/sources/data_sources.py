@@ -73,18 +73,25 @@ class DataSources(Mapping[str, SourceSettings]):
     def __len__(self) -> int:
         return len(self._sources)
 
-    def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
+    def statistics(
+        self,
+        checked: CheckedQuestion,
+        *,
+        key: bytes,
+        interruptible: Callable[[Any], None] = lambda _: None,
+    ) -> tuple[Vector, ...]:
         """Return the exact statistics of a question about the source that its schema names.
 
         They equal those of `accountant.questions.evaluate` on the source's rows.
 
         Args:
             key: of the hash that chooses a unit's rows (`load_contribution_key`).
+            interruptible: gets the connection, before anything is read.
         Raises: SourceUnreadable: whatever the cause.
         """
         name = checked.schema.source.name
         try:
-            with self._read(checked.schema) as (source, rows):
+            with self._read(checked.schema, interruptible=interruptible) as (source, rows):
                 # More than any reading takes: no question on what was read in time fails by time.
                 source.limit_time(times=TIMES_OF_A_READING)
                 return statistics(source.connection, rows, checked, key=key)

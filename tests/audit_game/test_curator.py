@@ -6,8 +6,9 @@ No seed fixes these bits; `FALSE_ALARM` bounds how often the tests may fail by c
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from accountant.answers import decode_answer
 from accountant.questions import CheckedQuestion, Schema, derive, parse_noise, parse_question
@@ -16,6 +17,7 @@ from accountant.records import MechanismRequest
 from streams.answers import NewAnswer, SqliteAnswers
 from streams.answers.granted import GrantedQuestion
 from streams.curator.data_answering import DataAnswering
+from streams.curator.draw_guard import DrawGuard
 from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.audit_game.auditor import Games, Outcome, audit
 from tests.audit_game.neighbours import Row, game_schema, other_units
@@ -37,7 +39,9 @@ class Rows:
     def __init__(self, rows: list[Row]) -> None:
         self._rows = rows
 
-    def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
+    def statistics(
+        self, checked: CheckedQuestion, *, key: bytes, interruptible: Callable[[Any], None]
+    ) -> tuple[Vector, ...]:
         return evaluate(checked, self._rows, key=key)
 
 
@@ -68,7 +72,7 @@ async def read_twice(
     """Draw and store as two lives of a curator would, and return what a reader sees after each."""
     request, shown = question.request, list[int]()
     for _ in range(2):
-        value = answering.draw(question, SCHEMA)
+        value = answering.draw(question, SCHEMA, DrawGuard())
         answer = NewAnswer(
             grant=question.grant,
             partition=question.partition,

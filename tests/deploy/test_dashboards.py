@@ -250,6 +250,7 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     unshown |= {"privacy_checkpoint_place_overdue_seconds", "privacy_partition_head"}
     unshown |= {"privacy_checkpoint_key_differs", "privacy_ledgers_replaced"}
     unshown |= {"privacy_checkpoint_overdue_seconds"}
+    unshown |= {"privacy_answers_not_stored_seconds"}
     unshown |= {"privacy_curator_running", "privacy_question_claims_differ_total"}
     unshown |= {"privacy_source_unexpected_datasets", "privacy_questions_ended_total"}
     unshown |= {"privacy_source_closed", "privacy_source_findings"}

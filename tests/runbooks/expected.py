@@ -60,6 +60,7 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
     "PrivacyDeadLetters-0": (),
     "PrivacyAlertGivenUp-0": (r"dataset .*guarantee",),
     "PrivacyCuratorEnded-0": (_READY, r"up\{.*\} => 1 @"),
+    "PrivacyAnswersNotStored-0": (_READY, r"up\{.*\} => 1 @"),
     "PrivacyQuestionUnanswered-0": (r"no question on .* waits",),
     "PrivacyQuestionUnanswered-1": (r"up\{.*\} => 1 @", _READY),
     "PrivacyCuratorAbsent-0": (_READY, r"up\{.*\} => 1 @"),

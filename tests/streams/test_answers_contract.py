@@ -117,6 +117,22 @@ async def test_the_first_stored_step_wins(open_store: Open) -> None:
     assert await store.put_step(0, two, "begin", b"[4]") == b"[4]"
 
 
+async def test_a_step_is_taken_back_by_its_own_body_alone(open_store: Open) -> None:
+    store = await open_store()
+    one, two = answer(1).grant, answer(2).grant
+    for grant in (one, two):
+        await store.put_step(0, grant, "attempt_1", b"[1]")
+    await store.put_step(0, one, "attempt_2", b"[1]")
+    await store.take_back(0, one, "attempt_1", b"[2]")
+    assert await store.put_step(0, one, "attempt_1", b"[3]") == b"[1]"
+    await store.take_back(0, one, "attempt_1", b"[1]")
+    await store.close()
+    store = await open_store()
+    assert await store.put_step(0, one, "attempt_1", b"[4]") == b"[4]"
+    assert await store.put_step(0, one, "attempt_2", b"[4]") == b"[1]"
+    assert await store.put_step(0, two, "attempt_1", b"[4]") == b"[1]"
+
+
 async def test_a_reader_hears_of_each_new_answer_and_of_no_other(open_store: Open) -> None:
     store = await open_store()
     await store.put_first([answer(1)])

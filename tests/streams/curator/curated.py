@@ -19,6 +19,7 @@ from streams.clock import SystemClock
 from streams.curator.answering import Answering
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
+from streams.curator.draw_guard import DrawGuard
 from streams.embedded.answer_heads import accept_answers, heads_of, signing_heads
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
@@ -120,10 +121,10 @@ class Counting:
         self.failed, self.is_failed = answering.failed, answering.is_failed
         self.shown = answering.shown
 
-    def draw(self, question: GrantedQuestion, schema: Schema) -> bytes:
+    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
         self.draws.append(question.grant)
         self._breaks(question)
-        return self._answering.draw(question, schema)
+        return self._answering.draw(question, schema, guard)
 
 
 class CuratedLedger:

@@ -19,6 +19,7 @@ from streams.broadcast import Broadcast, Subscription
 from streams.clock import SystemClock
 from streams.curator.answering import ClaimDiffers
 from streams.curator.curator import CuratorOptions
+from streams.curator.draw_guard import DrawGuard
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.service import Appended
@@ -201,7 +202,7 @@ async def test_a_claim_that_this_process_does_not_derive_never_runs(
     )
     ledger.data.unlink()  # it would fail in other ways if it were read
     with pytest.raises(ClaimDiffers):
-        ledger.answering.draw(cheaper, view.schema)
+        ledger.answering.draw(cheaper, view.schema, DrawGuard())
 
 
 async def test_two_draws_of_one_question_have_noise_of_their_own(ledger: CuratedLedger) -> None:
@@ -212,7 +213,7 @@ async def test_two_draws_of_one_question_have_noise_of_their_own(ledger: Curated
     view = await ledger.service.dataset("census")
     assert view is not None
     assert view.schema is not msgspec.UNSET
-    drawn = {ledger.answering.draw(found, view.schema) for _ in range(8)}
+    drawn = {ledger.answering.draw(found, view.schema, DrawGuard()) for _ in range(8)}
     assert len(drawn) > 1, "the noise follows from the request"
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
 from streams.answers.store import NewAnswer, StoredAnswer
 from streams.clock import SystemClock
+from streams.curator.noted_store import NotedStore, NotStored
 from streams.curator.publisher import AnswerPublisher
 from streams.errors import Unavailable
 from tests.patience import PATIENCE_S
@@ -78,21 +80,26 @@ async def test_readiness_says_that_answers_are_not_stored_until_they_are() -> No
     class Full(Store):
         """Its disk is full at first."""
 
+        get = find = page = subscribe = place = open_log = close = None
+
         async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
-            noted.append(self.trouble)
+            noted.append(not_stored.note())
             if len(noted) < 3:
                 raise Unavailable("the disk is full")
             return await super().put_first(answers)
 
-    noted: list[str | None] = []
-    store = Full()
-    publisher = AnswerPublisher(store, tick=0.05, clock=SystemClock())  # type: ignore[arg-type]
+    noted, not_stored = list[str | None](), NotStored()
+    store: Any = NotedStore(cast("Any", Full()), not_stored)
+    publisher = AnswerPublisher(store, tick=0.05, clock=SystemClock())
     running = asyncio.create_task(publisher.run())
     answer = NewAnswer(
         grant="sha256:1", partition=0, dataset="census", analyst="ana", request_id="", value=b"x"
     )
     await asyncio.wait_for(publisher.publish(answer), PATIENCE_S)
     running.cancel()
-    why = "answers are not stored, and tried again at each tick: the disk is full"
+    why = (
+        "the curator cannot store answers, so questions wait; requests are decided: the disk is "
+        "full. Free the disk, make it writable, or bring the broker back: it goes on by itself then"
+    )
     assert noted == [None, why, why]
-    assert store.trouble is None
+    assert not_stored.note() is None

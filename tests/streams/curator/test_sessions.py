@@ -377,6 +377,58 @@ async def test_a_session_waits_no_longer_than_its_deadline(ledger: CuratedLedger
     assert await steps(ledger, waiting.grant) == []
 
 
+async def test_a_begin_that_is_stored_as_the_curator_stops_is_not_sent(
+    ledger: CuratedLedger,
+) -> None:
+    stopping = asyncio.Event()
+
+    class Stopped(SqliteAnswers):
+        async def put_step(self, partition: int, grant: str, kind: StepKind, body: bytes) -> bytes:
+            stopping.set()
+            return await super().put_step(partition, grant, kind, body)
+
+    await ledger.store.close()
+    ledger.store = Stopped.open(ledger.store_path, ledger.heads)
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    waiting = granted_question(0, answer.decision)
+    assert waiting is not None
+    clock = SystemClock()
+    stopped = SessionSteps(ledger.service, ledger.store, "curator", clock, stopping=stopping)
+    with pytest.raises(Stopping):
+        await stopped.begin(waiting)
+    assert await steps(ledger, waiting.grant) == []
+    # The next life sends the same bytes, and draws.
+    assert await SessionSteps(ledger.service, ledger.store, "curator", clock).begin(waiting)
+
+
+async def test_a_step_that_is_refused_again_and_again_ends_with_the_curator(
+    ledger: CuratedLedger,
+) -> None:
+    stopping = asyncio.Event()
+
+    class Away:
+        """The ledger's service, whose broker is away."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(ledger.service, name)
+
+        async def submit(self, *_: object, **__: object) -> NoReturn:
+            stopping.set()
+            raise Unavailable("the broker does not answer")
+
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    waiting = granted_question(0, answer.decision)
+    assert waiting is not None
+    away = cast("Any", Away())
+    steps_of_one = SessionSteps(away, ledger.store, "curator", SystemClock(), stopping=stopping)
+    with pytest.raises(Stopping):
+        await asyncio.wait_for(steps_of_one.begin(waiting), PATIENCE_S)
+
+
 async def test_a_step_that_nobody_decides_ends_with_the_curator(ledger: CuratedLedger) -> None:
     class Undecided:
         """The ledger's service, which never decides."""
