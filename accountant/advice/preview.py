@@ -23,6 +23,7 @@ from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.partition.judge import (
     Members,
     NotDerived,
+    OpenOfHolder,
     QuestionVerdict,
     Roster,
     decide_question,
@@ -33,6 +34,8 @@ from accountant.records import Decision, FieldError
 from accountant.records.outcomes import GRANTS, Reason
 from accountant.records.previews import PreviewRequest, check_asked
 from accountant.records.records import Derived
+from accountant.records.reservation_rows import MAX_DROPPED, HolderCount
+from accountant.reservations.table import first_final
 from accountant.times import NO_RESETS
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
@@ -61,7 +64,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         left_at: of an `exhausted`, what is left at each limit that applies.
         ends_basic: a grant would end basic composition beside the filter.
         halts: the refusal would halt the dataset.
-        derived, error: of a question, as of a decision.
+        derived, error: of a question, as of a decision. `holder`: as of a decision.
     """
 
     dataset: str
@@ -80,6 +83,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     halts: bool = False
     derived: Derived | UnsetType = UNSET
     error: FieldError | UnsetType = UNSET
+    holder: HolderCount | UnsetType = UNSET
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -119,7 +123,8 @@ def preview(
     ledger = ledger_of(view) if divided is None else divided.ledger
     at = ledger.changed_at if divided is None else divided.at
     team = team_of(members(view.dataset, analyst), at)
-    decided = _decide(ledger, asked, claim, divided, members, roster, at)
+    open_of = None if divided is None else _open_of(divided)
+    decided = _decide(ledger, asked, claim, divided, members, roster, at, open_of)
     after, verdict, claim = decided.after, decided.verdict, decided.claim
     granted = verdict.outcome in GRANTS
     more: int | None = 0
@@ -127,6 +132,8 @@ def preview(
         levels = [each.after for each in verdict.charged]
         limits = divided and divided.applicable_after(after, levels, analyst, team)
         more = _more(limits, after, claim, reserve=reserve)
+        room = _room_of_holders(ledger, asked, open_of) if reserve else None
+        more = more if room is None else room if more is None else min(more, room)
     refused = None if granted else verdict.price
     return Preview(
         dataset=view.dataset,
@@ -145,6 +152,7 @@ def preview(
         halts=after.halted and not ledger.halted,
         derived=UNSET if claim is None or asked.question is UNSET else Derived(claim.claim),
         error=decided.error or UNSET,
+        holder=verdict.holder or UNSET,
     )
 
 
@@ -156,6 +164,7 @@ def _decide(
     members: Members,
     roster: Roster,
     at: int,
+    open_of: OpenOfHolder | None,
 ) -> QuestionVerdict:
     """Return the decision on a claim, or on a question where there is no claim."""
     reserve = asked.reserve is not UNSET
@@ -165,12 +174,14 @@ def _decide(
         resets = NO_RESETS if divided is None else divided.resets
         asks = _RequestTerms(asked.analyst, asked.via, unit, neighbours)
         if claim is not None:
-            by_claim = decide_request(ledger, asks, claim, members, store, at, resets, reserve)
+            by_claim = decide_request(
+                ledger, asks, claim, members, store, at, resets, reserve, open_of=open_of
+            )
             return QuestionVerdict(*by_claim, claim)
         assert question is not UNSET
         assert noise is not UNSET
         return decide_question(
-            ledger, asks, question, noise, members, roster, store, at, resets, reserve
+            ledger, asks, question, noise, members, roster, store, at, resets, reserve, open_of
         )
     if claim is None:
         assert question is not UNSET
@@ -184,6 +195,24 @@ def _decide(
     return QuestionVerdict(
         *adjudicate(ledger, claim, unit, neighbours, at, limits, reserve=reserve), claim
     )
+
+
+def _open_of(divided: DatasetLimits) -> OpenOfHolder:
+    """Return what counts a holder's open reservations once the next decision has begun."""
+    rows, now = divided.reservations, divided.ledger.clock(divided.at)
+    dropped = {row.grant for row in first_final(rows, now, MAX_DROPPED)}
+    return lambda _, name: sum(name in row.holders and row.grant not in dropped for row in rows)
+
+
+def _room_of_holders(
+    ledger: Ledger, asked: PreviewRequest, open_of: OpenOfHolder | None
+) -> int | None:
+    """Return how many more the request's holders may reserve after it, None for any number."""
+    most = ledger.plan.policy.open_per_holder
+    if most is UNSET or open_of is None:
+        return None
+    names = filter(None, (asked.analyst, asked.via or ""))
+    return min((most - 1 - open_of(ledger.dataset, name) for name in names), default=None)
 
 
 def _ends_basic(before: Ledger, after: Ledger) -> bool:

@@ -12,7 +12,7 @@ from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, spent_amount, spent_percent
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
-from accountant.policy import Policy, guarantee_of
+from accountant.policy import MAX_OPEN, Policy, guarantee_of
 from accountant.records import Decision
 from accountant.views.datasets import Alert, DatasetView, State
 from accountant.views.joint import JointGuarantee
@@ -89,6 +89,12 @@ def cap_words(policy: Policy) -> str:
     if ratio is UNSET or Decimal(ratio) == 1:
         return "may take all that is left"
     return f"may take {exact_percent(ratio)} of the budget"
+
+
+def open_words(policy: Policy) -> str:
+    """Return how many open reservations one analyst or engine may have."""
+    most = MAX_OPEN if policy.open_per_holder is UNSET else policy.open_per_holder
+    return f"may have {most:,} open reservation{'' if most == 1 else 's'}"
 
 
 def more_words(count: int | None) -> str:

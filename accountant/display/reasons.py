@@ -226,6 +226,13 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "A dataset has at most 10,000 open reservations.",
         "Settle or void some first.",
     ),
+    Reason.TOO_MANY_OF_HOLDER: ReasonWords(
+        "Too many open reservations of one holder",
+        "The analyst, or the engine that asks for the analyst, has as many open reservations as "
+        "the policy's `open_per_holder` allows.",
+        "Settle some, or void what has not begun (`accountant reservation void DATASET --holder "
+        "NAME`). Or ask an owner for more (`accountant dataset amend --open-per-holder`).",
+    ),
     Reason.NO_SCHEMA: ReasonWords(
         "Takes no questions",
         "The dataset was opened without a schema, so no claim can be derived from a question.",

@@ -33,6 +33,7 @@ from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.records import DECODE_ERRORS, Decision, FieldError
 from accountant.records.outcomes import Reason
+from accountant.records.reservation_rows import HolderCount
 from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import LevelView, PaceView
 
@@ -130,8 +131,20 @@ def _refusal_words(
         if level is None
         else f" The limit of {scope_words(level.scope, level.name)} decides this."
     )
+    if refused.holder:
+        return holder_words(refused.holder, refused.dataset or "")
     meaning = _meaning(refused, policy) if isinstance(refused, Decision) else ""
     return f"{meaning or words.meaning}{by} {words.remedy}"
+
+
+def holder_words(holder: HolderCount, dataset: str) -> str:
+    """Return who has too many open reservations, and what to do."""
+    return (
+        f"Open reservations of dataset {dataset} that {holder.name} holds: {holder.open:,}. One "
+        f"holder may have {holder.most:,} (`open_per_holder`). Settle some, or void what has not begun: "
+        f"`accountant reservation void {dataset} --holder {holder.name}`. Or ask an owner for "
+        "more: `accountant dataset amend --open-per-holder`."
+    )
 
 
 def _meaning(decision: Decision, policy: Policy | None) -> str:

@@ -22,9 +22,10 @@ from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
 from accountant.limits.charge import ChargedLimit, LimitCharge, charge, charges_of
 from accountant.limits.wire import LimitName, LimitRemaining
+from accountant.policy import MAX_OPEN
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.reservation_rows import MAX_OPEN
+from accountant.records.reservation_rows import HolderCount
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
 _NO_LEVELS: Final[tuple[ChargedLimit, ...]] = ()
@@ -47,6 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         left_at: what each level has left, of what was refused for want of budget.
         charged: of a grant, each level that it was charged to.
         charges: of a reservation, the exact amounts of each of them.
+        holder: who has too many open reservations, of a refusal for that.
     """
 
     outcome: Outcome
@@ -60,6 +62,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     left_at: tuple[LimitRemaining, ...] = ()
     charged: tuple[ChargedLimit, ...] = ()
     charges: tuple[LimitCharge, ...] = ()
+    holder: HolderCount | None = None
 
 
 def adjudicate(
@@ -70,6 +73,7 @@ def adjudicate(
     at: int,
     limits: ApplicableLimits | None = None,
     reserve: bool = False,
+    full: HolderCount | None = None,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
@@ -80,17 +84,18 @@ def adjudicate(
         at: the decision's time, milliseconds since 1970.
         limits: those that apply to the caller, None where the dataset has none.
         reserve: the request is a reservation; a caller updates `held` of the ledger after it.
+        full: as of `reason_stopped`.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
     Reasons in the order in which they are checked: closed, suspended, paused, halted,
-    too_many_open, unit_mismatch, claim_not_accepted, above_cap, exhausted; then the levels',
-    claim_not_accepted and exhausted.
+    too_many_open, too_many_of_holder, unit_mismatch, claim_not_accepted, above_cap, exhausted; then
+    the levels', claim_not_accepted and exhausted.
     """
     plan = ledger.plan
     held = ledger.held
     if ledger.closed or ledger.paused or ledger.halted or held is not None:  # hardly ever
-        stopped = reason_stopped(ledger, reserve=reserve)
+        stopped = reason_stopped(ledger, reserve=reserve, full=full)
         if stopped is not None:
-            return _refuse(ledger, stopped, at, None)
+            return advance(ledger, at), refusal_of_all(stopped, full)
     policy = plan.policy
     if unit != policy.unit or neighbours != policy.neighbours:
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
@@ -201,11 +206,18 @@ def charge_outside(
     return charged, cost, plan.policy.alert_at[ledger.crossed : reached]
 
 
-def reason_stopped(ledger: Ledger, *, reserve: bool) -> Reason | None:
+def refusal_of_all(reason: Reason, full: HolderCount | None) -> Verdict:
+    """Return the refusal of whatever is asked, for a reason of `reason_stopped`."""
+    holder = full if reason is Reason.TOO_MANY_OF_HOLDER else None
+    return Verdict(Outcome.REFUSED, reason, holder=holder)
+
+
+def reason_stopped(ledger: Ledger, *, reserve: bool, full: HolderCount | None) -> Reason | None:
     """Return why a dataset grants nothing, whatever is asked; None where it may grant.
 
     Args:
         reserve: the request is a reservation.
+        full: the first holder of a reservation who has as many open ones as the policy allows.
     """
     if ledger.closed:
         return Reason.CLOSED
@@ -218,7 +230,7 @@ def reason_stopped(ledger: Ledger, *, reserve: bool) -> Reason | None:
         return Reason.HALTED
     if reserve and held is not None and held.count >= MAX_OPEN:
         return Reason.TOO_MANY_OPEN
-    return None
+    return Reason.TOO_MANY_OF_HOLDER if reserve and full is not None else None
 
 
 def readings_of(ledger: Ledger, totals: tuple[Units, ...]) -> tuple[float, ...]:

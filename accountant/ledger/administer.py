@@ -87,6 +87,11 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         ),
         access=before.access if record.access is None else record.access,
         visibility=before.visibility if record.visibility is None else record.visibility,
+        open_per_holder=(
+            before.open_per_holder
+            if record.open_per_holder is None
+            else record.open_per_holder or UNSET
+        ),
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity)
     crossed = crossed_under(plan, ledger)
@@ -106,10 +111,10 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     """Give a dataset of which nothing was granted a lower budget, and the whole policy with it.
 
     The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
-    see, and the population, stay where the policy leaves them out: who lowers a budget must not
-    open the dataset to anyone by a field that is not there. Of a dataset with a population nothing
-    is lowered: its guarantee is added to those of others, and would then be chosen after a look at
-    what these have answered.
+    see, the population, and what one holder may have open, stay where the policy leaves them out:
+    who lowers a budget must not open the dataset to anyone by a field that is not there. Of a
+    dataset with a population nothing is lowered: its guarantee is added to those of others, and
+    would then be chosen after a look at what these have answered.
     """
     if ledger.mechanisms or any(ledger.totals):
         return _refuse(ledger, Reason.ALREADY_GRANTED, at)
@@ -119,7 +124,7 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     before = ledger.plan
     unchanged = {
         field: getattr(before.policy, field)
-        for field in ("access", "visibility", "population")
+        for field in ("access", "visibility", "population", "open_per_holder")
         if getattr(wanted, field) is UNSET
     }
     plan = open_plan(resolve(msgspec.structs.replace(wanted, **unchanged)))

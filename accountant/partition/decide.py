@@ -196,6 +196,8 @@ def _decide_new(
             draft.resets,
             request.reserve is not UNSET,  # by position: keywords take longer
             draft.reservations,
+            (),
+            draft.reservations.open_of_holder,
         )
         if verdict.outcome is _GRANTED:
             return _append_grant(draft, record, body, analyst, (ledger, after), verdict, identity)
@@ -240,6 +242,7 @@ def _decide_question(
         draft.decided_at,
         draft.resets,
         request.reserve is not UNSET,
+        draft.reservations.open_of_holder,
     )
     ledgers, derived = (ledger, after), None if claim is None else Derived(claim.claim)
     if derived is not None and verdict.outcome is Outcome.GRANTED:
@@ -466,6 +469,7 @@ def _ledger_decision(
         left_at=verdict.left_at,
         held=None if ledger.held is None else held_row(ledger),
         guarantee=ledger.stated_guarantee or None,
+        holder=verdict.holder,
     )
     # Only admin requests have extra fields; setting them above would slow every request.
     return msgspec.structs.replace(decision, **extra) if extra else decision

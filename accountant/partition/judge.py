@@ -14,7 +14,13 @@ from msgspec import UNSET, UnsetType
 from accountant.claims import CheckedClaim, check_claim
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
-from accountant.ledger.adjudicate import Verdict, adjudicate, advance, reason_stopped
+from accountant.ledger.adjudicate import (
+    Verdict,
+    adjudicate,
+    advance,
+    reason_stopped,
+    refusal_of_all,
+)
 from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
 from accountant.partition.permits import RequestParties, may_ask
@@ -25,6 +31,7 @@ from accountant.questions.schema import decode_schema
 from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.reservation_rows import HolderCount
 from accountant.reservations.continuation import may_continue
 from accountant.reservations.reservation import Reservation
 from accountant.times import ClockResets
@@ -34,6 +41,8 @@ _NOT_SETTLED: Final = Verdict(Outcome.REFUSED, Reason.NOT_SETTLED)
 
 Members = Callable[[str, str], MemberRow | None]
 """Returns the row of a dataset's member."""
+OpenOfHolder = Callable[[str, str], int]
+"""Returns how many open reservations of a dataset a name holds, as analyst or engine."""
 Roster = Callable[[str], Iterable[MemberRow]]
 """Returns the rows of all of a dataset's members."""
 
@@ -56,13 +65,12 @@ class RequestTerms(RequestParties, Protocol):
 class NotDerived(NamedTuple):
     """Why no claim was derived from a question; `error` names what is wrong with it."""
 
-    reason: Reason
+    verdict: Verdict
     error: FieldError | None = None
 
     def refuse(self, ledger: Ledger, at: int) -> QuestionVerdict:
         """Return the refusal of the question."""
-        verdict = Verdict(Outcome.REFUSED, self.reason)
-        return QuestionVerdict(advance(ledger, at), verdict, error=self.error)
+        return QuestionVerdict(advance(ledger, at), self.verdict, error=self.error)
 
 
 class QuestionVerdict(NamedTuple):
@@ -79,19 +87,43 @@ class QuestionVerdict(NamedTuple):
     error: FieldError | None = None
 
 
+def full_holder(
+    ledger: Ledger, request: RequestParties, open_of: OpenOfHolder | None
+) -> HolderCount | None:
+    """Return the first holder of a reservation who has as many open ones as the policy allows.
+
+    The analyst is one, and so is the engine that asks for the analyst.
+    """
+    most = ledger.plan.policy.open_per_holder
+    if most is UNSET or open_of is None:
+        return None
+    for name in filter(None, (request.analyst, request.via or "")):
+        count = open_of(ledger.dataset, name)
+        if count >= most:
+            return HolderCount(name, count, most)
+    return None
+
+
 def derive_claim(
-    ledger: Ledger, question: Question, noise: Noise, roster: Roster, at: int, *, reserve: bool
+    ledger: Ledger,
+    question: Question,
+    noise: Noise,
+    roster: Roster,
+    at: int,
+    *,
+    reserve: bool,
+    full: HolderCount | None = None,
 ) -> CheckedClaim | NotDerived:
     """Return the claim of a question by the dataset's schema, or why there is none.
 
     The schema, the question and, of a session, the dataset's members decide that, never the data.
     Precedence: what stops every request, no_schema, question_not_allowed.
     """
-    stopped = reason_stopped(ledger, reserve=reserve)
+    stopped = reason_stopped(ledger, reserve=reserve, full=full)
     if stopped is not None:
-        return NotDerived(stopped)
+        return NotDerived(refusal_of_all(stopped, full))
     if not ledger.schema:
-        return NotDerived(Reason.NO_SCHEMA)
+        return NotDerived(Verdict(Outcome.REFUSED, Reason.NO_SCHEMA))
     try:
         claim = _derived(ledger.schema, question, noise)
         if noise.is_session:
@@ -99,7 +131,7 @@ def derive_claim(
         return claim
     except RequestInvalid as error:
         wrong = FieldError(_within_question(error.field), error.rule, error.value)
-        return NotDerived(Reason.QUESTION_NOT_ALLOWED, wrong)
+        return NotDerived(Verdict(Outcome.REFUSED, Reason.QUESTION_NOT_ALLOWED), wrong)
 
 
 def _check_curator(dataset: str, noise: Noise, roster: Roster, at: int) -> None:
@@ -133,6 +165,7 @@ def decide_question(
     at: int,
     resets: ClockResets,
     reserve: bool,
+    open_of: OpenOfHolder | None = None,
 ) -> QuestionVerdict:
     """Return the decision on a request with a question on an open dataset.
 
@@ -146,7 +179,8 @@ def decide_question(
     policy = ledger.plan.policy
     if not may_ask(policy, partial(members, ledger.dataset), request, at):
         return QuestionVerdict(advance(ledger, at), _NOT_PERMITTED)
-    claim = derive_claim(ledger, question, noise, roster, at, reserve=reserve)
+    full = full_holder(ledger, request, open_of) if reserve else None
+    claim = derive_claim(ledger, question, noise, roster, at, reserve=reserve, full=full)
     if isinstance(claim, NotDerived):
         return claim.refuse(ledger, at)
     terms = _PolicyTerms(request.analyst, request.via, policy.unit, policy.neighbours)
@@ -172,6 +206,7 @@ def decide_request(
     reserve: bool = False,
     reservations: Reservations | None = None,
     datasets: tuple[str, ...] = (),
+    open_of: OpenOfHolder | None = None,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after a request on an open dataset, and the verdict.
 
@@ -182,6 +217,7 @@ def decide_request(
         resets: those of the partition's clock.
         reservations: of the partition; None where what a claim continues is not looked up.
         datasets: of a request over several datasets, all of them.
+        open_of: of the partition; None where nothing is known of open reservations.
     Precedence: not_permitted, not_settled, then `adjudicate`'s.
     """
     plan, dataset = ledger.plan, ledger.dataset
@@ -197,4 +233,5 @@ def decide_request(
     if levels is not None:
         team = team_of(members(dataset, request.analyst), at)
         limits = applicable_limits(ledger, levels, request.analyst, team, at, resets)
-    return adjudicate(ledger, claim, request.unit, request.neighbours, at, limits, reserve)
+    full = full_holder(ledger, request, open_of) if reserve else None
+    return adjudicate(ledger, claim, request.unit, request.neighbours, at, limits, reserve, full)

@@ -75,6 +75,7 @@ def decide_parts(
             reserves,
             draft.reservations,
             request.datasets,
+            draft.reservations.open_of_holder,
         )
         results.append(PartResult(ledger, after, verdict, _granted_fields(verdict)))
         if verdict.outcome is Outcome.REFUSED:

@@ -32,6 +32,8 @@ Visibility = Literal["own", "members"]
 DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MAX_ALERTS: Final = 20
 MAX_ODOMETERS: Final = 8
+MAX_OPEN: Final = 10_000
+"""The most open reservations of a dataset."""
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 HORIZON_PATTERN: Final = _HORIZON.pattern
@@ -66,6 +68,7 @@ class Policy(
         access: `members` for members alone; left out, anyone may ask.
         visibility: what analysts see of each other; left out, see `sees_only_own`.
         population: name of the people that the data are of, the same for every dataset of them.
+        open_per_holder: the most open reservations of one analyst or engine; left out, no limit.
 
     A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
@@ -93,6 +96,7 @@ class Policy(
     access: Access | UnsetType = UNSET
     visibility: Visibility | UnsetType = UNSET
     population: str | UnsetType = UNSET
+    open_per_holder: int | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(
@@ -233,6 +237,8 @@ def resolve(policy: Policy) -> Policy:
         check_horizon(policy.horizon, field="policy.horizon")
     if policy.most_per_request is not UNSET:
         check_ratio(policy.most_per_request, field="policy.most_per_request")
+    if policy.open_per_holder is not UNSET:
+        check_open_per_holder(policy.open_per_holder, 1, field="policy.open_per_holder")
     odometers = policy.odometers
     if odometers is None:
         odometers = _default_odometers(budget)
@@ -278,6 +284,12 @@ def check_ratio(text: str, *, field: str) -> None:
     if not 0 < parse_part(text, field=field) <= 1:
         rule = "must be above 0 and at most 1"
         raise RequestInvalid(field, rule, text, hint=partial(part_to_write, text))
+
+
+def check_open_per_holder(count: int, least: int, *, field: str) -> None:
+    """Raise RequestInvalid unless a number of reservations is from `least` to the most."""
+    if not least <= count <= MAX_OPEN:
+        raise RequestInvalid(field, f"must be from {least} to {MAX_OPEN}", count)
 
 
 def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:

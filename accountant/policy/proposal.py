@@ -12,19 +12,21 @@ from msgspec import UNSET
 from accountant.amounts import is_wire
 from accountant.filters import FILTERS
 from accountant.filters.beside import BESIDE
-from accountant.policy.policy import Policy, resolve, sees_only_own
+from accountant.policy.policy import MAX_OPEN, Policy, resolve, sees_only_own
 
 PROPOSED_CAP: Final = "0.1"
 """The `most_per_request` of a policy by default; "1" is none."""
+PROPOSED_PER_HOLDER: Final = MAX_OPEN // 10
+"""The `open_per_holder` of a policy by default, so that nobody fills a dataset's reservations."""
 NO_BESIDE: Final = "none"
 """The `beside` of a policy without basic composition beside the filter."""
 _DEFAULT_FILTER: Final = Policy().filter
 
 
 def propose_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a policy's fields with `beside` and the cap where the owner names none.
+    """Return a policy's fields with `beside`, the cap and `open_per_holder` where none is named.
 
-    Together: a single large request can no longer end the filter by itself.
+    The first two together: a single large request can no longer end the filter by itself.
 
     Args:
         fields: of `Policy`, as on the wire; one that is None is not named.
@@ -38,6 +40,8 @@ def propose_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
         del found["beside"]
     if found.get("most_per_request") is None:
         found["most_per_request"] = PROPOSED_CAP
+    if found.get("open_per_holder") is None:
+        found["open_per_holder"] = PROPOSED_PER_HOLDER
     return found
 
 
@@ -47,6 +51,8 @@ def differences(has: Policy, asked: Policy) -> dict[str, tuple[str, str]]:
     Raises: RequestInvalid: a field of `asked` breaks its rule.
     """
     one, other = _effective(has), _effective(resolve(asked))
+    if other["open_per_holder"] == PROPOSED_PER_HOLDER:  # nobody has named it
+        other["open_per_holder"] = one["open_per_holder"]
     return {
         field: (_text(one[field]), _text(other[field]))
         for field in one

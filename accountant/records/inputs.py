@@ -14,7 +14,14 @@ from msgspec import UNSET, UnsetType
 from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.claims.fields import check_grant, check_noise
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
+from accountant.policy import (
+    Policy,
+    check_alerts,
+    check_horizon,
+    check_open_per_holder,
+    check_ratio,
+    resolve,
+)
 from accountant.policy.compiled_policy import open_plan
 from accountant.questions.noise import ACCURACY_FIRST, Noise, check_noise_wanted
 from accountant.questions.question import MAX_GROUPED, Question
@@ -350,15 +357,7 @@ def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
         if record.schema is not UNSET:
             _check_schema(record.schema, record.policy)
     elif isinstance(record, Amend):
-        if record.alert_at is not None:
-            check_alerts(record.alert_at, field="alert_at")
-        if record.horizon is not None:
-            check_horizon(record.horizon, field="horizon")
-        if record.most_per_request is not None:
-            check_ratio(record.most_per_request, field="most_per_request")
-        if record.policy is not None:
-            _check_lower(record)
-            _check_policy(record.policy)
+        _check_amend(record)
     _parse(body)
     return CheckedInput(record, record.by, issued, None)
 
@@ -427,8 +426,23 @@ def _check_until(text: str) -> None:
         raise RequestInvalid("until", "must be a time such as 2026-11-21T10:00:00.012Z", text)
 
 
+def _check_amend(record: Amend) -> None:
+    if record.alert_at is not None:
+        check_alerts(record.alert_at, field="alert_at")
+    if record.horizon is not None:
+        check_horizon(record.horizon, field="horizon")
+    if record.most_per_request is not None:
+        check_ratio(record.most_per_request, field="most_per_request")
+    if record.open_per_holder is not None:
+        check_open_per_holder(record.open_per_holder, 0, field="open_per_holder")
+    if record.policy is not None:
+        _check_lower(record)
+        _check_policy(record.policy)
+
+
 def _check_lower(record: Amend) -> None:
-    for field in ("alert_at", "horizon", "most_per_request", "access", "visibility"):
+    beside = ("alert_at", "horizon", "most_per_request", "access", "visibility")
+    for field in (*beside, "open_per_holder"):
         value = getattr(record, field)
         if value is not None:
             raise RequestInvalid(field, "must be left out where policy is given", value)

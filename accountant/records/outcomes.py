@@ -99,6 +99,7 @@ class Reason(StrEnum):
     NOT_LOWER = "not_lower"
     HALTED = "halted"
     TOO_MANY_OPEN = "too_many_open"
+    TOO_MANY_OF_HOLDER = "too_many_of_holder"
     NO_SCHEMA = "no_schema"
     QUESTION_NOT_ALLOWED = "question_not_allowed"
     UNIT_MISMATCH = "unit_mismatch"
@@ -114,7 +115,8 @@ _PAUSED_BY_REASON: Final = {
     **dict.fromkeys(
         (
             *(Reason.CLOSED, Reason.NOT_PAUSED, Reason.HALTED, Reason.UNIT_MISMATCH),
-            *(Reason.TOO_MANY_OPEN, Reason.NO_SCHEMA, Reason.QUESTION_NOT_ALLOWED),
+            *(Reason.TOO_MANY_OPEN, Reason.TOO_MANY_OF_HOLDER),
+            *(Reason.NO_SCHEMA, Reason.QUESTION_NOT_ALLOWED),
             *(Reason.CLAIM_NOT_ACCEPTED, Reason.ABOVE_CAP, Reason.EXHAUSTED),
         ),
         False,

@@ -13,7 +13,7 @@ from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.placement import Placement, record_key
-from accountant.records.reservation_rows import GuaranteeState, Stage
+from accountant.records.reservation_rows import GuaranteeState, HolderCount, Stage
 from accountant.versions import Format, reader
 
 NO_REQUEST: Final = msgspec.Raw(b"")
@@ -155,6 +155,7 @@ class DatasetPart(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     reservation: ReservationUpdate | None = None
     held: HeldRow | None = None
     guarantee: GuaranteeState | None = None
+    holder: HolderCount | None = None
 
 
 class Decision(
@@ -204,6 +205,7 @@ class Decision(
         parts: of a decision over several datasets, what it says of each, in the order of the
             request; the fields of one dataset are left out beside it.
         refused_by: of such a refusal, the dataset whose rules refuse.
+        holder: of a `too_many_of_holder`: who has too many open reservations, and how many.
         derived: of a request with a question, the claim that the ledger derived; left out where it
             was refused before that.
         part_of: never in the log: of a decision as one of its datasets sees it, the hash of the
@@ -255,6 +257,7 @@ class Decision(
     refused_by: str | None = None
     part_of: str | None = None
     derived: Derived | None = None
+    holder: HolderCount | None = None
 
     @property
     def granted(self) -> bool:

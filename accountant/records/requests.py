@@ -143,6 +143,7 @@ class Amend(_Admin, frozen=True, tag="amend"):
         follows: number of the dataset's decision that this follows; any other one is refused.
         policy: the whole policy, with a budget that is lower and the same filter, unit and
             neighbours; without the fields beside it.
+        open_per_holder: as of `Policy`; 0 removes it.
     """
 
     alert_at: tuple[str, ...] | None = None
@@ -153,6 +154,7 @@ class Amend(_Admin, frozen=True, tag="amend"):
     policy: Policy | None = None
     access: Access | None = None
     visibility: Visibility | None = None
+    open_per_holder: int | None = None
 
 
 class Close(_Admin, frozen=True, tag="close"):

@@ -13,8 +13,6 @@ from accountant.errors import RequestInvalid
 from accountant.limits.wire import Scope, Texts
 from accountant.versions import Format, reader
 
-MAX_OPEN: Final = 10_000
-"""The most open reservations of a dataset."""
 MAX_SETTLED: Final = 1_000
 """The most settled sessions of a dataset that a claim may continue."""
 MAX_DROPPED: Final = 16
@@ -22,6 +20,19 @@ MAX_DROPPED: Final = 16
 _MAX_MS: Final = 30 * 86_400_000
 _UNTIL: Final = re.compile(r"P(?:([1-9][0-9]?)D|T([1-9][0-9]{0,2})H|T([1-9][0-9]{0,4})M)")
 _UNIT_MS: Final = (86_400_000, 3_600_000, 60_000)
+
+
+class HolderCount(msgspec.Struct, frozen=True):
+    """The holder of a refused reservation who has too many open: an analyst or an engine.
+
+    Attributes:
+        open: how many are open. `most`: how many the policy allows, its `open_per_holder`.
+    """
+
+    name: str
+    open: int
+    most: int
+
 
 Stage = Literal["reserved", "begun", "broken", "settled"]
 """How far a reservation has come: charged, its mechanism may run, it released beyond its maximum,

@@ -69,6 +69,13 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
         return self.stage != "settled"
 
     @property
+    def holders(self) -> tuple[str, ...]:
+        """The names that hold it while it is open: the analyst, and the engine if there is one."""
+        if not self.is_open:
+            return ()
+        return (self.analyst, self.via) if self.via not in {"", self.analyst} else (self.analyst,)
+
+    @property
     def due(self) -> int:
         """The time from which it is final: nothing can begin, settle or void it any more."""
         if self.stage == "reserved":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -22,17 +23,18 @@ def first_final(rows: Iterable[Reservation], at: int, maximum: int) -> list[Rese
 
 
 class ReservationTable:
-    """Reservations by dataset and grant; `get` and changes are O(1).
+    """Reservations by dataset and grant; `get`, `open_of_holder` and changes are O(1).
 
     Attributes:
         count: number of rows.
     """
 
-    __slots__ = ("_deadlines", "_next_due", "_rows", "count")
+    __slots__ = ("_deadlines", "_holders", "_next_due", "_rows", "count")
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Reservation]] = {}
         self._deadlines: dict[str, DeadlineIndex] = {}
+        self._holders: dict[str, Counter[str]] = {}
         self._next_due: dict[str, int] = {}
         self.count = 0
 
@@ -49,6 +51,11 @@ class ReservationTable:
         """Return a dataset's open reservations in order of deadline; any thread may call this."""
         rows = self._rows.get(dataset, _NONE).copy().values()
         return sorted((row for row in rows if row.is_open), key=lambda each: each.order)
+
+    def open_of_holder(self, dataset: str, name: str) -> int:
+        """Return how many open reservations of a dataset a name holds, as analyst or engine."""
+        holders = self._holders.get(dataset)
+        return 0 if holders is None else holders[name]
 
     def next_due(self, dataset: str) -> int:
         """Return a time before which none of a dataset's reservations is final."""
@@ -69,13 +76,16 @@ class ReservationTable:
         deadlines = self._deadlines.get(row.dataset)
         if deadlines is None:
             deadlines = self._deadlines[row.dataset] = DeadlineIndex()
+        holders = self._holders.setdefault(row.dataset, Counter())
         before = rows.get(row.grant)
         if before is None:
             self.count += 1
         else:
             deadlines.remove(before)
+            _take(holders, before)
         rows[row.grant] = row
         deadlines.add(row)
+        holders.update(row.holders)
         self._next_due[row.dataset] = min(self.next_due(row.dataset), row.due)
 
     def remove(self, dataset: str, grant: str) -> None:
@@ -85,9 +95,11 @@ class ReservationTable:
         if row is not None:
             self.count -= 1
             self._deadlines[dataset].remove(row)
+            _take(self._holders[dataset], row)
         if not rows:
             self._rows.pop(dataset, None)
             self._deadlines.pop(dataset, None)
+            self._holders.pop(dataset, None)
             self._next_due.pop(dataset, None)
 
     def set_next_due(self, dataset: str, at: int) -> None:
@@ -102,15 +114,39 @@ class ReservationTable:
                 yield row
 
 
+def _take(holders: Counter[str], row: Reservation) -> None:
+    """Take a reservation off its holders; a name without any has no place."""
+    for name in row.holders:
+        holders[name] -= 1
+        if not holders[name]:
+            del holders[name]
+
+
 class ReservationChanges(RowChanges[Reservation]):
     """Changes to a table that are decided but not committed."""
 
-    __slots__ = ("_committed", "_next_due")
+    __slots__ = ("_committed", "_moved", "_moved_since_mark", "_next_due")
 
     def __init__(self, table: ReservationTable) -> None:
         super().__init__(table)
         self._committed = table
         self._next_due: dict[str, int] = {}
+        # By dataset and holder: how many more are open than in the table.
+        self._moved: Counter[tuple[str, str]] = Counter()
+        self._moved_since_mark: Counter[tuple[str, str]] = Counter()
+
+    def open_of_holder(self, dataset: str, name: str) -> int:
+        """Return how many open reservations of a dataset a name holds, as analyst or engine."""
+        return self._committed.open_of_holder(dataset, name) + self._moved[dataset, name]
+
+    def change(self, key: tuple[str, str], row: Reservation | None) -> None:
+        """Replace a reservation; None drops it."""
+        before = self.get(*key)
+        for each, by in ((before, -1), (row, 1)):
+            for name in () if each is None else each.holders:
+                self._moved[key[0], name] += by
+                self._moved_since_mark[key[0], name] += by
+        super().change(key, row)
 
     def row_key(self, dataset: str, name: str) -> bytes:
         """Return the key of a reservation's row."""
@@ -166,8 +202,15 @@ class ReservationChanges(RowChanges[Reservation]):
                 rows[grant] = row
         return list(rows.values())
 
+    def mark(self) -> None:
+        """Begin what `undo` undoes."""
+        self._moved_since_mark.clear()
+        super().mark()
+
     def undo(self) -> None:
         """Go back to the last mark."""
+        self._moved.subtract(self._moved_since_mark)
+        self._moved_since_mark.clear()
         for (dataset, _), _, _ in self._undo:
             self._next_due[dataset] = 0  # unknown: the next decision looks at all of them
         super().undo()

@@ -26,6 +26,7 @@ from streams.cli.reading.policy_options import (
     policy_options,
     read_policy,
     read_schema,
+    whole_per_holder,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
     *PARAMETERS,
-    *("unit", "neighbours", "horizon", "most_per_request", "beside"),
+    *("unit", "neighbours", "horizon", "most_per_request", "open_per_holder", "beside"),
     *("access", "visibility", "population"),
 )
 """The options of `open` that --policy replaces."""
@@ -251,6 +252,10 @@ def amend(
             help="JSON file of the whole policy with a lower budget; refused after a first grant.",
         ),
     ] = None,
+    open_per_holder: Annotated[
+        str | None,
+        typer.Option(help="Most open reservations of one analyst or engine; none: no limit."),
+    ] = None,
     access: Annotated[str | None, typer.Option(help="Who may ask: members or anyone.")] = None,
     visibility: Annotated[
         str | None,
@@ -263,15 +268,16 @@ def amend(
     *,
     admin: AdminOptions,
 ) -> None:
-    """Change a dataset's thresholds, horizon, cap or access; or lower its budget before any grant.
+    """Change a dataset's thresholds, horizon, caps or access; or lower its budget before any grant.
 
     Options that you leave out change nothing.
     """
-    values = (horizon, most_per_request, lower_to, access, visibility)
+    values = (horizon, most_per_request, open_per_holder, lower_to, access, visibility)
     if not alert_at and all(each is None for each in values):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
         fail(Exit.USAGE, "nothing to change", hint=f"{hint} or --access members")
     check_words(access=access, visibility=visibility)
+    most_open = None if open_per_holder is None else whole_per_holder(open_per_holder)
     policy = None if lower_to is None else read_policy(lower_to)
     fields = {
         "alert_at": alert_at or None,
@@ -281,6 +287,7 @@ def amend(
         "as_given": True,
         "access": access,
         "visibility": visibility,
+        "open_per_holder": most_open,
         "follows": follows,
     }
     admin.send(lambda ledger, **more: ledger.amend(name, **fields, **more))

@@ -119,17 +119,20 @@ def amend_fields(
     as_given: bool,
     access: str | None,
     visibility: str | None,
+    open_per_holder: int | None,
     follows: int | None,
     reason: str,
 ) -> dict[str, object]:
-    """Return the fields that amend thresholds, horizon, cap, access or budget.
+    """Return the fields that amend a dataset, as of `Amend`.
 
     Raises: RequestInvalid: also if all are None.
     """
-    if all(
-        each is None for each in (alert_at, horizon, most_per_request, policy, access, visibility)
-    ):
-        rule = "must be passed, or horizon, most_per_request, access, visibility or policy"
+    changes = (alert_at, horizon, most_per_request, policy, access, visibility, open_per_holder)
+    if all(each is None for each in changes):
+        rule = (
+            "must be passed, or horizon, most_per_request, access, visibility, open_per_holder or "
+            "policy"
+        )
         raise RequestInvalid("alert_at", rule, None)
     lower = None if policy is None else coerce_policy(policy)
     return {
@@ -140,6 +143,7 @@ def amend_fields(
         "most_per_request": _ratio("most_per_request", most_per_request),
         "access": access,
         "visibility": visibility,
+        "open_per_holder": open_per_holder,
         "policy": lower if lower is None or as_given else propose_defaults(lower),
     }
 

@@ -563,7 +563,8 @@ class AsyncAccountant(AsyncQuestions):
 
         As with `accountant dataset open`, the policy gets defaults: a request may use at most 0.1
         of the budget (`most_per_request`; "1" means no cap), basic composition counts in addition
-        to the filter (`beside`; "none" turns it off), and with a token only members may ask
+        to the filter (`beside`; "none" turns it off), one analyst or engine may have 1,000 open
+        reservations (`open_per_holder`; 10,000 means all), and with a token only members may ask
         (`access`). A dataset that is open under this policy stays as it is, so a program can
         start with its opening each time.
 
@@ -573,7 +574,7 @@ class AsyncAccountant(AsyncQuestions):
             owners: the owners of the dataset; by default `by` alone. They are not compared with
                 those of an open dataset, which `members` shows.
             schema: what questions may name, for ever; without one, no question can be asked.
-            as_given: add no defaults for cap and basic composition.
+            as_given: add none of the defaults but `access`.
             new: what is asked back otherwise is meant as it is.
 
         Raises:
@@ -601,6 +602,7 @@ class AsyncAccountant(AsyncQuestions):
         as_given: bool = False,
         access: Access | None = None,
         visibility: Visibility | None = None,
+        open_per_holder: int | None = None,
         follows: int | None = None,
         by: str | None = None,
         reason: str = "",
@@ -616,6 +618,7 @@ class AsyncAccountant(AsyncQuestions):
             most_per_request: the largest ratio of the budget for one request.
             access: `members` may ask, or `anyone`.
             visibility: an analyst sees `own` decisions, or those of all `members`.
+            open_per_holder: the most open reservations of one analyst or engine; 0: no limit.
             policy: the whole policy with a lower budget, and no other argument; refused after
                 the first grant. It gets the defaults of `open`.
             as_given: add no defaults.
@@ -630,6 +633,7 @@ class AsyncAccountant(AsyncQuestions):
             as_given=as_given,
             access=access,
             visibility=visibility,
+            open_per_holder=open_per_holder,
             follows=follows,
             reason=reason,
         )

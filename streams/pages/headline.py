@@ -10,6 +10,7 @@ from accountant.display.datasets import (
     cap_words,
     filter_words,
     joint_sentence,
+    open_words,
     present_guarantee,
 )
 from accountant.display.limits import scope_words
@@ -107,6 +108,7 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
         ("Filter", filter_words(policy)),
         ("Who may ask", "everyone" if anybody else "members with the role analyst"),
         ("One request", cap_words(policy)),
+        ("One holder", open_words(policy)),
         ("Alerts at", percents(policy.alert_at) or "none"),
         ("Mechanisms run", f"{int(view.totals['mechanisms']):,}"),
     ]

@@ -47,7 +47,7 @@ EVERY_ODOMETER: Final[list[Body]] = [
 ]
 COMBINED: Final[Body] = {"type": "combined", "odometers": EVERY_ODOMETER[1:6]}
 WITH_DELTA: Final[Body] = {"delta": "2e-6", "delta_for_claims": "1e-6"}
-POLICIES: Final[list[Body]] = [
+_POLICIES: Final[list[Body]] = [
     {"epsilon": "1", "delta": "1e-6"},
     {"epsilon": "0.7", **WITH_DELTA, "most_per_request": "0.1"},
     {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER},
@@ -85,6 +85,9 @@ POLICIES: Final[list[Body]] = [
     {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["16", "40.5"],
      "beside": "basic", "most_per_request": "0.4"},
 ]  # fmt: skip
+POLICIES: Final[list[Body]] = [
+    each if each.get("filter") == "zcdp" else {**each, "open_per_holder": 1} for each in _POLICIES
+]
 BROKEN: Final[list[Body]] = [
     {"filter": "basic"},
     {"filter": "zcdp", "epsilon": "1"},
@@ -321,8 +324,8 @@ class Load:
             change = self.chance.choice(
                 [
                     {"alert_at": ["0.1", "0.5", "0.99"]},
-                    {"alert_at": ["0.05"]},
-                    {"horizon": "P400D"},
+                    {"alert_at": ["0.05"], "open_per_holder": 0},
+                    {"horizon": "P400D", "open_per_holder": 1},
                     {"most_per_request": "0.4"},
                     {"most_per_request": "1"},
                     {"access": "members"},

@@ -200,6 +200,7 @@ REASONS: Final = {
     *("unknown_limit", "limit_not_possible", "over_reserved", "too_many_limits", "has_limits"),
     *("not_open", "already_begun", "not_begun", "not_broken", "lapsed", "beyond_maximum"),
     *("above_first", "settles_in_full", "suspended", "too_many_open"),
+    "too_many_of_holder",
     "not_settled",
 }
 

@@ -20,6 +20,7 @@ from accountant.display.datasets import (
     cap_words,
     filter_words,
     more_words,
+    open_words,
     present_guarantee,
 )
 from accountant.display.endings import ending_words
@@ -161,6 +162,7 @@ def dataset_details(
         ("odometers", odometers(odometers_of(view))),
         ("mechanisms", str(view.totals["mechanisms"])),
         ("one request", cap_words(policy)),
+        ("one holder", open_words(policy)),
         ("alerts at", percents(policy.alert_at) or "none"),
         ("alerts reached", percents(view.crossed) or "none"),
         ("opened", moment(view.opened_at)),

@@ -11,10 +11,17 @@ from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
 import typer
+from msgspec import UNSET
 
 from accountant.errors import OVER_ZERO, RequestInvalid
 from accountant.filters import FILTERS
-from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.policy import (
+    MAX_OPEN,
+    Access,
+    Neighbours,
+    Policy,
+    Visibility,
+)
 from accountant.policy.proposal import NO_BESIDE
 from accountant.questions.schema import Schema
 from streams.cli.printing.exits import Exit, fail, fail_word
@@ -22,6 +29,8 @@ from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
+NO_LIMIT: Final = "none"
+"""The --open-per-holder of a policy without such a limit."""
 *_FIRST, _LAST = FILTERS
 _RHO: Final = [name for name, kind in FILTERS.items() if "rho" in kind.budget_fields]
 _HELP: Final = {
@@ -34,6 +43,7 @@ _HELP: Final = {
     "neighbours": NEIGHBOURS_HELP,
     "horizon": "How long the budget should last, such as P365D; forecasts compare with it.",
     "most_per_request": "At most this part of the budget for one request; 0.1 is 10 %, 1 no cap.",
+    "open_per_holder": "Most open reservations of one analyst or engine; none: no limit of one.",
     "access": "Who may ask: members or anyone. Default: members with a token, else anyone.",
     "visibility": "Whose requests analysts see: own, or members (those of all members).",
     "population": "Name of the people in the data. Datasets of one population add up.",
@@ -44,7 +54,7 @@ _PARAMETERS: Final = {
     field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
 }
 _DEFAULTS: Final = msgspec.to_builtins(Policy()) | dict.fromkeys(
-    ("most_per_request", "beside", "access", "visibility", "population")
+    ("most_per_request", "beside", "access", "visibility", "population", "open_per_holder")
 )
 _OPTIONS: Final = frozenset({*_HELP, "error", "confidence", "sensitivity"})
 _HINTS: Final = {
@@ -53,6 +63,7 @@ _HINTS: Final = {
     "rho": "--filter zcdp with --rho, or another filter with --epsilon",
 }
 _NUMBER: Final = re.compile(r"Expected `str.*`, got `(?:int|float)` - at `\$\.(.*)`")
+_WHOLE: Final = re.compile(r"[1-9][0-9]{0,8}")
 _WORDS: Final = frozenset({"filter", "unit", "neighbours", "horizon"})
 """Text fields of a policy that are not amounts."""
 
@@ -95,6 +106,8 @@ def policy_of(fields: Mapping[str, str | None]) -> Policy:
     values: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
     if values.get("beside") == NO_BESIDE:
         del values["beside"]
+    if values.get("open_per_holder") is not None:
+        values["open_per_holder"] = whole_per_holder(values["open_per_holder"]) or UNSET
     for field in values.keys() & _PARAMETERS.keys():
         if isinstance(_PARAMETERS[field].example, tuple):
             values[field] = tuple(part.strip() for part in values[field].split(","))
@@ -104,6 +117,21 @@ def policy_of(fields: Mapping[str, str | None]) -> Policy:
         rule = f"must be {' or '.join(get_args(Neighbours))}"
         fail_word("--neighbours", rule, policy.neighbours, get_args(Neighbours))
     return policy
+
+
+def whole_per_holder(text: str | int) -> int:
+    """Return the number of an option --open-per-holder, 0 for `none`; end the command for others.
+
+    Args:
+        text: as it was typed, or the proposed number.
+    """
+    if text == NO_LIMIT:
+        return 0
+    found = _WHOLE.fullmatch(str(text))
+    if found is None or int(found[0]) > MAX_OPEN:
+        rule = f"must be a number from 1 to {MAX_OPEN}, or {NO_LIMIT}"
+        fail(Exit.USAGE, f"--open-per-holder {rule}, got {text}")
+    return int(found[0])
 
 
 def check_words(**values: str | None) -> None:

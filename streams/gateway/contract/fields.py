@@ -24,7 +24,13 @@ from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016_n import MAX_N, MIN_N
 from accountant.odometers.base import MIN_PARAMETER
 from accountant.odometers.combined import MAX_PARTS
-from accountant.policy.policy import HORIZON_PATTERN, MAX_ALERTS, MAX_ODOMETERS, UNIT_PATTERN
+from accountant.policy.policy import (
+    HORIZON_PATTERN,
+    MAX_ALERTS,
+    MAX_ODOMETERS,
+    MAX_OPEN,
+    UNIT_PATTERN,
+)
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
 from accountant.questions.question import MAX_GROUPED, Question
@@ -216,6 +222,7 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     "alert_at": _listed("Ratio", MAX_ALERTS),
     "horizon": reference("Horizon"),
     "most_per_request": reference("Ratio"),
+    "open_per_holder": _between(1, MAX_OPEN),
     "totals": _TOTALS,
     "rounded_up": _EXCESS,
     "spent_ratio": _RATIO,
@@ -257,6 +264,8 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Membership": _MEMBER,
     "Me": {"name": reference("Name"), "kind": {"enum": ["oidc", "token"]}},
     "Open": {"owners": _OWNERS},
+    "Amend": {"open_per_holder": _between(0, MAX_OPEN)},
+    "HolderCount": {"name": reference("Name"), **dict.fromkeys(("open", "most"), _COUNT)},
     "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
     "DataSource": {"name": _WORD},
     "UnitColumn": {"column": _COLUMN, "rows": _between(1, MAX_ROWS)},

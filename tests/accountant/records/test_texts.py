@@ -91,6 +91,7 @@ WHOLE: list[dict[str, Any]] = [
         "horizon": "P9D",
         "follows": 1,
         "most_per_request": "0.1",
+        "open_per_holder": 100,
         "policy": POLICY,
         "access": "members",
         "visibility": "own",

@@ -44,6 +44,7 @@ _OWN_BUDGETS: Final[tuple[Body, ...]] = (
     {"filter": "fully_adaptive", "epsilon": "0.7", "delta": "1e-6"},
     {"filter": "ex_post", "epsilon": "0.4"},
 )
+_NOT_LOWERED: Final = {"access", "visibility", "open_per_holder"}
 _LATER: Final = (0, 0, 0, 0, 1, 400, 20_000, 60_000, 900_000, DAY // 12)
 _UNTIL: Final = ("PT1M", "PT20M", "PT2H", "PT2H", "PT12H", "P1D", "P1D", "P3D", "P30D")
 _RATIOS: Final = ("0.05", "0.1", "0.2", "0.25", "0.4", "0.6", "0.3333", "0.5", "0.75", "1")
@@ -130,6 +131,8 @@ class Load:
         for number in range(datasets):
             policy: Body = {**_POLICIES[number % len(_POLICIES)]}
             policy["odometers"] = []
+            if number % 2:
+                policy["open_per_holder"] = 2 + number
             if chance.random() < 0.4 and policy["filter"] in {"basic", "ex_post"}:
                 policy["epsilon"] = "0.5"  # so that shares come to all that is left
             if chance.random() < 0.4:
@@ -244,7 +247,7 @@ class Load:
         if known is not None:
             policy = {name: value for name, value in known.policy.items() if value is not None}
             policy["epsilon"] = self._chance.choice([policy["epsilon"], "0.9", "50"])
-            policy = {n: v for n, v in policy.items() if n not in {"access", "visibility"}}
+            policy = {n: v for n, v in policy.items() if n not in _NOT_LOWERED}
         return {**body, "policy": policy}
 
     def _member(self) -> Body:

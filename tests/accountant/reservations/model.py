@@ -211,6 +211,7 @@ class ReservingDataset(Dataset):
         for word, is_so in (
             *(("closed", self.closed), ("suspended", self.suspended), ("paused", self.paused)),
             ("halted", self.halted),
+            ("too_many_of_holder", reserves and self._is_full(body)),
         ):
             if is_so:
                 return {"reason": word}
@@ -247,6 +248,16 @@ class ReservingDataset(Dataset):
             [each for each in charges if (each.counted, each.paced, each.used) != (None,) * 3],
         )
         return {"outcome": "reserved", **found}
+
+    def _is_full(self, body: Body) -> bool:
+        """Tell whether the analyst or the engine has as many open as one holder may have."""
+        most = self.policy.get("open_per_holder")
+        if most is None:
+            return False
+        for name in {body["analyst"], body.get("via", body["analyst"])}:
+            if sum(name in {each.analyst, each.via} for each in self.open.values()) >= most:
+                return True
+        return False
 
     def _ask_levels(self, asked: Body, levels: Levels) -> Fields:
         claim = as_json(asked)
@@ -328,9 +339,10 @@ class ReservingDataset(Dataset):
     # Owners
 
     def _lower(self, policy: Body, said: Fields) -> Fields:
-        access = {name: each for name, each in self.policy.items() if name == "access"}
+        stays = {"access", "open_per_holder"}  # a lower budget leaves them as they are
+        kept = {name: each for name, each in self.policy.items() if name in stays}
         found = super()._lower(policy, said)
-        self.policy |= access  # a lower budget leaves it as it is
+        self.policy |= kept
         return found
 
     def govern(self, body: Body, clock: Clock, said: Fields) -> Fields:

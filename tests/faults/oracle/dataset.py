@@ -35,7 +35,8 @@ Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields of such a decision."""
 _NEARLY = Fraction(19, 20)
-_AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility")
+_AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility", "open_per_holder")
+_STAYS = ("access", "visibility", "population", "open_per_holder")
 
 
 class Dataset:
@@ -153,6 +154,8 @@ class Dataset:
         changed = {name: record[name] for name in _AMENDED if record.get(name) is not None}
         same_alerts = changed.get("alert_at") in (None, self.policy["alert_at"])
         self.policy = {**self.policy, **changed}
+        if changed.get("open_per_holder") == 0:
+            del self.policy["open_per_holder"]
         self.crossed = max(self.crossed_now(), self.crossed if same_alerts else 0)
         return "amended", None, self.terms()
 
@@ -192,7 +195,7 @@ class Dataset:
 
     def _lower(self, wanted: Fields, said: Fields) -> Verdict:
         before = self.policy
-        unchanged = {n: before[n] for n in ("access", "visibility", "population") if n in before}
+        unchanged = {n: before[n] for n in _STAYS if n in before}
         wanted = {**unchanged, **wanted}
         if self.mechanisms or any(self.totals.values()):
             return "refused", "already_granted", {}
@@ -223,17 +226,34 @@ class Dataset:
         """Return whether a claim holds for other neighbours only."""
         return is_sampled(claim) and self.policy["neighbours"] != "add_remove"
 
-    def _stopped(self, *, reserve: bool) -> str | None:
-        """Return why nothing is granted, whatever is asked."""
+    def _stopped(self, request: Fields) -> tuple[str | None, Fields]:
+        """Return why nothing is granted, whatever is asked, and what the refusal says of it."""
+        reserve = "reserve" in request
         many = reserve and len(self.reservations.open) >= MOST_OPEN
+        full = self._full_holder(request) if reserve else {}
         states = {
             "closed": self.closed,
             "suspended": self.reservations.broken > 0,
             "paused": self.paused,
             "halted": self.halted,
             "too_many_open": many,
+            "too_many_of_holder": bool(full),
         }
-        return next((name for name, is_so in states.items() if is_so), None)
+        reason = next((name for name, is_so in states.items() if is_so), None)
+        return reason, {"holder": full} if reason == "too_many_of_holder" else {}
+
+    def _full_holder(self, request: Fields) -> Fields:
+        """Return the first holder with as many open reservations as one may have, {} for none."""
+        most = self.policy.get("open_per_holder")
+        for field in ("analyst", "via"):
+            name = request.get(field)
+            if most is None or name is None:
+                continue
+            rows = [each.request for each in self.reservations.open.values()]
+            count = sum(name in {row["analyst"], row.get("via")} for row in rows)
+            if count >= most:
+                return {"name": name, "open": count, "most": most}
+        return {}
 
     def asked(
         self, request: Fields, said: Fields, clock: Clock, place: tuple[str, int] = ("", 0)
@@ -251,9 +271,9 @@ class Dataset:
             return "refused", "not_permitted", {}
         if not self.reservations.may_continue(refinements(claim), request["analyst"], clock.at):
             return "refused", "not_settled", {}
-        stopped = self._stopped(reserve=reserve)
+        stopped, said_of_it = self._stopped(request)
         if stopped is not None:
-            return "refused", stopped, {}
+            return "refused", stopped, said_of_it
         if (request["unit"], request["neighbours"]) != (policy["unit"], policy["neighbours"]):
             return "refused", "unit_mismatch", {}
         if self.is_for_others(claim):

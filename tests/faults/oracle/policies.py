@@ -20,6 +20,7 @@ _FIELDS: Final = {
     *("filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours"),
     *("odometers", "alert_at", "horizon", "halt_on_refusal", "order", "orders", "weights"),
     *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each", "beside"),
+    "open_per_holder",
     *MAY_BE_IN_A_POLICY,
 }
 _OF_FILTER: Final = {
@@ -62,6 +63,11 @@ def is_ratio(value: Any) -> bool:
     """Return whether a text is a number in (0, 1]."""
     ratio = amount(value)
     return ratio is not None and 0 < ratio <= 1
+
+
+def is_per_holder(value: Any) -> bool:
+    """Return whether a value is how many open reservations one holder may have."""
+    return type(value) is int and 1 <= value <= 10_000
 
 
 def ratios_are_broken(value: Any) -> bool:
@@ -172,6 +178,8 @@ def _rest_is_broken(policy: Policy) -> bool:
         return True
     if "most_per_request" in policy and not is_ratio(policy["most_per_request"]):
         return True
+    if "open_per_holder" in policy and not is_per_holder(policy["open_per_holder"]):
+        return True
     if _of_people_is_broken(policy):
         return True
     odometers = policy.get("odometers")
@@ -247,7 +255,7 @@ def resolved(policy: Policy) -> Policy:
         "horizon": policy.get("horizon"),
     }
     full |= {name: policy[name] for name in ("halt_on_refusal", *PARAMETERS) if name in policy}
-    more = ("most_per_request", "beside", *MAY_BE_IN_A_POLICY)
+    more = ("most_per_request", "beside", *MAY_BE_IN_A_POLICY, "open_per_holder")
     full |= {name: policy[name] for name in more if name in policy}
     if full["odometers"] is None:
         full["odometers"] = _default_odometers(full)

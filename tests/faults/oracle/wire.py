@@ -17,7 +17,13 @@ from tests.faults.oracle.members import (
     is_access,
     is_visibility,
 )
-from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
+from tests.faults.oracle.policies import (
+    broken_policy,
+    is_horizon,
+    is_per_holder,
+    is_ratio,
+    ratios_are_broken,
+)
 from tests.faults.oracle.reservations import is_grant, is_reserve
 from tests.faults.oracle.texts import amount, is_delta, is_hidden, is_name, within
 
@@ -27,7 +33,9 @@ _ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
 _SPACE: Final = b" \t\r\n"
 _ALL: Final = {"version", "type", "request_id", "dataset"}
-_AMENDED: Final = {"alert_at", "horizon", "most_per_request", "access", "visibility"}
+_AMENDED: Final = {
+    *("alert_at", "horizon", "most_per_request", "access", "visibility", "open_per_holder"),
+}
 _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose", "via", "reserve"}),
     "begin": (_ALL | {"analyst", "grant"}, {"via"}),
@@ -251,6 +259,7 @@ def _owner_rules(kind: str) -> dict[str, Any]:
         "policy": optional(lambda v: not broken_policy(v)),
         "access": optional(is_access),
         "visibility": optional(is_visibility),
+        "open_per_holder": optional(lambda v: is_per_holder(v) or (type(v) is int and v == 0)),
         "owners": are_owners,
         "grant": is_grant,
         "claim": lambda v: v is None or _is_whole_claim(v),

@@ -101,6 +101,34 @@ def test_an_owner_voids_all_that_a_holder_has_not_begun(census: Command, reserve
         assert census("reservation", "void", "census", *wrong, "--analyst", "olga").code == 2
 
 
+def test_a_holder_may_have_so_many_as_the_owner_says(
+    accountant: Command, census: Command, reserve: Reserve
+) -> None:
+    def policy() -> dict[str, Any]:
+        found: dict[str, Any] = census("dataset", "show", "census", "--json").json["policy"]
+        return found
+
+    assert policy()["open_per_holder"] == 1_000
+    amend = ("dataset", "amend", "census", *BY, "--open-per-holder")
+    assert census(*amend, "1").code == 0
+    grant = str(reserve()["grant"])
+    assert "may have 1 open reservation" in census("dataset", "show", "census").out
+    with pytest.raises(AssertionError):
+        reserve()
+    reserve("ben")
+    assert census("reservation", "void", "census", grant, *ANA).code == 0
+    reserve()
+    assert census(*amend, "none").code == 0
+    assert "open_per_holder" not in policy()
+    reserve()
+    for wrong in ("0", "10001", "1.5", "many", "-1"):
+        done = census(*amend, wrong)
+        assert (done.code, "--open-per-holder must be a number from 1" in done.err) == (2, True)
+    opened = ("dataset", "open", "other-one", "--filter", "zcdp", "--rho", "1", *BY)
+    assert accountant(*opened, "--open-per-holder", "none").code == 0
+    assert "open_per_holder" not in census("dataset", "show", "other-one", "--json").json["policy"]
+
+
 def test_an_owner_resolves_what_was_released_beyond_the_maximum(
     census: Command, reserve: Reserve
 ) -> None:
