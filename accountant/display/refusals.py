@@ -141,9 +141,9 @@ def holder_words(holder: HolderCount, dataset: str) -> str:
     """Return who has too many open reservations, and what to do."""
     return (
         f"Open reservations of dataset {dataset} that {holder.name} holds: {holder.open:,}. One "
-        f"holder may have {holder.most:,} (`open_per_holder`). Settle some, or void what has not begun: "
-        f"`accountant reservation void {dataset} --holder {holder.name}`. Or ask an owner for "
-        "more: `accountant dataset amend --open-per-holder`."
+        f"holder may have {holder.most:,} (`open_per_holder`). Settle some, or void what has not "
+        f"begun: `accountant reservation void {dataset} --holder {holder.name}`. Or ask an owner "
+        "for more: `accountant dataset amend --open-per-holder`."
     )
 
 

@@ -92,7 +92,7 @@ def print_policy(
     not_added, asked = _compare_with_ledger(opening, plan)
     if opening.admin.json:
         found = preview_json(opening.name, plan, not_added=not_added)
-        print_json(found | {"asked_back": [each._asdict() for each in asked]} | (more or {}))
+        print_json({**found, "asked_back": [each._asdict() for each in asked], **(more or {})})
         return
     stdout().print(preview_table(opening.name, plan, not_added=not_added))
     if asked:

@@ -8,6 +8,7 @@
     several.jsonl      requests over up to four datasets, of four filters, with limits
     joint.jsonl        reservations over several datasets by every step, clocks that differ
     questions.jsonl    questions of every kind under four filters, allowed and not
+    holders.jsonl      reservations of holders who have as many open as the policy allows
 
 Each line is an input with the clock that decided it, or what a command writes. `{decision:N}` in an
 input is the hash of decision N of the log.
@@ -47,6 +48,7 @@ LOGS: Final = {
     "several": 10,
     "joint": 10,
     "questions": 10,
+    "holders": 10,
 }
 """The logs, each with the inputs of a transaction."""
 _EVERY: Final = 10

@@ -30,6 +30,7 @@ STEP = {**COMMON, "analyst": "ana", "via": "engine", "grant": GRANT}
 POLICY = {**BUDGET, "epsilon": "1", "unit": "person", "neighbours": "replace", "horizon": "P9D"}
 POLICY |= {"alert_at": ["0.5"], "most_per_request": "0.1", "access": "members"}
 POLICY |= {"visibility": "own", "population": "people", "beside": "basic", "order": "2"}
+POLICY |= {"open_per_holder": 100}
 POLICY |= {"orders": ["2"], "weights": ["1"], "epsilon_ex_post": "1", "delta_ex_post": "0"}
 POLICY |= {
     "epsilon_each": "1",
