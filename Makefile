@@ -34,7 +34,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-changed mutants nightly test-cluster test-observability test-provider test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference durations figures pictures lock clean
+.PHONY: help setup demo test test-fast test-changed mutants nightly test-cluster test-observability test-provider test-sources test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference durations figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -70,7 +70,7 @@ mutants: $(READY)  ## plant each known bug in a copy, and check that a test find
 	$(BIN)/python -m pytest $(WAIT) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
-nightly: test test-cluster test-observability test-provider test-smartnoise test-browser sbom audit-dependencies  ## run all tests, with more repetitions (1 hour)
+nightly: test test-cluster test-observability test-provider test-sources test-smartnoise test-browser sbom audit-dependencies  ## run all tests, with more repetitions (1 hour)
 
 test-cluster: $(READY)  ## run the tests on three real brokers, with one that hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
@@ -82,6 +82,10 @@ test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and 
 test-provider: $(READY) $(PROVIDER)/.ready  ## run the HTTP server with tokens of a real OpenID provider; needs node, npm (3 minutes)
 	PROVIDER_MODULES=$(PROVIDER)/node_modules \
 	    $(BIN)/python -m pytest -m provider tests/provider $(PYTEST_ARGS)
+
+test-sources: $(READY)  ## run the tests of sources in a real PostgreSQL, with its planted bugs (from apt; 2 minutes)
+	bin=$$(sh scripts/postgresql.sh) && \
+	    POSTGRESQL_BIN=$$bin $(BIN)/python -m pytest -m sources tests/sources $(PYTEST_ARGS)
 
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)

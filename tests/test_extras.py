@@ -124,6 +124,27 @@ except Refused as error:
     assert done.stdout.startswith(said), done.stderr
 
 
+def test_a_source_in_postgresql_names_its_extra(tmp_path: Path) -> None:
+    code = """
+from streams.errors import Refused
+from streams.sources import DataSources
+from streams.sources.source_settings import PostgresqlSource
+try:
+    DataSources({"clinic": PostgresqlSource(connection_file="c", table="t")})
+except Refused as error:
+    print(error)
+"""
+    program = BARE.format(gone={"psycopg"}) + code
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    said = (
+        "a data source in PostgreSQL needs psycopg, which is not installed. "
+        "Run `pip install '.[answers]'`"
+    )
+    assert done.stdout.startswith(said), done.stderr
+
+
 @pytest.mark.parametrize("words", [("serve",), ("worker", "--url", "kafka://127.0.0.1:1")])
 def test_tracing_without_its_extra_is_refused_before_a_ledger_is_made(
     words: tuple[str, ...], tmp_path: Path

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MARKERS = ("browser", "observability", "provider")
+MARKERS = ("browser", "observability", "provider", "sources")
 
 
 @pytest.mark.slow

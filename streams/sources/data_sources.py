@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from msgspec import UNSET
 
@@ -15,6 +14,7 @@ from accountant.questions.schema import Schema
 from streams.errors import Refused
 from streams.logs import get_logger
 from streams.sources.database import (
+    Interruption,
     OpenedSource,
     SourceVersion,
     cause_of,
@@ -23,9 +23,11 @@ from streams.sources.database import (
     version_of,
 )
 from streams.sources.first_reading import FirstReadings
+from streams.sources.postgresql import import_psycopg
 from streams.sources.schema_rows import SchemaRows
 from streams.sources.source_settings import (
     TIMES_OF_A_READING,
+    PostgresqlSource,
     SourceSettings,
     kind_of,
     read_source_settings,
@@ -58,11 +60,13 @@ class DataSources(Mapping[str, SourceSettings]):
         self, sources: Mapping[str, SourceSettings], *, unfinished: Path | None = None
     ) -> None:
         import_duckdb()
+        if any(isinstance(settings, PostgresqlSource) for settings in sources.values()):
+            import_psycopg()
         self._sources = dict(sources)
         self._readings = FirstReadings(sources)
         self._unfinished = unfinished
         self._read_ahead = dict[Schema, SourceVersion | str]()
-        self._ahead: Any = None
+        self._ahead: Interruption | None = None
 
     def __getitem__(self, name: str) -> SourceSettings:
         return self._sources[name]
@@ -133,17 +137,17 @@ class DataSources(Mapping[str, SourceSettings]):
         return self._readings.is_unreadable(schema, version)
 
     def interrupt(self) -> None:
-        """End the statement that `read_ahead` runs now, from another thread."""
-        if (connection := self._ahead) is not None:
+        """End what `read_ahead` waits for now, from another thread."""
+        if (ahead := self._ahead) is not None:
             with contextlib.suppress(import_duckdb().Error):  # it is closed meanwhile
-                connection.interrupt()
+                ahead.interrupt()
 
-    def _set_ahead(self, connection: Any) -> None:
-        self._ahead = connection
+    def _set_ahead(self, interruption: Interruption) -> None:
+        self._ahead = interruption
 
     @contextlib.contextmanager
     def _read(
-        self, schema: Schema, *, interruptible: Callable[[Any], None] = lambda _: None
+        self, schema: Schema, *, interruptible: Callable[[Interruption], None] = lambda _: None
     ) -> Iterator[tuple[OpenedSource, SchemaRows]]:
         """Open a schema's source, once it is known that it can be read in full."""
         opened = connected(self._settings(schema), _names(schema), interruptible=interruptible)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from streams.errors import NotInstalled, Refused, needs_extra
-from streams.private_files import read_private
+from streams.errors import NotInstalled, needs_extra
+from streams.sources.postgresql import copied_from_postgresql
 from streams.sources.quoted import text_literal
 from streams.sources.source_settings import (
     CsvSource,
@@ -29,7 +29,6 @@ from streams.sources.source_tables import (
     csv_table,
     duckdb_table,
     parquet_table,
-    postgresql_table,
 )
 
 OPTIMIZERS: Final = frozenset(
@@ -39,7 +38,6 @@ OPTIMIZERS: Final = frozenset(
     )
 )
 """Of DuckDB's optimizers, those that leave filters and joins where SQL has them."""
-_MOST_CONNECTION: Final = 10_000
 _NO_NETWORK: Final = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -53,11 +51,31 @@ SourceVersion = tuple[tuple[int, ...] | None, ...]
 """Tells the content of a source's files from what they had before, as far as a file system can."""
 
 
-class _TimeLimit:
-    """Interrupts a connection's statement once its time is over."""
+class Interruption:
+    """Ends what the reading of a source waits for, from another thread."""
 
-    def __init__(self, connection: Any, seconds: float) -> None:
-        self._connection = connection
+    def __init__(self, connection: Any) -> None:
+        self._ends: list[Callable[[], None]] = [connection.interrupt]
+        self._was_called = False
+
+    def add(self, end: Callable[[], None]) -> None:
+        """Call this function, too; at once where the reading was interrupted before."""
+        self._ends.append(end)
+        if self._was_called:
+            end()
+
+    def interrupt(self) -> None:
+        """End what is waited for now. Raises: duckdb.Error: the connection is closed."""
+        self._was_called = True
+        for end in reversed(self._ends):
+            end()
+
+
+class _TimeLimit:
+    """Interrupts a reading once its time is over."""
+
+    def __init__(self, interruption: Interruption, seconds: float) -> None:
+        self._interruption = interruption
         self._seconds = seconds
         self._timer: threading.Timer | None = None
         self.start(times=1)
@@ -65,7 +83,7 @@ class _TimeLimit:
     def start(self, *, times: int) -> None:
         """Start again, with so many times the source's seconds."""
         self.cancel()
-        self._timer = threading.Timer(self._seconds * times, self._connection.interrupt)
+        self._timer = threading.Timer(self._seconds * times, self._interruption.interrupt)
         self._timer.daemon = True
         self._timer.start()
 
@@ -130,7 +148,7 @@ def connected(
     settings: SourceSettings,
     names: Collection[str] | None = frozenset(),
     *,
-    interruptible: Callable[[Any], None] = lambda _: None,
+    interruptible: Callable[[Interruption], None] = lambda _: None,
 ) -> Iterator[OpenedSource]:
     """Connect to a source.
 
@@ -139,7 +157,7 @@ def connected(
     Args:
         names: of the columns that a schema declares, its unit included; None where nothing but
             names and types is read.
-        interruptible: gets the connection, before anything is read.
+        interruptible: gets what ends the reading, before it begins.
     Raises: SourceProblem: the source cannot be opened, has two columns of such a name, or has
         changed while it was read.
     """
@@ -155,7 +173,7 @@ def connected(
                 "threads": settings.threads,
                 "memory_limit": f"{settings.memory_mb}MB",
                 "temp_directory": spill,
-                # No secret of this user is read; the extension of PostgreSQL fails without any.
+                # No secret of this user is read.
                 "secret_directory": spill,
                 "temp_file_encryption": "true",
                 # Without it DuckDB writes no encrypted file, and more than fits into memory fails.
@@ -164,19 +182,15 @@ def connected(
                 "preserve_insertion_order": "false",
             },
         )
-        interruptible(connection)
-        limit = _TimeLimit(connection, settings.seconds)
+        interruption = Interruption(connection)
+        interruptible(interruption)
+        limit = _TimeLimit(interruption, settings.seconds)
         try:
             _attach(connection, settings, files)
             run(connection, "BEGIN TRANSACTION")
-            tables = _tables(connection, settings, files)
+            tables = _tables(connection, settings, files, names, interruption)
             _check_names(tables, names or ())
             is_stored = all(table.is_stored for table in tables)
-            if names is not None and not is_stored:
-                tables = [
-                    copied(connection, table, names, f"copied_{i}")
-                    for i, table in enumerate(tables)
-                ]
             _keep_filters_above_cells(connection)
             run(connection, "SET lock_configuration = true")
             version = before if is_stored else None
@@ -257,21 +271,23 @@ def _attach(connection: Any, settings: SourceSettings, files: Sequence[str]) -> 
         case ParquetSource():
             # Statistics of a file may leave NaN out.
             run(connection, "SET parquet_can_have_nan = true")
-        case CsvSource():
+        case CsvSource() | PostgresqlSource():
             pass
         case DuckdbSource():
             run(connection, f"ATTACH {text_literal(files[0])} AS source (READ_ONLY)")
-        case PostgresqlSource():
-            # Loaded from where `INSTALL postgres` has put it; nothing is fetched here.
-            run(connection, "LOAD postgres")
-            text = _connection_text(settings.connection_file)
-            run(connection, f"ATTACH {text_literal(text)} AS source (TYPE postgres, READ_ONLY)")
     paths = ", ".join(map(text_literal, files))
     run(connection, f"SET allowed_paths = [{paths}]")
     run(connection, "SET enable_external_access = false")
 
 
-def _tables(connection: Any, settings: SourceSettings, files: Sequence[str]) -> list[SourceTable]:
+def _tables(
+    connection: Any,
+    settings: SourceSettings,
+    files: Sequence[str],
+    names: Collection[str] | None,
+    interruption: Interruption,
+) -> list[SourceTable]:
+    """Return the tables of a source: those whose cells are computed as copies."""
     match settings:
         case ParquetSource():
             return [parquet_table(connection, path) for path in files]
@@ -281,9 +297,13 @@ def _tables(connection: Any, settings: SourceSettings, files: Sequence[str]) -> 
                 for i, path in enumerate(files)
             ]
         case DuckdbSource():
-            return [duckdb_table(connection, settings.table)]
+            table = duckdb_table(connection, settings.table)
+            if table.is_stored or names is None:
+                return [table]
+            return [copied(connection, table, names, "copied")]
         case PostgresqlSource():
-            return [postgresql_table(connection, settings.table)]
+            add = interruption.add
+            return [copied_from_postgresql(connection, settings, names, "copied", until=add)]
 
 
 def _check_names(tables: Sequence[SourceTable], names: Collection[str]) -> None:
@@ -297,16 +317,3 @@ def _keep_filters_above_cells(connection: Any) -> None:
     every = [name for (name,) in run(connection, "SELECT name FROM duckdb_optimizers()")]
     disabled = ",".join(name for name in every if name not in OPTIMIZERS)
     run(connection, f"SET disabled_optimizers = {text_literal(disabled)}")
-
-
-def _connection_text(path: str) -> str:
-    try:
-        content = read_private(
-            Path(path),
-            _MOST_CONNECTION,
-            what="the file of a connection",
-            then="change its password",
-        ).content
-        return content.decode().strip()
-    except (OSError, ValueError, Refused) as error:
-        raise EnvironmentProblem("the connection's file cannot be read") from error

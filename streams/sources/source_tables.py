@@ -115,21 +115,15 @@ def duckdb_table(connection: Any, table: str) -> SourceTable:
     return _described(connection, sql, is_stored=not is_computed)
 
 
-def postgresql_table(connection: Any, table: str) -> SourceTable:
-    """Return a table or view of the attached database `source`."""
-    sql = ".".join(map(name_literal, ["source", *table_names(table)]))
-    return _described(connection, sql, is_stored=False)
-
-
 def copied(connection: Any, source: SourceTable, names: Collection[str], copy: str) -> SourceTable:
     """Copy the columns with some names, by a statement that knows no question; return the copy.
 
-    What a view computes, or another database reads, may fail; of the copy nothing does.
+    What a view computes may fail; of the copy nothing does.
     """
     columns = {name: cell for name, cell in source.columns.items() if name in names}
     cells = ", ".join(["NULL AS x", *(cell.reference for cell in columns.values())])
     connection.execute(f"CREATE TEMP TABLE {copy} AS SELECT {cells} FROM {source.sql}")
-    return SourceTable(f"{copy} AS t", columns, source.repeated)
+    return SourceTable(f"{copy} AS t", columns, source.repeated, is_stored=False)
 
 
 def _definition(connection: Any, kind: str, schema: str, name: str) -> str | None:

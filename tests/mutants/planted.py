@@ -24,6 +24,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent
 MOST_S: Final = 240
+_SOURCES: Final = "tests/sources/"
 _PARTS: Final = ("accountant", "streams", "research", "tests")
 _HEADER: Final = re.compile(r"(what|breaks|caught-by|fails-with): (.+)")
 # No other plugin: schemathesis alone takes four times as long to import as most of these tests run.
@@ -58,6 +59,10 @@ class Planted:
     @property
     def needs_broker(self) -> bool:
         return any("kafka" in test for test in self.caught_by)
+
+    @property
+    def needs_postgresql(self) -> bool:
+        return any(test.startswith(_SOURCES) for test in self.caught_by)
 
     @classmethod
     def read(cls, path: Path) -> Planted:
@@ -155,11 +160,12 @@ class Run:
 
 def run(tests: Iterable[str], *, at: Path, within: float = MOST_S) -> Run:
     """Run tests on a copy of the tree, as often as `make test` repeats them."""
-    report = at / "report.xml"
+    report, tests = at / "report.xml", list(tests)
+    marked = ("-m", "sources") if any(test.startswith(_SOURCES) for test in tests) else ()
     unset = {"NIGHTLY", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
     environment = {k: v for k, v in os.environ.items() if k not in unset}
     done = subprocess.run(
-        [sys.executable, *_PYTEST, f"--junitxml={report}", *tests],
+        [sys.executable, *_PYTEST, f"--junitxml={report}", *marked, *tests],
         cwd=at,
         env=environment | _SETTINGS | {"PYTHONPATH": str(at)},
         capture_output=True,
@@ -168,6 +174,31 @@ def run(tests: Iterable[str], *, at: Path, within: float = MOST_S) -> Run:
     )
     failures = tuple(_failures(report)) if report.exists() else ()
     return Run(done.returncode, failures, (done.stdout + done.stderr)[-6000:])
+
+
+def assert_caught(bug: Planted, *, within: Path) -> None:
+    """Plant a bug in a copy of the tree, and run the tests that must find it.
+
+    Raises: AssertionError: not all of them fail, or one fails otherwise.
+    """
+    root = copied(within)
+    apply(bug.path, at=root)
+    ran = run(bug.caught_by, at=root)
+    assert ran.code != 0, (
+        f"{bug.name} survives: {bug.what}, and no test that {bug.path.name} names fails. Fix "
+        f"them, or write one that fails and name it there.\n{ran.output}"
+    )
+    assert ran.code == 1, f"the tests that {bug.path.name} names cannot be run:\n{ran.output}"
+    by_accident = [each for each in ran.failures if not each.is_caught(bug)]
+    assert not by_accident, (
+        f"{bug.name} makes these tests fail, but not by an assertion: {by_accident}. Name tests "
+        f"that assert what it breaks: {bug.breaks}.\n{ran.output}"
+    )
+    for test in bug.caught_by:
+        assert any(each.is_of(test) for each in ran.failures), (
+            f"{test} passes with {bug.name}: {bug.what}. Fix it, or remove it from "
+            f"{bug.path.name}.\n{ran.output}"
+        )
 
 
 def _failures(report: Path) -> Iterable[Failure]:

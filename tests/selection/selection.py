@@ -25,7 +25,7 @@ FOR_ALL: Final = (
     "tests/conftest.py",
 )
 # Their conftest leaves them out unless their own target asks for them.
-OPT_IN: Final = ("browser", "observability", "provider")
+OPT_IN: Final = ("browser", "observability", "provider", "sources")
 
 
 @dataclass(frozen=True)
