@@ -82,7 +82,7 @@ class DataSources(Mapping[str, SourceSettings]):
         checked: CheckedQuestion,
         *,
         key: bytes,
-        interruptible: Callable[[Any], None] = lambda _: None,
+        interruptible: Callable[[Interruption], None] = lambda _: None,
     ) -> tuple[Vector, ...]:
         """Return the exact statistics of a question about the source that its schema names.
 
@@ -90,7 +90,7 @@ class DataSources(Mapping[str, SourceSettings]):
 
         Args:
             key: of the hash that chooses a unit's rows (`load_contribution_key`).
-            interruptible: gets the connection, before anything is read.
+            interruptible: gets what ends the reading, before it begins.
         Raises: SourceUnreadable: whatever the cause.
         """
         name = checked.schema.source.name

@@ -20,8 +20,8 @@ from streams.sources.confirmed_facts import Confirmed, ConfirmedFacts, changes_o
 from streams.sources.present_facts import Look, PresentFacts
 from streams.sources.source_facts import (
     REFUSED,
-    Finding,
     FindingKind,
+    SchemaFinding,
     SourceFacts,
     check_schema,
     is_clean,
@@ -134,7 +134,7 @@ class SourceStates:
         self._set_closed(schema, state.cause)
         return state
 
-    def findings(self, schema: Schema) -> tuple[Sequence[Finding], str]:
+    def findings(self, schema: Schema) -> tuple[Sequence[SchemaFinding], str]:
         """Return what of a new schema does not match its source, and why nothing was compared."""
         if wrong := self._wrong_source(schema):
             return (), wrong.cause
@@ -249,7 +249,7 @@ def closed_words(name: str) -> str:
     )
 
 
-def finding_words(findings: Collection[Finding]) -> str:
+def finding_words(findings: Collection[SchemaFinding]) -> str:
     """Return findings for the owner."""
     return "; ".join(
         f"{'the unit' if each.is_unit else 'column'} `{each.column}`: {each.words}"
@@ -262,7 +262,7 @@ def _do(name: str) -> str:
     return f"run `accountant source confirm {name}` where the file of sources is"
 
 
-def _refused(schema: Schema, confirmed: Confirmed) -> list[Finding]:
+def _refused(schema: Schema, confirmed: Confirmed) -> list[SchemaFinding]:
     """Return the findings by which no question on a column, or on any, has a useful answer."""
     # An owner may know that the unit's numbers are small. A check has compared another schema.
     kinds = REFUSED if confirmed.by == "owner" else REFUSED | _UNSAFE
@@ -277,7 +277,7 @@ _LACKS: Final[dict[FindingKind, str]] = {
 }
 
 
-def _lacks(source: str, finding: Finding) -> QuestionRefusal:
+def _lacks(source: str, finding: SchemaFinding) -> QuestionRefusal:
     which = "the unit" if finding.is_unit else "the column"
     rule = (
         f"must read what the source {source} has, and {which} {finding.column} "
