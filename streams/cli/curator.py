@@ -68,7 +68,7 @@ def _run(settings: Settings) -> None:
             store = await KafkaAnswers.start(deployment_of(settings))
             try:
                 await check_answers(store, service, settings)
-                curator = make_curator(service, store, settings)
+                curator = make_curator(service, store, settings, store)
                 queue = curator.queue()
                 server = WorkerHttpServer(
                     settings,

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from streams.answers.published_states import StatePublisher
 from streams.answers.store import AnswerStore
 from streams.answers.waiting import QuestionQueue
 from streams.clock import Clock, SystemClock
@@ -70,6 +71,7 @@ class Curator:
         access: whose source a question may read. Any other question fails without a look at it.
         read_ahead: reads sources before anybody asks; None reads them when somebody does.
         states: compares schemas with their sources; None compares nothing.
+        publisher: of what they say, for servers without data; None where there are none.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Curator:
         access: SourceAccess,
         read_ahead: ReadsAhead | None = None,
         states: SourceStates | None = None,
+        publisher: StatePublisher | None = None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
@@ -110,7 +113,9 @@ class Curator:
             states=states,
         )
         self._watch = SourceWatch(service, access, self.counts)
-        self._state_watch = StateWatch(service, access, states, self.counts) if states else None
+        self._state_watch = (
+            StateWatch(service, access, states, self.counts, publisher) if states else None
+        )
         self._read_ahead = ReadAhead(service, access, read_ahead) if read_ahead else None
         self._followers = [
             LogFollower(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
 from streams.answers.heads import AnswerHeads
+from streams.answers.published_states import StatePublisher
 from streams.answers.untrusted import UntrustedAnswers
 from streams.answers.waiting import QuestionQueue
 from streams.clock import SystemClock
@@ -32,8 +33,16 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 
 
-def make_curator(service: LedgerService, store: AnswerStore, settings: Settings) -> Curator:
+def make_curator(
+    service: LedgerService,
+    store: AnswerStore,
+    settings: Settings,
+    publisher: StatePublisher | None = None,
+) -> Curator:
     """Return the curator that the settings describe.
+
+    Args:
+        publisher: where servers without data read which questions to refuse.
 
     Raises: Refused: there are no data sources, they or the key cannot be read, or the extra
         `answers` is not installed.
@@ -61,7 +70,14 @@ def make_curator(service: LedgerService, store: AnswerStore, settings: Settings)
     confirmed = ConfirmedFacts(confirmed_path(settings.data_sources))
     states = SourceStates(sources, confirmed, sources.is_unreadable)
     return Curator(
-        service, store, answering, options, access=access, read_ahead=sources, states=states
+        service,
+        store,
+        answering,
+        options,
+        access=access,
+        read_ahead=sources,
+        states=states,
+        publisher=publisher,
     )
 
 

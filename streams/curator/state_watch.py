@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from accountant.errors import LedgerFault
 from accountant.questions import Schema
+from streams.answers.published_states import PublishedState, StatePublisher
 from streams.curator.counts import CuratorCounts
 from streams.logs import get_logger
 from streams.service import LedgerService
@@ -28,6 +29,7 @@ class StateWatch:
 
     Args:
         access: whose source is looked at.
+        publisher: where servers without data read what to refuse; None where there are none.
     """
 
     def __init__(
@@ -36,15 +38,17 @@ class StateWatch:
         access: SourceAccess,
         states: SourceStates,
         counts: CuratorCounts,
+        publisher: StatePublisher | None = None,
     ) -> None:
         self._service = service
         self._access = access
         self._states = states
         self._counts = counts
+        self._publisher = publisher
         self._logged = dict[str, str]()
 
     async def start(self) -> None:
-        """Look once before the first question. Raises: Unavailable."""
+        """Look once before the first question. Raises: Unavailable, Refused: as `look`."""
         look = asyncio.ensure_future(self.look())
         done, _ = await asyncio.wait({look}, timeout=_START_S)
         if not done:
@@ -63,7 +67,11 @@ class StateWatch:
                 _log.warning("sources_not_compared", why=str(error))
 
     async def look(self) -> None:
-        """Look once at each source. Raises: Unavailable: the datasets are not known now."""
+        """Look once at each source.
+
+        Raises: Unavailable: the datasets are not known now, or it cannot be published. Refused:
+            another curator has started.
+        """
         schemas = dict[str, Schema]()
         for view in await self._service.datasets():
             if view.schema is UNSET or view.state == "closed":
@@ -73,14 +81,18 @@ class StateWatch:
                 schemas[view.dataset] = view.schema
         self._states.keep(set(schemas.values()))
         closed, lacking = dict[str, int](), dict[str, int]()
+        published = list[PublishedState]()
         for dataset, schema in schemas.items():
             state = await asyncio.to_thread(self._states.state, schema, again=True)
             name = schema.source.name
             closed[name] = max(closed.get(name, 0), int(state.cause != ""))
+            published.append(self._states.published(dataset, schema, state))
             found = self._log_findings(dataset, schema, state)
             lacking[name] = lacking.get(name, 0) + found
         self._counts.closed_sources, self._counts.source_findings = closed, lacking
         self._logged = {each: words for each, words in self._logged.items() if each in schemas}
+        if self._publisher is not None:
+            await self._publisher.publish_states(published)
 
     def _log_findings(self, dataset: str, schema: Schema, state: SourceState) -> int:
         """Log what a source lacks for a dataset, if that is new; return how much it is."""

@@ -21,6 +21,7 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem, problem
 from streams.http.refusal import forbidden
 from streams.service import Answer
+from streams.sources.published_states import PublishedStates
 from streams.sources.source_access import SourceAccess, SourceReader, SourceRefusal
 from streams.sources.source_states import QuestionRefusal, SourceStates, finding_words
 
@@ -34,16 +35,16 @@ def knows_sources(request: HttpRequest) -> bool:
 
 
 def add_source_check(
-    app: Litestar, access: SourceAccess | None, states: SourceStates | None
+    app: Litestar, access: SourceAccess | None, states: SourceStates | PublishedStates | None
 ) -> None:
     """Have `check_source` refuse by this rule and these states; None refuses nothing."""
     app.state[_KEY], app.state[_STATES] = access, states
 
 
 def _states_of(request: HttpRequest) -> SourceStates | None:
+    """Return what this server knows of sources that it reads, None if it reads none."""
     states = request.app.state.get(_STATES)
-    assert states is None or isinstance(states, SourceStates)
-    return states
+    return states if isinstance(states, SourceStates) else None
 
 
 async def check_source(request: HttpRequest, body: Body, readers: set[str] | None = None) -> None:
@@ -104,14 +105,18 @@ def _forbidden(
 
 async def _question_refusal(request: HttpRequest, body: MechanismRequest) -> Response[bytes] | None:
     """Return the response to a question that its source cannot answer. Raises: Unavailable."""
-    states = _states_of(request)
+    states = request.app.state.get(_STATES)
     assert body.question is not UNSET
     if states is None:
         return None
     view = await context_of(request).service.dataset(body.dataset)
     if view is None or view.schema is UNSET or view.closed:
         return None  # the ledger refuses it
-    refused = await asyncio.to_thread(states.refusal, body.question, view.schema)
+    if isinstance(states, PublishedStates):
+        refused = states.refusal(body.dataset, body.question, view.schema)
+    else:
+        assert isinstance(states, SourceStates)
+        refused = await asyncio.to_thread(states.refusal, body.question, view.schema)
     return None if refused is None else _response(refused)
 
 

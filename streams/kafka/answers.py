@@ -41,6 +41,7 @@ from accountant.times import iso
 from streams.answers.answer_file import AnswerFile
 from streams.answers.chain import RANDOM_BYTES, ChainEnd
 from streams.answers.heads import ChainHead, StoredHead
+from streams.answers.published_states import PublishedState
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import AnswerTables
 from streams.broadcast import Broadcast, Subscription
@@ -128,15 +129,31 @@ class _CuratorRecord(_Record, frozen=True, tag="curator"):
         return f"process {self.process} on {self.host}, since {self.since}"
 
 
+class _SourceRecord(_Record, frozen=True, tag="source"):
+    """What gateways refuse from here on. Of a dataset the last one counts."""
+
+    state: PublishedState
+
+
 _TopicRecord = (
-    _AnswerRecord | _StepRecord | _TakenBackRecord | _LogRecord | _PlaceRecord | _CuratorRecord
+    _AnswerRecord
+    | _StepRecord
+    | _TakenBackRecord
+    | _LogRecord
+    | _PlaceRecord
+    | _CuratorRecord
+    | _SourceRecord
 )
 _decode: Final = msgspec.json.Decoder(_TopicRecord).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class AnswerTopic:
-    """Reads the topic into tables of this process. An `AnswerReader`; use `start` to make one."""
+    """Reads the topic into tables of this process. An `AnswerReader`; use `start` to make one.
+
+    Attributes:
+        states: what was published of each dataset's source.
+    """
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
@@ -151,6 +168,7 @@ class AnswerTopic:
         self._moved = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
         self.trouble: str | None = None
+        self.states = dict[str, PublishedState]()
 
     @classmethod
     async def start(cls, deployment: Deployment, *, wait: float = 30.0) -> Self:
@@ -290,6 +308,8 @@ class AnswerTopic:
                 self._tables.move(tp.partition, LogPlace(number, head))
             case _CuratorRecord():
                 self._curators[tp.partition] = record.text
+            case _SourceRecord(state):
+                self.states[state.dataset] = state
         return []
 
     def _check_chain(self, tp: TopicPartition, offset: int, record: _Record) -> None:
@@ -501,6 +521,15 @@ class KafkaAnswers(AnswerTopic):
         async with self._written(partition) as records:
             if self._tables.step(grant, kind) == body:
                 records.append(_TakenBackRecord(grant, kind, msgspec.Raw(body)))
+
+    async def publish_states(self, states: Sequence[PublishedState]) -> None:
+        """As `StatePublisher.publish_states`; all in one partition, so that the last one counts."""
+        async with self._written(0) as records:
+            # Of a dataset that is closed by now, or reads no source, nothing is refused.
+            others = self.states.keys() - {each.dataset for each in states}
+            freed = [PublishedState(dataset=each, source="") for each in sorted(others)]
+            new = [each for each in (*states, *freed) if self.states.get(each.dataset) != each]
+            records.extend(map(_SourceRecord, new))
 
     async def close(self) -> None:
         """As `AnswerStore.close`."""

@@ -65,6 +65,7 @@ from streams.server.monitoring import monitoring, with_answers
 from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
+from streams.sources.published_states import PublishedStates
 from streams.sources.source_access import read_source_access
 from streams.sources.source_states import SourceStates
 
@@ -132,7 +133,7 @@ def create_app(
     answers: AnswerReader | None = None,
     pages: Pages | None = None,
     queue: QuestionQueue | None = None,
-    states: SourceStates | None = None,
+    states: SourceStates | PublishedStates | None = None,
 ) -> Litestar:
     """Return the HTTP application of a ledger; the caller closes the service.
 

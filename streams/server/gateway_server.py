@@ -29,6 +29,7 @@ from streams.server.probes import Probes, bind_socket
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
+from streams.sources.published_states import PublishedStates
 from streams.sources.source_states import SourceStates
 from streams.stop_limit import end_within
 from streams.tracing import Tracing, start_tracing
@@ -154,7 +155,7 @@ async def run_gateway(
     answers: AnswerReader | None = None,
     pages: Pages | None = None,
     queue: QuestionQueue | None = None,
-    states: SourceStates | None = None,
+    states: SourceStates | PublishedStates | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 

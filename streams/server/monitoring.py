@@ -19,6 +19,7 @@ from streams.http.refusal import forbidden
 from streams.metrics.probe import probe_families
 from streams.metrics.registry import MetricList, exposition
 from streams.service import Readiness
+from streams.sources.published_states import PublishedStates
 from streams.sources.source_states import SourceStates
 
 _UNAVAILABLE: Final = {
@@ -40,7 +41,7 @@ def with_answers(
     readiness: Callable[[], Readiness],
     answers: AnswerReader | None,
     queue: QuestionQueue | None = None,
-    states: SourceStates | None = None,
+    states: SourceStates | PublishedStates | None = None,
 ) -> Callable[[], Readiness]:
     """Return a readiness that also notes why answers are missing: requests are still decided."""
 

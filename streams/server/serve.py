@@ -31,6 +31,7 @@ from streams.pages import PAGES
 from streams.processing.garbage import collect_less
 from streams.server.gateway_server import GatewayServer, Listening, ignore_address, run_gateway
 from streams.settings import PREFIX, Settings
+from streams.sources.published_states import PublishedStates
 from streams.tracing import check_tracing
 
 _log = get_logger(__name__)
@@ -135,6 +136,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
         answers: AnswerTopic | None = None
         reader: AnswerReader | None = None
         queue: QuestionQueue | None = None
+        states: PublishedStates | None = None
         following: asyncio.Task[None] | None = None
         try:
             try:
@@ -146,6 +148,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 _log.error("answers_not_trusted", why=str(error))
             collectors = list[Collector]()
             if answers is not None:
+                states = PublishedStates(answers.states)
                 unanswered = UnansweredQuestions(service, answers, SystemClock())
                 following = asyncio.create_task(unanswered.run(), name="unanswered questions")
                 queue = QuestionQueue(unanswered.waiting, note=unanswered.note)
@@ -161,6 +164,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 answers=reader,
                 pages=PAGES,
                 queue=queue,
+                states=states,
             )
         finally:
             if following is not None:

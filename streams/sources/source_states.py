@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from accountant.errors import RequestInvalid
 from accountant.questions import Question, Schema, check_question
+from streams.answers.published_states import LackedColumn, PublishedState
 from streams.errors import Refused
 from streams.logs import get_logger
 from streams.sources.confirmed_facts import Confirmed, ConfirmedFacts, changes_of
@@ -108,7 +109,7 @@ class SourceStates:
         if state.confirmed is not None:
             for finding in _refused(schema, state.confirmed):
                 if finding.is_unit or finding.column in checked.column_names:
-                    return _lacks(schema.source.name, finding)
+                    return lacks(schema.source.name, _lacked(finding), finding_words([finding]))
         if not state.cause:
             return None
         name = schema.source.name
@@ -157,13 +158,16 @@ class SourceStates:
     def note(self) -> str | None:
         """Return which sources answer nobody, as far as the last looks tell; it has no cause."""
         with self._lock:
-            names = sorted({schema.source.name for schema in self._closed})
-        if not names:
-            return None
-        return (
-            f"questions on the source {', '.join(names)} are refused before they are charged. Run "
-            "`accountant source check SCHEMA` and `accountant source confirm NAME` where the file "
-            "of sources is; the log has the cause"
+            return note_of({schema.source.name for schema in self._closed})
+
+    def published(self, dataset: str, schema: Schema, state: SourceState) -> PublishedState:
+        """Return what servers without data may know of a state."""
+        lacking = [] if state.confirmed is None else _refused(schema, state.confirmed)
+        return PublishedState(
+            dataset=dataset,
+            source=schema.source.name,
+            is_closed=state.cause != "",
+            lacks=tuple(map(_lacked, lacking)),
         )
 
     def keep(self, schemas: Collection[Schema]) -> None:
@@ -249,6 +253,17 @@ def closed_words(name: str) -> str:
     )
 
 
+def note_of(closed: Collection[str]) -> str | None:
+    """Return the note for operators of sources that answer nobody, None without any."""
+    if not closed:
+        return None
+    return (
+        f"questions on the source {', '.join(sorted(closed))} are refused before they are charged. "
+        "Run `accountant source check SCHEMA` and `accountant source confirm NAME` where the file "
+        "of sources is; the log of the process that reads data has the cause"
+    )
+
+
 def finding_words(findings: Collection[SchemaFinding]) -> str:
     """Return findings for the owner."""
     return "; ".join(
@@ -269,7 +284,7 @@ def _refused(schema: Schema, confirmed: Confirmed) -> list[SchemaFinding]:
     return [each for each in check_schema(schema, confirmed.facts) if each.kind in kinds]
 
 
-_LACKS: Final[dict[FindingKind, str]] = {
+_LACKS: Final[dict[str, str]] = {
     "absent": "is not there",
     "repeated": "is there several times, in whatever case",
     "all_missing": "has no cell that is read as the schema says",
@@ -277,11 +292,15 @@ _LACKS: Final[dict[FindingKind, str]] = {
 }
 
 
-def _lacks(source: str, finding: SchemaFinding) -> QuestionRefusal:
-    which = "the unit" if finding.is_unit else "the column"
+def lacks(source: str, lacked: LackedColumn, cause: str = "it was published") -> QuestionRefusal:
+    """Return the refusal of a question that reads what a source lacks."""
+    which = "the unit" if lacked.is_unit else "the column"
     rule = (
-        f"must read what the source {source} has, and {which} {finding.column} "
-        f"{_LACKS[finding.kind]} (`accountant source check SCHEMA` shows more)"
+        f"must read what the source {source} has, and {which} {lacked.column} "
+        f"{_LACKS.get(lacked.kind, 'is not there')} (`accountant source check SCHEMA` shows more)"
     )
-    cause = finding_words([finding])
-    return QuestionRefusal(kind="lacks", value=finding.column, what=rule, cause=cause)
+    return QuestionRefusal(kind="lacks", value=lacked.column, what=rule, cause=cause)
+
+
+def _lacked(finding: SchemaFinding) -> LackedColumn:
+    return LackedColumn(column=finding.column, kind=finding.kind, is_unit=finding.is_unit)

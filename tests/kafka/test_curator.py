@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,13 +21,18 @@ from streams.answers.granted import GrantedQuestion
 from streams.answers.unanswered import UnansweredQuestions
 from streams.client.http.readiness import read_readiness
 from streams.clock import SystemClock
+from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
+from streams.curator.state_watch import StateWatch
 from streams.kafka.answers import AnswerTopic, KafkaAnswers
 from streams.server.monitoring import with_answers
 from streams.sources import DataSources
+from streams.sources.confirmed_facts import ConfirmedFacts
 from streams.sources.source_access import SourceAccess
+from streams.sources.source_facts import read_facts
 from streams.sources.source_settings import CsvSource
+from streams.sources.source_states import SourceStates
 from streams.testing import LocalBroker
 from tests.faults.ledger import until
 from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_on_kafka
@@ -145,6 +151,62 @@ async def test_a_gateway_counts_what_no_curator_answers(on_kafka: OnKafka) -> No
     finally:
         gateway.kill()
         gateway.wait()
+
+
+async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKafka) -> None:
+    data = on_kafka.directory / "census.csv"
+    source = CsvSource(path=str(data), datasets=DATASETS)
+    sources, deployment = {"census": source}, on_kafka.ledger.deployment
+    confirmed = ConfirmedFacts(on_kafka.directory / "own.confirmed")
+    states, access = SourceStates(sources, confirmed), SourceAccess(sources, "nobody")
+    store = await KafkaAnswers.start(deployment)
+    watch = StateWatch(on_kafka.service, access, states, CuratorCounts(), store)
+    # It has the setting, and no file: it knows no source.
+    away = {"ACCOUNTANT_DATA_SOURCES": str(on_kafka.directory / "away.json")}
+    gateway = on_kafka.start("gateway", "gateway", "--port", "0", **away)
+    try:
+        url = await address_of(on_kafka)
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+
+            async def ask(**more: Any) -> tuple[int, dict[str, Any]]:
+                headers = {"content-type": "application/json", "prefer": "wait=30"}
+                body = question("census", **more)
+                answer = await http.post("/requests", content=body, headers=headers)
+                return answer.status_code, answer.json()
+
+            async def error(**more: Any) -> bool:
+                shown[:] = [(await ask(**more))[1].get("error")]
+                return shown == ["source_closed"]
+
+            shown = list[str | None]()
+            await watch.start()
+            assert (await ask())[1]["outcome"] == "granted"
+            data.write_text(data.read_text().replace("region", "area", 1))
+            await watch.look()
+            assert await comes_true(error, seconds=PATIENCE_S), shown
+            (await http.get("/readyz")).json()["notes"].index(states.note())
+            assert b"area" not in (await http.get("/readyz")).content
+            confirmed.confirm("census", read_facts(source))
+            await watch.look()
+            await until(lambda: store.states["census"].is_closed is False, "it is read back")
+
+            async def granted() -> bool:
+                return (await ask())[0] == 200
+
+            assert await comes_true(granted, seconds=PATIENCE_S)
+            by_region = {"ask": "count", "by": ["region"]}
+            status, lacking = await ask(question=by_region)
+            assert (status, lacking["error"]) == (422, "not_in_source")
+        # What is published says no name of the source, and another curator's start reads it.
+        assert "area" not in str(store.states)
+        await store.close()
+        again = await KafkaAnswers.start(deployment)
+        assert again.states == store.states
+        await again.close()
+    finally:
+        gateway.kill()
+        gateway.wait()
+        await store.close()
 
 
 async def address_of(on_kafka: OnKafka) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from accountant.questions import Schema, parse_question
 from accountant.questions.schema import decode_schema
 from streams.errors import Refused
 from streams.sources.confirmed_facts import ConfirmedFacts, changes_of
+from streams.sources.published_states import PublishedStates
 from streams.sources.source_facts import read_facts
 from streams.sources.source_settings import CsvSource, ParquetSource, SourceSettings
 from streams.sources.source_states import QuestionRefusal, SourceStates, closed_words
@@ -297,6 +299,29 @@ def test_a_difference_names_the_column_and_both_types(world: World) -> None:
         "`region` is gone, and was of type varchar",
         "`income` is new, of type bigint",
     ]
+
+
+@pytest.mark.parametrize("change", [{}, {"age": None}, {"age": DOUBLES}, {"person_id": None}])
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_a_server_without_data_refuses_what_is_refused_where_they_are(
+    world: World, change: dict[str, object], is_confirmed: bool
+) -> None:
+    world.states.state(SCHEMA)
+    world.write(**change)
+    if is_confirmed:
+        world.confirm()
+    published = world.states.published("survey", SCHEMA, world.states.state(SCHEMA))
+    states = PublishedStates({"survey": published})
+    for text in ("count", "mean(age)", "count by region"):
+        question = parse_question(text, SCHEMA).question
+        here, there = world.refusal(text), states.refusal("survey", question, SCHEMA)
+        assert (here is None) == (there is None)
+        if here is not None and there is not None:
+            assert (here.kind, here.value, here.what) == (there.kind, there.value, there.what)
+        assert states.refusal("other", question, SCHEMA) is None, "nothing is known of it"
+    assert states.note() == world.states.note()
+    # Readers of the topic learn no other name, and no type.
+    assert not {"double", "bigint"} & set(re.findall(r"\w+", str(published)))
 
 
 def test_a_source_that_no_file_tells_of_is_read_again_where_that_is_asked_for(
