@@ -31,6 +31,14 @@ _log = get_logger(__name__)
 
 _BUSY_MS: Final = 10_000
 _SUFFIX: Final = ".answers"
+_OF_THE_DISK: Final = (
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.IOError,
+    apsw.CantOpenError,
+    apsw.BusyError,
+)
+"""Errors that say nothing of the file's content: nobody should remove it."""
 _LOST: Final = (
     "run `accountant accept-answers`: every question without an answer that was granted before "
     "fails, and stays charged"
@@ -87,7 +95,12 @@ class SqliteAnswers:
             reader = AnswerTables(_connect(path))
             mark = (beside or path).with_name((beside or path).name + SUFFIX)
             return cls(writer, reader, path, heads, mark)
-        except (OSError, apsw.Error) as error:
+        except (OSError, *_OF_THE_DISK) as error:
+            raise Refused(
+                f"the answers in {path} cannot be opened: {error}. Free the disk, or make them "
+                "readable and writable for this user"
+            ) from error
+        except apsw.Error as error:
             raise Refused(
                 f"the answers in {path} cannot be opened: {error}. {_PUT_BACK}remove {path} and "
                 f"{_LOST}"

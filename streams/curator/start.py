@@ -19,7 +19,7 @@ from streams.clock import SystemClock
 from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
-from streams.errors import Refused, name_missing_extra
+from streams.errors import Refused, Unavailable, name_missing_extra
 from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
@@ -171,6 +171,8 @@ async def _answered(
                 await _check(store, service)
             else:
                 await curator.open()  # before the server takes the first question
+        except Unavailable as error:
+            untrusted = _without(Refused(f"{error}. Free the disk, or make it writable"))
         except BudgetError as error:
             untrusted = _without(error)
         if untrusted is not None:

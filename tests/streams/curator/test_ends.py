@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from accountant.questions import CheckedQuestion, Schema
 from accountant.questions.evaluate import Vector
+from streams.answers import SqliteAnswers
 from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import StepKind
 from streams.clock import SystemClock
@@ -30,6 +31,7 @@ from streams.server.monitoring import with_answers
 from streams.sources import DataSources
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_settings import DuckdbSource
+from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.faults.ledger import until
 from tests.nightly import rounds
 from tests.patience import PATIENCE_S
@@ -449,3 +451,13 @@ async def test_what_cannot_be_stored_is_noted_until_it_is(
         await until(lambda: note() is None, "it is stored")
         assert seconds() == 0
         assert (await ledger.answer(grant)).outcome == "answered"
+
+
+def test_a_store_that_a_disk_does_not_open_is_not_to_be_removed(tmp_path: Path) -> None:
+    path = tmp_path / "answers"
+    SqliteAnswers.open(path, MemoryAnswerHeads()).close_now()
+    (tmp_path / "answers-wal").mkdir()  # as if no file could be made
+    with pytest.raises(Refused) as refused:
+        SqliteAnswers.open(path, MemoryAnswerHeads())
+    assert "Free the disk, or make them readable and writable" in str(refused.value)
+    assert "remove" not in str(refused.value)
