@@ -24,7 +24,7 @@ from streams.sources.source_tables import EnvironmentProblem, SourceProblem, Sou
 _MOST_CONNECTION: Final = 10_000
 _MOST_CONNECT_S: Final = 10
 """Nothing interrupts an attempt to connect."""
-_ROWS_AT_ONCE: Final = 20_000
+_CELLS_AT_ONCE: Final = 100_000
 _CHARACTERS_AT_ONCE: Final = 8_000_000
 _PLACES: Final = 18
 """Digits after the point that a number keeps: more than a column of a schema may have."""
@@ -275,11 +275,12 @@ def _rows(
 def _batches(rows: Iterable[Sequence[object]], types: Sequence[str]) -> Iterator[Any]:
     """Return rows as tables of Arrow, of bounded size but for one row."""
     texts = [i + 1 for i, type_ in enumerate(types) if type_ == "VARCHAR"]
+    most = _CELLS_AT_ONCE // (len(types) + 1)
     batch, characters = list[Sequence[object]](), 0
     for row in rows:
         batch.append(row)
         characters += sum(len(str(row[i])) for i in texts)
-        if len(batch) >= _ROWS_AT_ONCE or characters >= _CHARACTERS_AT_ONCE:
+        if len(batch) >= most or characters >= _CHARACTERS_AT_ONCE:
             yield _arrow(batch, types)
             batch, characters = [], 0
     if batch:

@@ -228,7 +228,11 @@ def test_more_than_the_memory_goes_to_the_disk(server: PostgresqlServer, tmp_pat
     "computed", ["100 / (x - 2)", "c::integer", "CASE WHEN t THEN refuse(c) ELSE 1 END"]
 )
 def test_what_a_view_computes_shows_nobody(
-    computed: str, server: PostgresqlServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    computed: str,
+    server: PostgresqlServer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     server.run(
         "DROP TABLE IF EXISTS person CASCADE",
@@ -255,6 +259,7 @@ def test_what_a_view_computes_shows_nobody(
         assert found == {verdict}
         assert len({record.getMessage() for record in caplog.records}) == (verdict is not None)
         assert SECRET not in caplog.text
+        assert SECRET not in capfd.readouterr().err
 
 
 def test_texts_that_are_not_utf_8_show_nobody(
