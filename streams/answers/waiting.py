@@ -107,6 +107,10 @@ class WaitingQuestions:
         self._running.add(grant)
         return True
 
+    def is_ended(self, grant: str) -> bool:
+        """Tell whether a question was ended while it waited."""
+        return grant in self._ended
+
     def wait(self, grant: str) -> None:
         """Note that a question waits again."""
         self._running.discard(grant)

@@ -73,7 +73,9 @@ def _run(settings: Settings) -> None:
                 server = WorkerHttpServer(
                     settings,
                     source=None,
-                    readiness=with_answers(service.readiness, store, queue, curator.states),
+                    readiness=with_answers(
+                        service.readiness, store, queue, curator.file, curator.states
+                    ),
                     more=[CuratorMetrics(curator.counts, SystemClock())],
                     routes=question_queue_routes(service, queue, SystemClock()),
                 )

@@ -13,18 +13,36 @@ class ClaimDiffers(Exception):
     """The claim that this process derives is not the one that was charged: nothing may run."""
 
 
+class OpenQuestion(Protocol):
+    """A question whose source is open, and can be read in full. Draw it once, or close it."""
+
+    def draw(self) -> bytes:
+        """Return an answer, drawn now, in the calling thread; nobody else has it yet.
+
+        Raises: SourceAway: nothing was drawn, and the question may be opened again. NotDrawn: the
+            guard has cut it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the source, if it is open. Never raises."""
+        ...
+
+
 class Answering(Protocol):
-    """Makes answers. Any exception of `draw` makes the answer `failed`.
+    """Makes answers. Any exception but `SourceAway` makes the answer `failed`.
 
     Nobody repeats the message of such an exception: it may hold data.
     """
 
-    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
-        """Return an answer, drawn now, in the calling thread. Nobody else has it yet.
+    def open(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> OpenQuestion:
+        """Open the source of a question, in the calling thread. Nothing is drawn.
+
+        What comes of it does not depend on the question: all on one version have one verdict.
 
         Args:
-            guard: asked before any noise is drawn.
-        Raises: ClaimDiffers. NotDrawn: the guard has cut it.
+            guard: ends what is read, and is asked before any noise is drawn.
+        Raises: ClaimDiffers. SourceAway: it may be opened again.
         """
         ...
 

@@ -29,6 +29,7 @@ from streams.curator.publisher import AnswerPublisher
 from streams.curator.question_runner import QuestionRunner
 from streams.curator.read_ahead import ReadAhead, ReadsAhead
 from streams.curator.sessions import SessionSteps
+from streams.curator.source_search import SourceSearch
 from streams.curator.source_watch import SourceWatch
 from streams.curator.state_watch import StateWatch
 from streams.curator.turns import Turns
@@ -36,6 +37,7 @@ from streams.errors import JournalFault, Refused, Unavailable
 from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.sources.source_access import SourceAccess
+from streams.sources.source_file import SourceFile
 from streams.sources.source_states import SourceStates
 
 _log = get_logger(__name__)
@@ -69,6 +71,7 @@ class Curator:
         service: whose log it follows.
         store: it alone decides what the answer of a grant is. It stays open.
         access: whose source a question may read. Any other question fails without a look at it.
+        file: of the sources, to be read again when it changes; its rule is `access`.
         read_ahead: reads sources before anybody asks; None reads them when somebody does.
         states: compares schemas with their sources; None compares nothing.
         publisher: of what they say, for servers without data; None where there are none.
@@ -82,6 +85,7 @@ class Curator:
         options: CuratorOptions,
         *,
         access: SourceAccess,
+        file: SourceFile | None = None,
         read_ahead: ReadsAhead | None = None,
         states: SourceStates | None = None,
         publisher: StatePublisher | None = None,
@@ -112,7 +116,8 @@ class Curator:
             stopping=self._stopping,
             states=states,
         )
-        self._watch = SourceWatch(service, access, self.counts)
+        self._watch = SourceWatch(service, access, self.counts, file)
+        self.file = file
         self._state_watch = (
             StateWatch(service, access, states, self.counts, publisher) if states else None
         )
@@ -210,6 +215,11 @@ class Curator:
                 watching = [tasks.create_task(self._watch.run(), name="datasets of sources")]
                 if self._state_watch is not None:
                     watching.append(tasks.create_task(self._state_watch.run(), name="sources"))
+                if self.file is not None:
+                    search = SourceSearch(self.file).run()
+                    watching.append(tasks.create_task(search, name="search for sources"))
+                    following = self.file.follow()
+                    watching.append(tasks.create_task(following, name="file of sources"))
                 if self._read_ahead is not None:
                     watching.append(tasks.create_task(self._read_ahead.run(), name="read ahead"))
                 await self._follow()

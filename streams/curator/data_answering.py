@@ -4,34 +4,71 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from accountant.answers import (
+    Granted,
     answer_of,
     decode_answer,
     encode_answer,
     failed_answer,
     run_question,
 )
-from accountant.questions import CheckedQuestion, Schema, check_question, derive
+from accountant.questions import CheckedQuestion, Derivation, Schema, check_question, derive
 from accountant.questions.evaluate import Vector
 from streams.answers.granted import GrantedQuestion
-from streams.curator.answering import ClaimDiffers
+from streams.curator.answering import ClaimDiffers, OpenQuestion
 from streams.curator.draw_guard import DrawGuard
+
+
+class Source(Protocol):
+    """A source that is open: `streams.sources.data_sources.OpenSource`."""
+
+    def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
+        """Return the exact statistics of a question, in the calling thread; close the source."""
+        ...
+
+    def close(self) -> None:
+        """Close the source, if it is open. Never raises."""
+        ...
 
 
 class Sources(Protocol):
     """Where the data are: `streams.sources.DataSources`."""
 
-    def statistics(
-        self, checked: CheckedQuestion, *, key: bytes, interruptible: Callable[[Any], None]
-    ) -> tuple[Vector, ...]:
-        """Return the exact statistics of a question, in the calling thread.
+    def open(self, schema: Schema, *, interruptible: Callable[[Any], None]) -> Source:
+        """Open the source of a schema, in the calling thread.
 
         Args:
-            interruptible: gets the connection that reads.
+            interruptible: gets what ends its reading.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenQuestion:
+    """An `OpenQuestion`."""
+
+    granted: Granted
+    checked: CheckedQuestion
+    derivation: Derivation
+    source: Source
+    key: bytes
+    guard: DrawGuard
+
+    def draw(self) -> bytes:
+        """As `OpenQuestion.draw`."""
+        statistics = self.source.statistics(self.checked, key=self.key)
+        # Nothing is read from here on.
+        self.guard.draw()
+        stop, bits = self.granted.stop, secrets.randbits
+        result = run_question(self.checked, self.derivation, statistics, bits, stop)
+        return encode_answer(answer_of(self.granted, result))
+
+    def close(self) -> None:
+        """As `OpenQuestion.close`."""
+        self.source.close()
 
 
 class DataAnswering:
@@ -45,18 +82,16 @@ class DataAnswering:
         self._sources = sources
         self._key = key
 
-    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
-        """As `Answering.draw`."""
+    def open(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> OpenQuestion:
+        """As `Answering.open`."""
         granted = question.content
         # The very derivation of the ledger. Its claim is charged, so no other noise may be drawn.
         checked = check_question(granted.question, schema)
         derivation = derive(checked, granted.noise)
         if derivation.claim != question.claim:
             raise ClaimDiffers
-        statistics = self._sources.statistics(checked, key=self._key, interruptible=guard.read_by)
-        guard.draw()
-        result = run_question(checked, derivation, statistics, secrets.randbits, granted.stop)
-        return encode_answer(answer_of(granted, result))
+        source = self._sources.open(schema, interruptible=guard.read_by)
+        return _OpenQuestion(granted, checked, derivation, source, self._key, guard)
 
     def failed(self, question: GrantedQuestion) -> bytes:
         """As `Answering.failed`; it needs neither schema nor data."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from msgspec import UNSET
@@ -67,23 +69,35 @@ class ReadAhead:
                 await self._read(view.schema)
 
     async def _read(self, schema: Schema) -> None:
-        """Read in a thread of its own; leave it ended, since no process ends well within one."""
-        loop = asyncio.get_running_loop()
-        is_read = asyncio.Event()
+        await in_own_thread(partial(self._sources.read_ahead, schema), self._sources.interrupt)
 
-        def work() -> None:
-            self._sources.read_ahead(schema)
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(is_read.set)
 
-        thread = threading.Thread(target=work, name="reading ahead", daemon=True)
-        thread.start()
-        try:
-            await is_read.wait()
-        finally:
-            # Between two statements an interruption is lost.
-            for _ in range(_INTERRUPTIONS):
-                if not thread.is_alive():
-                    break
-                self._sources.interrupt()
-                thread.join(_PAUSE_S)
+async def in_own_thread(
+    work: Callable[[], None], interrupt: Callable[[], None], *, name: str = "reading ahead"
+) -> None:
+    """Run work that never raises in a thread of its own; leave it ended.
+
+    No process ends well within a call of DuckDB.
+
+    Args:
+        interrupt: ends what the work does now, if that is possible.
+    """
+    loop = asyncio.get_running_loop()
+    is_done = asyncio.Event()
+
+    def run() -> None:
+        work()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(is_done.set)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        await is_done.wait()
+    finally:
+        # Between two statements an interruption is lost.
+        for _ in range(_INTERRUPTIONS):
+            if not thread.is_alive():
+                break
+            interrupt()
+            thread.join(_PAUSE_S)

@@ -68,11 +68,10 @@ class SessionSteps:
         A curator that restarts does not have it, nor does a second one.
         """
 
-    async def begin(self, question: GrantedQuestion) -> bool:
-        """Begin a reservation; tell whether its question may be drawn: at most once a life.
+    async def may_begin(self, question: GrantedQuestion) -> bool:
+        """Tell whether a `begin` is worth sending: not after the deadline of a paused one.
 
-        Raises: Unavailable: among others, while the dataset is paused or suspended. Stopping: it is
-            not decided. If the `begin` was sent, no later life draws, and all stays charged.
+        Raises: Unavailable: its dataset is paused or suspended.
         """
         request, grant = question.request, question.grant
         found = self._service.open_reservation(request.dataset, grant)
@@ -84,6 +83,17 @@ class SessionSteps:
                 if found.deadline <= self._clock.now():
                     return False
                 raise _waits(request.dataset)
+        return True
+
+    async def begin(self, question: GrantedQuestion) -> bool:
+        """Begin a reservation; tell whether its question may be drawn: at most once a life.
+
+        Raises: Unavailable: among others, while the dataset is paused or suspended. Stopping: it is
+            not decided. If the `begin` was sent, no later life draws, and all stays charged.
+        """
+        if not await self.may_begin(question):
+            return False
+        request, grant = question.request, question.grant
         own = self._unrun.setdefault(grant, self._new_begin(question))
         body = await self._store.put_step(question.partition, grant, "begin", own)
         _check_step(body, own, Begin)

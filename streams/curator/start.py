@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -23,11 +23,11 @@ from streams.errors import Refused, Unavailable, name_missing_extra
 from streams.logs import get_logger
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
+from streams.sources.source_file import SourceFile
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from streams.sources.source_settings import SourceSettings
     from streams.sources.source_states import SourceStates
 
 _log = get_logger(__name__)
@@ -38,26 +38,28 @@ def make_curator(
     store: AnswerStore,
     settings: Settings,
     publisher: StatePublisher | None = None,
+    file: SourceFile | None = None,
 ) -> Curator:
     """Return the curator that the settings describe.
 
     Args:
         publisher: where servers without data read which questions to refuse.
+        file: of the sources, where this process has read it.
 
     Raises: Refused: there are no data sources, they or the key cannot be read, or the extra
         `answers` is not installed.
     """
     if settings.data_sources is None:
         raise Refused(f"set {PREFIX}DATA_SOURCES to the file that says where the data are")
+    file = file or SourceFile(settings.data_sources, settings, reads=True)
     with name_missing_extra():
         from streams.curator.data_answering import DataAnswering
-        from streams.sources import default_key_path, load_contribution_key, read_data_sources
+        from streams.sources import default_key_path, load_contribution_key, make_data_sources
         from streams.sources.confirmed_facts import ConfirmedFacts, confirmed_path
-        from streams.sources.source_access import source_access
         from streams.sources.source_states import SourceStates
 
-        sources = read_data_sources(settings.data_sources)
-    _check_turns(sources, settings)
+        sources = make_data_sources(settings.data_sources, file.sources)
+    file.on_change(sources.use)
     key = settings.data_sources_key or default_key_path(settings.data_sources)
     answering = DataAnswering(sources, load_contribution_key(key))
     options = CuratorOptions(
@@ -66,7 +68,6 @@ def make_curator(
         turn_seconds=settings.curator_turn_seconds,
         at_once=settings.curator_parallel,
     )
-    access = source_access(sources, settings)
     confirmed = ConfirmedFacts(confirmed_path(settings.data_sources))
     states = SourceStates(sources, confirmed, sources.is_unreadable)
     return Curator(
@@ -74,31 +75,12 @@ def make_curator(
         store,
         answering,
         options,
-        access=access,
+        access=file.access,
+        file=file,
         read_ahead=sources,
         states=states,
         publisher=publisher,
     )
-
-
-def _check_turns(sources: Mapping[str, SourceSettings], settings: Settings) -> None:
-    """Check that a question's turn is not over before its source's time is.
-
-    Raises: Refused.
-    """
-    from streams.sources.source_settings import TIMES_OF_A_READING
-
-    # It may wait for another reading, and read the version first.
-    readings, turn = 2 + TIMES_OF_A_READING, settings.curator_turn_seconds
-    for name, source in sources.items():
-        longest = readings * source.seconds
-        if longest > turn:
-            raise Refused(
-                f"a question on the source {name} may take {longest} s, that is "
-                f"{readings} times its `seconds`, and no question may take longer than "
-                f"{turn} s. Set {PREFIX}CURATOR_TURN_SECONDS to at least {longest}, or lower "
-                f"`seconds` of {name}"
-            )
 
 
 class LedgerInFile(LedgerService, Protocol):
@@ -128,9 +110,12 @@ class Answered:
 
 @contextlib.asynccontextmanager
 async def answers_of_file(
-    service: LedgerInFile, ledger: Path, settings: Settings
+    service: LedgerInFile, ledger: Path, settings: Settings, file: SourceFile | None = None
 ) -> AsyncIterator[Answered]:
     """Read the answers of a ledger's file, and run its questions if there are data sources.
+
+    Args:
+        file: of the sources, where this process has read it.
 
     Without a store that can be trusted the ledger decides on: no question runs, no answer is shown,
     and `trouble` of the reader says what to do.
@@ -153,7 +138,7 @@ async def answers_of_file(
         if untrusted is not None:
             yield untrusted
             return
-        async with _answered(store, service, settings) as answered:
+        async with _answered(store, service, settings, file) as answered:
             yield answered
     finally:
         await asyncio.to_thread(heads.close)
@@ -161,11 +146,12 @@ async def answers_of_file(
 
 @contextlib.asynccontextmanager
 async def _answered(
-    store: SqliteAnswers, service: LedgerInFile, settings: Settings
+    store: SqliteAnswers, service: LedgerInFile, settings: Settings, file: SourceFile | None
 ) -> AsyncIterator[Answered]:
     untrusted: Answered | None = None
     try:
-        curator = None if settings.data_sources is None else make_curator(service, store, settings)
+        has_data = settings.data_sources is not None
+        curator = make_curator(service, store, settings, file=file) if has_data else None
         try:
             if curator is None:
                 await _check(store, service)

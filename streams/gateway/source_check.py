@@ -21,24 +21,37 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem, problem
 from streams.http.refusal import forbidden
 from streams.service import Answer
+from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_access import SourceAccess, SourceReader, SourceRefusal
+from streams.sources.source_file import SourceFile
 from streams.sources.source_states import QuestionRefusal, SourceStates, finding_words
 
-_KEY: Final = "source_access"
+_KEY: Final = "sources"
 _STATES: Final = "source_states"
 
 
 def knows_sources(request: HttpRequest) -> bool:
     """Tell whether this server has a file of sources."""
-    return request.app.state.get(_KEY) is not None
+    return _access(request) is not None
 
 
 def add_source_check(
-    app: Litestar, access: SourceAccess | None, states: SourceStates | PublishedStates | None
+    app: Litestar,
+    sources: SourceFile | NoSources | None,
+    states: SourceStates | PublishedStates | None,
 ) -> None:
-    """Have `check_source` refuse by this rule and these states; None refuses nothing."""
-    app.state[_KEY], app.state[_STATES] = access, states
+    """Have `check_source` refuse by the rule of a file, as it is then, and by these states.
+
+    None refuses nothing.
+    """
+    app.state[_KEY], app.state[_STATES] = sources, states
+
+
+def _access(request: HttpRequest) -> SourceAccess | None:
+    """Return the rule of the file that this server has."""
+    sources = request.app.state.get(_KEY)
+    return sources.access if isinstance(sources, SourceFile) else None
 
 
 def _states_of(request: HttpRequest) -> SourceStates | None:
@@ -56,9 +69,15 @@ async def check_source(request: HttpRequest, body: Body, readers: set[str] | Non
 
     Args:
         readers: datasets that are known to read their source; those found out now are added.
-    Raises: HTTPProblem: it may not (403), or the source lacks something (422). Unavailable.
+    Raises: HTTPProblem: it may not (403), the source lacks something (422), or nobody runs
+        questions (409). Unavailable.
     """
     if isinstance(body, MechanismRequest) and body.question is UNSET:
+        return
+    sources = request.app.state.get(_KEY)
+    if isinstance(sources, NoSources) and isinstance(body, MechanismRequest):
+        if not await _is_decided(request, body):
+            raise HTTPProblem(problem(409, "no_answers", sources.refuse()))
         return
     if readers is None or body.dataset not in readers:
         found = await _access_refusal(request, body)
@@ -86,11 +105,10 @@ async def _access_refusal(
     request: HttpRequest, body: Body
 ) -> tuple[SourceReader, SourceRefusal] | None:
     """Return which dataset may not read its source, and why. Raises: Unavailable."""
-    access = request.app.state.get(_KEY)
+    access = _access(request)
     reader = None if access is None else await _reader(request, body)
-    if reader is None:
+    if access is None or reader is None:
         return None
-    assert isinstance(access, SourceAccess)
     refused = await access.refusal(context_of(request).service, reader, new=True)
     return None if refused is None else (reader, refused)
 
@@ -121,7 +139,7 @@ async def _question_refusal(request: HttpRequest, body: MechanismRequest) -> Res
 
 
 def _response(refused: QuestionRefusal) -> Response[bytes]:
-    if refused.kind == "lacks":
+    if refused.kind in {"absent", "lacks"}:
         what = f"question {refused.what}, got {refused.value}; nothing was decided or charged"
         return problem(
             422, "not_in_source", what, field="question", rule=refused.what, value=refused.value
@@ -153,7 +171,7 @@ async def words_of_source(request: HttpRequest, view: DatasetView) -> str:
 
     Raises: Unavailable.
     """
-    access, states = request.app.state.get(_KEY), _states_of(request)
+    access, states = _access(request), _states_of(request)
     if states is None or view.schema is UNSET or view.closed:
         return ""
     reader = SourceReader.of(view, view.schema)
@@ -179,11 +197,10 @@ async def _schema_differs(request: HttpRequest, body: Open) -> list[Confirmation
 
 
 async def _second_dataset(request: HttpRequest, body: Open) -> list[Confirmation]:
-    access = request.app.state.get(_KEY)
+    access = _access(request)
     reader = None if access is None else await _reader(request, body)
-    if reader is None:
+    if access is None or reader is None:
         return []
-    assert isinstance(access, SourceAccess)
     refused = await access.refusal(context_of(request).service, reader)
     if refused is None or refused.kind != "second":
         return []

@@ -40,6 +40,10 @@ _NO_SOURCE: Final = (
     "Nothing was asked: this dataset may not read the data that its schema names. Whoever runs the "
     "server names the datasets of each source."
 )
+_NO_DATA: Final = (
+    "Nothing was asked, and nothing is charged: this server reads no data, so nobody would run the "
+    "question. Whoever runs the server sets ACCOUNTANT_DATA_SOURCES, and starts it again."
+)
 _TOO_MANY: Final = (
     "Nothing was asked, and nothing is charged: many questions of this name wait for their "
     "answers. Ask again once some are answered."
@@ -97,6 +101,8 @@ def _not_asked(error: HTTPProblem) -> tuple[int, str]:
     found = msgspec.json.decode(error.answer.content, type=Problem)
     if found.error == "not_permitted":
         return found.status, _NO_SOURCE
+    if found.error == "no_answers":
+        return found.status, _NO_DATA
     return found.status, f"Nothing was asked: {found.detail}."
 
 

@@ -65,8 +65,9 @@ from streams.server.monitoring import monitoring, with_answers
 from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
+from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates
-from streams.sources.source_access import read_source_access
+from streams.sources.source_file import SourceFile, open_source_file
 from streams.sources.source_states import SourceStates
 
 _ROUTES: Final = [
@@ -134,6 +135,7 @@ def create_app(
     pages: Pages | None = None,
     queue: QuestionQueue | None = None,
     states: SourceStates | PublishedStates | None = None,
+    sources: SourceFile | NoSources | None = None,
 ) -> Litestar:
     """Return the HTTP application of a ledger; the caller closes the service.
 
@@ -144,8 +146,11 @@ def create_app(
         pages: for people; without them, the application serves the API only.
         queue: of the questions that wait, where this process knows them.
         states: what the sources of questions lack, where this process reads them.
+        sources: of the data, where this process has read their file; None reads the one that the
+            settings name, once.
     Raises: Refused: the settings ask for authentication that cannot work.
     """
+    sources = sources or open_source_file(settings)
     context = Context(service, settings, clock or SystemClock(), answers=answers)
     shown = registry or make_registry(None)
     authenticator = make_authenticator(settings, shown)
@@ -157,7 +162,7 @@ def create_app(
                 before_request=host_and_query_check(settings),
             ),
             *(() if pages is None else pages.routes),
-            *monitoring(shown, with_answers(service.readiness, answers, queue, states)),
+            *monitoring(shown, with_answers(service.readiness, answers, queue, sources, states)),
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
@@ -168,7 +173,7 @@ def create_app(
     )
     if authenticator is not None:
         count_refusals(app, shown)
-    add_source_check(app, read_source_access(settings), states)
+    add_source_check(app, sources, states)
     limit = None if queue is None else WaitingLimit(queue.waiting, settings.questions_waiting)
     add_waiting_limit(app, limit)
     browsers = None

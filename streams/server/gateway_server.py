@@ -29,7 +29,9 @@ from streams.server.probes import Probes, bind_socket
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
+from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates
+from streams.sources.source_file import SourceFile, open_source_file
 from streams.sources.source_states import SourceStates
 from streams.stop_limit import end_within
 from streams.tracing import Tracing, start_tracing
@@ -156,19 +158,26 @@ async def run_gateway(
     pages: Pages | None = None,
     queue: QuestionQueue | None = None,
     states: SourceStates | PublishedStates | None = None,
+    sources: SourceFile | NoSources | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 
     Args:
         listening: called with the URL once the server accepts connections.
         made: called with the server before it starts.
-        clock, answers, pages, queue, states: as for `create_app`.
+        clock, answers, pages, queue, sources, states: as for `create_app`. The file is read again
+            when it changes.
     Raises: Refused: the address cannot be bound.
     """
+    sources = sources or open_source_file(settings)
     with bind(settings) as listened:
         address = address_of(listened, tls=settings.tls_certificate is not None)
 
         background_tasks = list[asyncio.Task[None]]()
+
+        if isinstance(sources, SourceFile):
+            following = asyncio.create_task(sources.follow(), name="file of sources")
+            background_tasks.append(following)
 
         def started() -> None:
             log_authentication(settings, address)
@@ -186,13 +195,14 @@ async def run_gateway(
             answers=answers,
             pages=pages,
             queue=queue,
+            sources=sources,
             states=states,
         )
         tracing = start_tracing(settings)
         server = GatewayServer(app, settings, on_started=started, tracing=tracing)
         if made is not None:
             made(server)
-        readiness = with_answers(service.readiness, answers, queue, states)
+        readiness = with_answers(service.readiness, answers, queue, sources, states)
         probes = Probes(settings, readiness, app.state.get("authenticator"))
         await probes.start()
         try:

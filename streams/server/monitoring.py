@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
@@ -31,6 +31,14 @@ _UNAVAILABLE: Final = {
 """Public: `/healthz/metrics` says the same in numbers, and each rejected request by its status."""
 
 
+class SourceNotes(Protocol):
+    """What knows of the data sources: `streams.sources.source_file.SourceFile`, or of none."""
+
+    def notes(self) -> list[str]:
+        """Return what an operator should know."""
+        ...
+
+
 @get("/healthz", tags=["monitoring"])
 async def healthz() -> Response[bytes]:
     """Answer 200 whenever this process is alive."""
@@ -41,6 +49,7 @@ def with_answers(
     readiness: Callable[[], Readiness],
     answers: AnswerReader | None,
     queue: QuestionQueue | None = None,
+    sources: SourceNotes | None = None,
     states: SourceStates | PublishedStates | None = None,
 ) -> Callable[[], Readiness]:
     """Return a readiness that also notes why answers are missing: requests are still decided."""
@@ -51,6 +60,8 @@ def with_answers(
         late = None if queue is None else queue.note()
         closed = None if states is None else states.note()
         notes = [each for each in (trouble, late, closed) if each is not None]
+        if sources is not None:
+            notes += sources.notes()
         return replace(state, notes=[*state.notes, *notes]) if notes else state
 
     return noted

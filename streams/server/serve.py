@@ -10,6 +10,7 @@ from typing import Final
 
 from prometheus_client.registry import Collector
 
+from streams.answers import answers_path
 from streams.answers.store import AnswerReader
 from streams.answers.unanswered import UnansweredQuestions
 from streams.answers.untrusted import UntrustedAnswers
@@ -31,7 +32,9 @@ from streams.pages import PAGES
 from streams.processing.garbage import collect_less
 from streams.server.gateway_server import GatewayServer, Listening, ignore_address, run_gateway
 from streams.settings import PREFIX, Settings
+from streams.sources.no_sources import no_sources
 from streams.sources.published_states import PublishedStates
+from streams.sources.source_file import open_source_file
 from streams.tracing import check_tracing
 
 _log = get_logger(__name__)
@@ -90,7 +93,11 @@ async def _serve(
         service.publish_address(address)
         listening(address)
 
-    async with answers_of_file(service, Path(settings.ledger.target), settings) as answered:
+    path = Path(settings.ledger.target)
+    file = open_source_file(settings)
+    has_answers = answers_path(path, settings.curator_store).exists()
+    sources = file or await no_sources(service, has_answers=has_answers)
+    async with answers_of_file(service, path, settings, file) as answered:
         registry = make_registry(
             service.live_ledgers,
             service.alert_counts,
@@ -107,6 +114,7 @@ async def _serve(
             queue=answered.queue,
             states=answered.states,
             pages=PAGES,
+            sources=sources,
         )
     return ended[0] if ended else None
 

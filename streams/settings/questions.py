@@ -37,8 +37,9 @@ class QuestionSettings(BaseSettings):
         900,
         ge=1,
         le=86_400,
-        description="longest time of one question, in seconds, before others have their turn; no "
-        "source's `seconds` may be longer than a sixth of it",
+        description="longest time of one question, in seconds, before others have their turn, and "
+        "of its wait for a source that is away; no source's `seconds` may be longer than a sixth "
+        "of it",
     )
     questions_waiting: int = Field(
         1_000,

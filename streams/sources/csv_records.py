@@ -43,6 +43,7 @@ class CsvRecords:
 
     Attributes:
         names: the cells of the file's first line; none if that line is dropped.
+        fault: what kept the file from being read; DuckDB's own error names none.
     """
 
     def __init__(self, path: Path, delimiter: str, *, block_bytes: int = _BLOCK) -> None:
@@ -53,6 +54,7 @@ class CsvRecords:
             block_bytes: to read at once, fewer than a line may have.
         Raises: OSError
         """
+        self.fault: OSError | MemoryError | None = None
         self._path = path
         self._delimiter = delimiter
         # Possessive, so that a long line needs no memory to go back.
@@ -103,8 +105,15 @@ class CsvRecords:
         import pyarrow as pa
 
         schema = pa.schema([("line", pa.string()), ("cells", pa.list_(pa.string()))])
-        reader = pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+        reader = pa.RecordBatchReader.from_batches(schema, self._noting_faults(schema))
         return reader.__arrow_c_stream__(requested_schema)
+
+    def _noting_faults(self, schema: Any) -> Iterator[Any]:
+        try:
+            yield from self._batches(schema)
+        except (OSError, MemoryError) as error:
+            self.fault = error
+            raise
 
     def _batches(self, schema: Any) -> Iterator[Any]:
         """Return batches whose rows have a line for SQL to split, or its cells."""

@@ -23,8 +23,10 @@ from streams.sources.source_settings import (
 )
 from streams.sources.source_tables import (
     EnvironmentProblem,
+    SourceChanged,
     SourceProblem,
     SourceTable,
+    TimeProblem,
     copied,
     csv_table,
     duckdb_table,
@@ -118,14 +120,17 @@ class OpenedSource:
         self._limit.start(times=times)
 
     def check_unchanged(self) -> None:
-        """Check that what was read until now is of one version, and was read in time.
+        """Check that what was read until now is of one version, whole, and was read in time.
 
         Raises: SourceProblem.
         """
+        for table in self.tables:
+            if table.records is not None and table.records.fault is not None:
+                fault = type(table.records.fault).__name__
+                raise EnvironmentProblem(f"it cannot be read: {fault}")
         if self._limit.is_over:
-            raise EnvironmentProblem("reading it took too long")
-        if _version(self._files) != self._before:
-            raise EnvironmentProblem("its files changed while they were read")
+            raise TimeProblem("reading it took too long")
+        _check_version(self._files, self._before)
 
 
 def import_duckdb() -> Any:
@@ -158,8 +163,8 @@ def connected(
         names: of the columns that a schema declares, its unit included; None where nothing but
             names and types is read.
         interruptible: gets what ends the reading, before it begins.
-    Raises: SourceProblem: the source cannot be opened, has two columns of such a name, or has
-        changed while it was read.
+    Raises: SourceProblem: the source cannot be opened, or has two columns of such a name.
+        SourceChanged: it has changed while it was read, whatever else has failed.
     """
     duckdb = import_duckdb()
     # What does not fit into memory: only its user can read it.
@@ -197,6 +202,10 @@ def connected(
             opened = OpenedSource(connection, tables, version, files, before, limit)
             yield opened
             opened.check_unchanged()
+        except Exception:
+            # What was not of one version says nothing of the next one.
+            _check_version(files, before)
+            raise
         finally:
             limit.cancel()
             connection.close()
@@ -212,7 +221,11 @@ def version_of(settings: SourceSettings) -> SourceVersion:
 
 def cause_of(error: Exception) -> str:
     """Return words for the log; those of DuckDB may have cells, so their type is named."""
-    return str(error) if isinstance(error, SourceProblem) else type(error).__name__
+    if isinstance(error, SourceProblem):
+        return str(error)
+    if isinstance(error, import_duckdb().IOException) and "Could not set lock" in str(error):
+        return "another process has it open for writing"
+    return type(error).__name__
 
 
 def is_of_the_environment(error: Exception) -> bool:
@@ -220,6 +233,12 @@ def is_of_the_environment(error: Exception) -> bool:
     duckdb = import_duckdb()
     passing = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException)
     return isinstance(error, (*passing, EnvironmentProblem, OSError, MemoryError))
+
+
+def may_pass(error: Exception) -> bool:
+    """Tell whether a source that could not be opened is worth another try soon."""
+    is_time = isinstance(error, (import_duckdb().InterruptException, TimeProblem))
+    return is_of_the_environment(error) and not is_time
 
 
 def run(connection: Any, statement: str) -> list[Any]:
@@ -233,10 +252,10 @@ def files_of(settings: SourceSettings) -> list[str]:
     match settings:
         case PostgresqlSource():
             return []
-        case DuckdbSource():
-            found = [settings.path]
-        case ParquetSource() | CsvSource():
-            found = sorted(glob.glob(settings.path))  # noqa: PTH207  (a Path takes no absolute pattern)
+        case DuckdbSource(path=pattern):
+            found = [pattern]
+        case ParquetSource(path=pattern) | CsvSource(path=pattern):
+            found = sorted(glob.glob(pattern))  # noqa: PTH207  (a Path takes no absolute pattern)
     for path in found:
         if glob.has_magic(path):
             raise SourceProblem("a file's name has one of the characters *?[")
@@ -245,13 +264,25 @@ def files_of(settings: SourceSettings) -> list[str]:
     if any(Path(path).is_dir() for path in found):
         raise EnvironmentProblem("its path is a directory. Name its files: DIRECTORY/*.parquet")
     if not found or not all(Path(path).is_file() for path in found):
-        raise EnvironmentProblem("there is no such file")
+        directory = Path(pattern).parent
+        is_there = directory.is_dir() or glob.has_magic(str(directory))
+        raise EnvironmentProblem(f"there is no such {'file' if is_there else 'directory'}")
     return found
 
 
 def _version(files: Sequence[str]) -> SourceVersion:
     # DuckDB reads the log beside a database, too.
     return tuple(map(_file_version, [*files, *(f"{path}.wal" for path in files)]))
+
+
+def _check_version(files: Sequence[str], before: SourceVersion) -> None:
+    """Raises: SourceChanged: these files have another version, or nobody can tell."""
+    try:
+        is_same = _version(files) == before
+    except EnvironmentProblem:
+        is_same = False
+    if not is_same:
+        raise SourceChanged("its files changed while they were read")
 
 
 def _file_version(path: str) -> tuple[int, ...] | None:

@@ -8,7 +8,6 @@ cannot be read answers nobody, and a question on any other one cannot fail by a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec import UNSET
@@ -22,6 +21,7 @@ from streams.sources.database import (
     run,
 )
 from streams.sources.schema_rows import SchemaRows
+from streams.sources.source_settings import SourceSettings
 from streams.sources.source_tables import SourceProblem
 
 
@@ -40,16 +40,17 @@ class _Verdict:
 class FirstReadings:
     """Reads each version of a source once for each schema, and remembers what came of it."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._locks = {name: threading.Lock() for name in names}
-        self._verdicts = dict[tuple[str, Schema], _Verdict]()
+    def __init__(self) -> None:
+        self._locks = dict[SourceSettings, threading.Lock]()
+        self._verdicts = dict[tuple[SourceSettings, Schema], _Verdict]()
 
-    def require(self, name: str, source: OpenedSource, rows: SchemaRows) -> None:
+    def require(self, settings: SourceSettings, source: OpenedSource, rows: SchemaRows) -> None:
         """Read a source in full, unless it is known what comes of that.
 
         Rows that no version names are read again each time: a view's, and those in PostgreSQL.
 
         Args:
+            settings: of the source: other ones read another table, or read it in another way.
             rows: of the source, as a schema reads them.
 
         Raises: SourceProblem: it cannot be read. Exception: the environment failed, so that
@@ -59,19 +60,21 @@ class FirstReadings:
             read_in_full(source, rows)
             return
         schema = rows.schema
-        with self._locks[name]:
+        with self._locks.setdefault(settings, threading.Lock()):
             source.limit_time(times=1)  # not while it waited for another reading
-            verdict = self._verdicts.get((name, schema))
+            verdict = self._verdicts.get((settings, schema))
             if verdict is None or verdict.version != source.version:
                 verdict = _Verdict(source.version, _problem(source, rows))
                 source.check_unchanged()
-                self._verdicts[name, schema] = verdict
+                self._verdicts[settings, schema] = verdict
         if verdict.problem is not None:
             raise SourceProblem(verdict.problem)
 
-    def is_unreadable(self, schema: Schema, version: SourceVersion) -> bool:
+    def is_unreadable(
+        self, settings: SourceSettings, schema: Schema, version: SourceVersion
+    ) -> bool:
         """Tell whether a version was read for a schema, and could not be."""
-        verdict = self._verdicts.get((schema.source.name, schema))
+        verdict = self._verdicts.get((settings, schema))
         return verdict is not None and verdict.version == version and verdict.problem is not None
 
 

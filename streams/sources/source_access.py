@@ -12,6 +12,7 @@ a record is appended, so that nobody pays for a question that will not run.
 from __future__ import annotations
 
 import asyncio
+import copy
 import glob
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +35,6 @@ from streams.sources.source_settings import (
     DuckdbSource,
     PostgresqlSource,
     SourceSettings,
-    read_source_settings,
 )
 
 _log = get_logger(__name__)
@@ -131,6 +131,9 @@ class SourceAccess:
     Args:
         unlisted: what a source without `datasets` answers.
         opened_by: who may open datasets, for the log.
+
+    Attributes:
+        generation: how often `use` has replaced the sources.
     """
 
     def __init__(
@@ -139,6 +142,19 @@ class SourceAccess:
         self._sources = dict(sources)
         self._unlisted = unlisted
         self._opened_by = opened_by
+        self.generation = 0
+
+    def use(self, sources: Mapping[str, SourceSettings]) -> None:
+        """Go by the sources of a file that has changed, from the next call on.
+
+        `generation` tells one rule from the next: what one has allowed, another may refuse.
+        """
+        self._sources = dict(sources)
+        self.generation += 1
+
+    def has(self, source: str) -> bool:
+        """Tell whether the file has a source, whoever may read it."""
+        return source in self._sources
 
     async def refusal(
         self, service: LedgerService, reader: SourceReader, *, new: bool = False
@@ -149,6 +165,12 @@ class SourceAccess:
             new: a second dataset on the source is meant; nobody is asked back.
         Raises: Unavailable: it is not known now which of the source's datasets are open.
         """
+        # Of one rule from the first line to the last: `use` leaves a copy as it is.
+        return await copy.copy(self)._refusal(service, reader, new=new)
+
+    async def _refusal(
+        self, service: LedgerService, reader: SourceReader, *, new: bool
+    ) -> SourceRefusal | None:
         settings = self._sources.get(reader.source)
         if settings is None or not self._may_list(settings, reader.dataset):
             return self._unnamed(reader)
@@ -167,6 +189,9 @@ class SourceAccess:
         These are the refused ones, and without `datasets` all but the first. A dataset that this
         process does not know yet is missing.
         """
+        return await copy.copy(self)._unexpected(service)
+
+    async def _unexpected(self, service: LedgerService) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {name: [] for name in self._sources}
         views = await service.datasets()
         readers = [each for each in _readers_in(views) if each.source in found]
@@ -269,23 +294,6 @@ class SourceAccess:
         if len(self._sources) == 1:
             return frozenset({name})
         return await asyncio.to_thread(_sharing, name, self._sources)
-
-
-def read_source_access(settings: Settings) -> SourceAccess | None:
-    """Return the rule of the settings' file of sources, None where this process has no such file.
-
-    A gateway may lack the file that the settings name: only the process that reads data needs it.
-
-    Raises: Refused: the file cannot be read, or does not have its form.
-    """
-    path, is_kafka = settings.data_sources, settings.ledger.kind == "kafka"
-    if path is None:
-        return None
-    if is_kafka and not path.exists():
-        then = "a question on another dataset's source is charged, and the curator does not run it"
-        _log.warning("sources_not_known", file=str(path), then=then)
-        return None
-    return source_access(read_source_settings(path), settings)
 
 
 def source_access(sources: Mapping[str, SourceSettings], settings: Settings) -> SourceAccess:

@@ -39,7 +39,8 @@ class QuestionRefusal:
     """Why a question is not run.
 
     Attributes:
-        kind: `lacks`: the confirmed source lacks what the question needs; `closed`: the source
+        kind: `absent`: the file of sources has no such source; `lacks`: the confirmed source lacks
+            what the question needs; `closed`: the source
             answers nobody now; `away`: the same, but it may pass; `unknown`: it is away, and
             nothing was ever confirmed. Callers cannot tell the last three from another.
         value: what it lacks, or the source.
@@ -48,7 +49,7 @@ class QuestionRefusal:
         cause: for the owner and the log alone.
     """
 
-    kind: Literal["lacks", "closed", "away", "unknown"]
+    kind: Literal["absent", "lacks", "closed", "away", "unknown"]
     value: str
     what: str
     cause: str
@@ -202,7 +203,7 @@ class SourceStates:
             else f"the source {name} is of kind {kind_of(settings)}, not {kind}"
         )
         rule = f"must be on a source of the file of sources, and {what} there"
-        return QuestionRefusal(kind="lacks", value=name, what=rule, cause=f"{what} in the file")
+        return QuestionRefusal(kind="absent", value=name, what=rule, cause=f"{what} in the file")
 
     def _state(self, name: str, look: Look, schema: Schema) -> SourceState:
         try:

@@ -37,6 +37,14 @@ class EnvironmentProblem(SourceProblem):
     """The same words of something that may pass: no cell is its cause."""
 
 
+class SourceChanged(EnvironmentProblem):
+    """A source's files are not those any more whose reading had begun."""
+
+
+class TimeProblem(EnvironmentProblem):
+    """The time of a reading is over; another one would take as long."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One file or table of a source.
@@ -46,12 +54,14 @@ class SourceTable:
         columns: by their exact names.
         repeated: names that no column has for itself; they are not among `columns`.
         is_stored: each cell is stored in the file, and none is computed when it is read.
+        records: of a CSV file.
     """
 
     sql: str
     columns: dict[str, SourceColumn]
     repeated: frozenset[str]
     is_stored: bool = True
+    records: CsvRecords | None = None
 
 
 def csv_table(connection: Any, path: str, delimiter: str, table: str) -> SourceTable:
@@ -71,7 +81,7 @@ def csv_table(connection: Any, path: str, delimiter: str, table: str) -> SourceT
     positions = [i for i, name in enumerate(records.names) if counts[name] == 1]
     columns = {records.names[i]: SourceColumn(f"t.x{i}", CSV_TEXT) for i in positions}
     repeated = frozenset(counts) - set(columns)
-    return SourceTable(f"{records.sql(table, positions)} AS t", columns, repeated)
+    return SourceTable(f"{records.sql(table, positions)} AS t", columns, repeated, records=records)
 
 
 def parquet_table(connection: Any, path: str) -> SourceTable:

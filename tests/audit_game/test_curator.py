@@ -39,9 +39,13 @@ class Rows:
     def __init__(self, rows: list[Row]) -> None:
         self._rows = rows
 
-    def statistics(
-        self, checked: CheckedQuestion, *, key: bytes, interruptible: Callable[[Any], None]
-    ) -> tuple[Vector, ...]:
+    def open(self, schema: Schema, *, interruptible: Callable[[Any], None]) -> Rows:
+        return self
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
         return evaluate(checked, self._rows, key=key)
 
 
@@ -72,7 +76,7 @@ async def read_twice(
     """Draw and store as two lives of a curator would, and return what a reader sees after each."""
     request, shown = question.request, list[int]()
     for _ in range(2):
-        value = answering.draw(question, SCHEMA, DrawGuard())
+        value = answering.open(question, SCHEMA, DrawGuard()).draw()
         answer = NewAnswer(
             grant=question.grant,
             partition=question.partition,

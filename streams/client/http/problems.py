@@ -13,7 +13,7 @@ from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.client.unconfirmed import CODES, unconfirmed
-from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
+from streams.errors import NoAnswers, NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 
 _PROBLEM_JSON: Final = "application/problem+json"
@@ -75,6 +75,8 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
     if status == 409 and problem.error in CODES:
         field = problem.field or ""
         return unconfirmed(problem.error, field, problem.value, problem.similar, problem.message)
+    if problem.error == "no_answers":
+        return NoAnswers(problem.message)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'no reason given'}")
     return not_a_gateway(url, f"{status} ({problem.message})")

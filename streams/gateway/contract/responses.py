@@ -100,9 +100,16 @@ _ASKED_BACK: Final = ResponseSpec(
     {"Content-Location": _WHERE},
     also={PROBLEM_JSON: reference("Problem")},
 )
+_NOT_ASKED: Final = ResponseSpec(
+    "the id was used before for another body; the decision has that request's outcome. Or a "
+    "problem: nobody runs questions here; nothing was appended",
+    reference("Decision"),
+    {"Content-Location": _WHERE},
+    also={PROBLEM_JSON: reference("Problem")},
+)
 # By handler name: operations that a server refuses, or asks back, for what is there already.
 _SUBMITTED_ON_SOURCES: Final = {
-    "submit_request": _SUBMITTED | {"403": _NOT_ITS_SOURCE},
+    "submit_request": _SUBMITTED | {"403": _NOT_ITS_SOURCE, "409": _NOT_ASKED},
     "open_dataset": {
         **_SUBMITTED,
         "403": _NOT_ITS_SOURCE,

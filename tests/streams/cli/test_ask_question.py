@@ -13,7 +13,7 @@ from accountant.answers import decode_answer
 from tests.every_case import every_case
 from tests.streams.cli.conftest import Command, Done
 from tests.streams.cli.test_serve import serving
-from tests.streams.gateway.asking import SCHEMA, data_settings
+from tests.streams.gateway.asking import SCHEMA, data_settings, make_unreadable
 
 QUESTION = "count where age > 65"
 
@@ -106,7 +106,7 @@ def test_without_a_server_that_reads_the_data_nothing_is_charged(ledger: Command
 
 
 def test_a_question_that_cannot_be_run_says_that_it_is_charged(served: Command) -> None:
-    (served.directory / "people.csv").unlink()
+    make_unreadable(served.directory)
     done = ask(served, QUESTION, "--epsilon", "0.5")
     assert done.code == 1
     assert done.out.startswith("granted: ")

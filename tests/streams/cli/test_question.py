@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from streams.curator.answering import OpenQuestion
 from streams.curator.data_answering import DataAnswering
 from tests.streams.cli.conftest import Command
 from tests.streams.clock import TestClock
@@ -22,13 +23,13 @@ from tests.streams.waiting import eventually
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
     """A server whose first question runs until the test ends."""
-    released, draw = threading.Event(), DataAnswering.draw
+    released, opened = threading.Event(), DataAnswering.open
 
-    def wait(self: DataAnswering, *arguments: Any) -> bytes:
+    def wait(self: DataAnswering, *arguments: Any) -> OpenQuestion:
         released.wait(60)
-        return draw(self, *arguments)
+        return opened(self, *arguments)
 
-    monkeypatch.setattr(DataAnswering, "draw", wait)
+    monkeypatch.setattr(DataAnswering, "open", wait)
     file = tmp_path / "ledger.db"
     with answering_server(tmp_path, file, TestClock(), curator_parallel=1) as made:
         for _ in range(3):

@@ -31,7 +31,7 @@ from streams.clock import Clock, SystemClock
 from streams.settings import Settings
 from tests.every_case import check_each
 from tests.streams.clock import TestClock
-from tests.streams.gateway.asking import PEOPLE, SCHEMA, data_settings
+from tests.streams.gateway.asking import PEOPLE, SCHEMA, data_settings, make_unreadable
 from tests.streams.gateway.local_server import LocalServer
 
 POLICY = {"filter": "zcdp", "rho": "1000000", "delta": "1e-6"}
@@ -309,7 +309,7 @@ def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, st
 
 
 def test_a_question_that_cannot_be_run_fails(ledger: Accountant, tmp_path: Path) -> None:
-    (tmp_path / "people.csv").unlink()
+    make_unreadable(tmp_path)
     with pytest.raises(AnswerFailed, match="its cost stays charged") as caught:
         ledger.count("survey", epsilon="1", once="all")
     assert caught.value.request_id

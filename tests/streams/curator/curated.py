@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from accountant.questions import Schema
 from streams.answers import SqliteAnswers, StoredAnswer, answers_path
 from streams.answers.granted import GrantedQuestion
 from streams.clock import SystemClock
-from streams.curator.answering import Answering
+from streams.curator.answering import Answering, OpenQuestion
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
 from streams.curator.draw_guard import DrawGuard
@@ -25,7 +25,7 @@ from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from streams.sources import DataSources
 from streams.sources.source_access import SourceAccess
-from streams.sources.source_settings import CsvSource
+from streams.sources.source_settings import CsvSource, SourceSettings
 from streams.sources.source_states import SourceStates
 from tests.faults.ledger import new_id, opening
 from tests.patience import PATIENCE_S
@@ -121,10 +121,26 @@ class Counting:
         self.failed, self.is_failed = answering.failed, answering.is_failed
         self.shown = answering.shown
 
-    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
+    def open(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> OpenQuestion:
+        return _Counted(self, question, self._answering.open(question, schema, guard))
+
+    def before_draw(self, question: GrantedQuestion) -> None:
         self.draws.append(question.grant)
         self._breaks(question)
-        return self._answering.draw(question, schema, guard)
+
+
+class _Counted:
+    """An `OpenQuestion` whose draw `Counting` counts."""
+
+    def __init__(self, counting: Counting, question: GrantedQuestion, opened: OpenQuestion) -> None:
+        self._counting = counting
+        self._question = question
+        self._opened = opened
+        self.close = opened.close
+
+    def draw(self) -> bytes:
+        self._counting.before_draw(self._question)
+        return self._opened.draw()
 
 
 class CuratedLedger:
@@ -142,12 +158,22 @@ class CuratedLedger:
         self.data = directory / "census.csv"
         self.store_path = directory / "ledger.db.answers"
         write_data(self.data)
-        sources = {"census": CsvSource(path=str(self.data))}
-        self.answering = Counting(DataAnswering(DataSources(sources), _KEY))
-        self.access = SourceAccess(sources, "population")
         self.states: SourceStates | None = None
+        self.use({"census": CsvSource(path=str(self.data))})
         self.service: EmbeddedService
         self.store: SqliteAnswers
+
+    def use(self, sources: Mapping[str, SourceSettings]) -> None:
+        """Have the next curator read these sources."""
+        self.sources = sources
+        self._data = DataSources(sources)
+        self.answering = Counting(DataAnswering(self._data, _KEY))
+        self.access = SourceAccess(sources, "population")
+
+    def use_now(self, sources: Mapping[str, SourceSettings]) -> None:
+        """Have the curator that runs read these sources, as after a change of their file."""
+        self._data.use(sources)
+        self.access.use(sources)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

@@ -21,7 +21,7 @@ from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import StepKind
 from streams.clock import SystemClock
 from streams.curator import log_follower
-from streams.curator.answering import Answering
+from streams.curator.answering import Answering, OpenQuestion
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
 from streams.curator.draw_guard import DrawGuard, NotDrawn
@@ -70,19 +70,37 @@ class Reading:
         """Have the thread go on, and try to draw."""
         self.released.set()
 
-    def draw(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> bytes:
+    def open(self, question: GrantedQuestion, schema: Schema, guard: DrawGuard) -> OpenQuestion:
+        opened = self._answering.open(question, schema, guard)
+        return HeldQuestion(self, question, opened, guard)
+
+    def draw(self, question: GrantedQuestion, opened: OpenQuestion, guard: DrawGuard) -> bytes:
         try:
             if self._draws_first:
-                value = self._answering.draw(question, schema, guard)
+                value = opened.draw()
             guard.read_by(self)
             self.reads.set()
             assert self.released.wait(PATIENCE_S)
-            return value if self._draws_first else self._answering.draw(question, schema, guard)
-        except (NotDrawn, Refused):  # the second where its next reading was interrupted, too
+            return value if self._draws_first else opened.draw()
+        except (NotDrawn, Refused):  # the second where its source was closed meanwhile
             self.refused.append(question.grant)
             raise
         finally:
             self.ended.set()
+
+
+class HeldQuestion:
+    """An `OpenQuestion` whose draw is held."""
+
+    def __init__(
+        self, held: Reading, question: GrantedQuestion, opened: OpenQuestion, guard: DrawGuard
+    ) -> None:
+        self._held, self._question = held, question
+        self._opened, self._guard = opened, guard
+        self.close = opened.close
+
+    def draw(self) -> bytes:
+        return self._held.draw(self._question, self._opened, self._guard)
 
 
 class Hangs:
@@ -336,6 +354,12 @@ async def test_data_that_are_read_after_the_cut_give_no_draw(ledger: CuratedLedg
     class Cut:
         """Sources, whose question is cut while they are read."""
 
+        def open(self, schema: Schema, **_: object) -> Cut:
+            return self
+
+        def close(self) -> None:
+            """Nothing is open."""
+
         def statistics(self, checked: CheckedQuestion, **_: object) -> tuple[Vector, ...]:
             assert guard.cut()
             read.append(checked)
@@ -349,7 +373,7 @@ async def test_data_that_are_read_after_the_cut_give_no_draw(ledger: CuratedLedg
     asked = granted_question(0, decision)
     assert asked is not None
     with pytest.raises(NotDrawn):
-        DataAnswering(Cut(), b"k").draw(asked, view.schema, guard)
+        DataAnswering(Cut(), b"k").open(asked, view.schema, guard).draw()
     assert read
 
 

@@ -136,7 +136,7 @@ async def test_a_store_that_is_lost_answers_nothing_again(tmp_path: Path) -> Non
 
 async def test_what_cannot_be_read_fails_in_the_same_words(ledger: CuratedLedger) -> None:
     ledger.data.unlink()
-    async with ledger.curated() as curator:
+    async with ledger.curated(options=CuratorOptions(tick=0.05, turn_seconds=1)) as curator:
         missing = await ledger.answer(await ledger.ask(question()))
         write_data(ledger.data)
         ledger.data.write_text("age\n7\n")
@@ -202,7 +202,7 @@ async def test_a_claim_that_this_process_does_not_derive_never_runs(
     )
     ledger.data.unlink()  # it would fail in other ways if it were read
     with pytest.raises(ClaimDiffers):
-        ledger.answering.draw(cheaper, view.schema, DrawGuard())
+        ledger.answering.open(cheaper, view.schema, DrawGuard())
 
 
 async def test_two_draws_of_one_question_have_noise_of_their_own(ledger: CuratedLedger) -> None:
@@ -213,7 +213,7 @@ async def test_two_draws_of_one_question_have_noise_of_their_own(ledger: Curated
     view = await ledger.service.dataset("census")
     assert view is not None
     assert view.schema is not msgspec.UNSET
-    drawn = {ledger.answering.draw(found, view.schema, DrawGuard()) for _ in range(8)}
+    drawn = {ledger.answering.open(found, view.schema, DrawGuard()).draw() for _ in range(8)}
     assert len(drawn) > 1, "the noise follows from the request"
 
 

@@ -39,6 +39,11 @@ def data_settings(
     return {"data_sources": sources, "curator_tick_seconds": 0.1, **more}
 
 
+def make_unreadable(directory: Path) -> None:
+    """Replace the CSV file of `data_settings` by one that answers nobody: it has twins."""
+    (directory / "people.csv").write_text("age,age,region\n7,7,north\n")
+
+
 def opening_with_schema(clock: Clock, dataset: str, **policy: Any) -> dict[str, Any]:
     """Return the opening of a dataset with `SCHEMA`."""
     return opening(clock, dataset, **policy) | {"schema": SCHEMA}

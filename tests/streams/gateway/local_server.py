@@ -23,6 +23,8 @@ from streams.metrics import make_registry
 from streams.server.app import Pages
 from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import Settings
+from streams.sources.no_sources import NoSources
+from streams.sources.source_file import open_source_file
 from tests.patience import PATIENCE_S
 from tests.streams.gateway.records import opening, request
 
@@ -31,6 +33,7 @@ class LocalServer:
     """An embedded ledger behind HTTP, in threads of this process.
 
     Args:
+        sources: in place of those of the settings, as `accountant serve` has none.
         pages: `streams.pages.PAGES` for the whole server, as `accountant serve` runs it; None for
             the API alone.
 
@@ -47,10 +50,12 @@ class LocalServer:
         settings: Settings | None = None,
         *,
         pages: Pages | None = None,
+        sources: NoSources | None = None,
         **more: Any,
     ) -> None:
         self.clock = clock
         self._pages = pages
+        self._sources = sources
         self.settings = settings or Settings(port=0)
         self.service = EmbeddedService.open(path, self.settings, clock=clock, **more)
         self._server: GatewayServer | None = None
@@ -67,7 +72,8 @@ class LocalServer:
     def _run(self, path: Path) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
-            async with answers_of_file(self.service, path, self.settings) as answered:
+            file = open_source_file(self.settings)
+            async with answers_of_file(self.service, path, self.settings, file) as answered:
                 registry = make_registry(self.service.live_ledgers, *answered.collectors)
                 await run_gateway(
                     self.service,
@@ -80,6 +86,7 @@ class LocalServer:
                     queue=answered.queue,
                     states=answered.states,
                     pages=self._pages,
+                    sources=self._sources or file,
                 )
 
         def listening(url: str) -> None:

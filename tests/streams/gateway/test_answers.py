@@ -19,7 +19,13 @@ from streams.gateway.contract.schemas import components
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
-from tests.streams.gateway.asking import PEOPLE, asking, data_settings, opening_with_schema
+from tests.streams.gateway.asking import (
+    PEOPLE,
+    asking,
+    data_settings,
+    make_unreadable,
+    opening_with_schema,
+)
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id, request
 
@@ -200,7 +206,7 @@ def test_a_question_whose_data_are_gone_has_a_failed_answer(
     tmp_path: Path, file: Path, clock: TestClock
 ) -> None:
     with answering_server(tmp_path, file, clock) as server:
-        (tmp_path / "people.csv").unlink()
+        make_unreadable(tmp_path)
         response = see(server, id_of(granted(server)))
     answer = decode_answer(response.content)
     assert (answer.outcome, answer.values) == ("failed", ())

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from accountant.questions.schema import parse_schema
 from accountant.records.previews import check_preview
+from accountant.records.schema_file import read_schema_file
 from streams.client import Accountant, PolicyDiffers
 from streams.embedded.read_only import FileReader
 from tests.streams.clock import TestClock
@@ -118,7 +118,7 @@ async def test_accuracy_first_needs_a_curator(
 
 
 def test_a_client_opens_with_a_schema(file: Path, clock: TestClock) -> None:
-    schema = parse_schema(msgspec.json.encode(SCHEMA))
+    schema = read_schema_file(msgspec.json.encode(SCHEMA))
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         for given in (SCHEMA, schema):
             decision = ledger.open(

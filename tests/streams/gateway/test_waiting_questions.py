@@ -14,6 +14,7 @@ from accountant.records import MechanismRequest, encode
 from accountant.records.inputs import check
 from streams.answers.waiting import Waiting, WaitingQuestions
 from streams.client.http.question_queue import QuestionQueueClient
+from streams.curator.answering import OpenQuestion
 from streams.curator.data_answering import DataAnswering
 from streams.errors import Refused
 from streams.gateway.waiting_check import WaitingLimit
@@ -119,13 +120,13 @@ def blocked(
     tmp_path: Path, file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LocalServer]:
     """A server whose first question runs until the test ends; its others wait."""
-    released, draw = threading.Event(), DataAnswering.draw
+    released, opened = threading.Event(), DataAnswering.open
 
-    def wait(self: DataAnswering, *arguments: Any) -> bytes:
+    def wait(self: DataAnswering, *arguments: Any) -> OpenQuestion:
         released.wait(60)
-        return draw(self, *arguments)
+        return opened(self, *arguments)
 
-    monkeypatch.setattr(DataAnswering, "draw", wait)
+    monkeypatch.setattr(DataAnswering, "open", wait)
     with answering_server(tmp_path, file, clock, curator_parallel=1) as made:
         yield made
         released.set()

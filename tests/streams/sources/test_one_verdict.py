@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from accountant.questions.schema import SourceKind
-from streams.sources import DataSources, SourceUnreadable
+from streams.sources import DataSources, SourceAway, SourceUnreadable
+from streams.sources.csv_records import CsvRecords
 from streams.sources.database import OPTIMIZERS, OpenedSource, connected, run
 from streams.sources.first_reading import FirstReadings
 from streams.sources.schema_rows import SchemaRows
@@ -39,6 +41,7 @@ QUESTIONS = (
     *("median(x) by t", "histogram(c)", "top(c, 1)", "count where x is missing rows 1"),
 )
 FILES = rounds(15, 2_000)
+SETTINGS = CsvSource(path="t.csv")
 
 
 def answered(sources: DataSources, text: str, kind: SourceKind) -> str | None:
@@ -204,6 +207,41 @@ def test_what_the_environment_does_is_no_verdict(tmp_path: Path) -> None:
     assert answered(sources, "count", "csv") is None
 
 
+def test_another_table_of_one_file_has_a_verdict_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(path) as connection:
+        columns = "1 AS unit, 1 AS x, 'a' AS c, true AS t"
+        connection.execute(f"CREATE TABLE first AS SELECT {columns}")
+        connection.execute(f"CREATE TABLE second AS SELECT {columns}")
+    readings = FirstReadings()
+    broken = _Failing(duckdb.ConversionException("no"))
+    for table, is_broken in (("first", False), ("second", True)):
+        settings = DuckdbSource(path=str(path), table=table)
+        with connected(settings) as opened:
+            rows = SchemaRows(small_schema(), opened.tables)
+            rows.define_functions(opened.connection)
+            source = replace(opened, connection=broken) if is_broken else opened
+            found = problem_of(readings, source, rows, settings)
+        assert isinstance(found, SourceProblem) == is_broken, "the second one is read, too"
+
+
+def test_a_csv_file_that_cannot_be_opened_for_a_moment_has_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # DuckDB names no error of the disk in what it says of a stream of Arrow batches.
+    sources = DataSources({"census": write_csv(tmp_path / "t.csv", PLAIN)})
+
+    def fails(_: CsvRecords) -> Iterator[bytes]:
+        raise OSError(errno.EMFILE, "Too many open files")
+        yield b""
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CsvRecords, "_blocks", fails)
+        with pytest.raises(SourceAway):
+            sources.statistics(asked("count", small_schema(), "csv"), key=b"k")
+    assert answered(sources, "count", "csv") is None
+
+
 class _Failing:
     """A connection whose statements fail."""
 
@@ -216,9 +254,14 @@ class _Failing:
         raise self._error
 
 
-def problem_of(readings: FirstReadings, source: OpenedSource, rows: SchemaRows) -> Exception | None:
+def problem_of(
+    readings: FirstReadings,
+    source: OpenedSource,
+    rows: SchemaRows,
+    settings: SourceSettings = SETTINGS,
+) -> Exception | None:
     try:
-        readings.require("census", source, rows)
+        readings.require(settings, source, rows)
     except Exception as error:
         return error
     return None
@@ -239,7 +282,7 @@ def problem_of(readings: FirstReadings, source: OpenedSource, rows: SchemaRows) 
 def test_a_reading_is_remembered_unless_the_environment_failed(
     error: Exception, is_remembered: bool, tmp_path: Path
 ) -> None:
-    readings = FirstReadings(["census"])
+    readings = FirstReadings()
     failing = _Failing(error)
     with connected(write_csv(tmp_path / "t.csv", PLAIN)) as opened:
         rows = SchemaRows(small_schema(), opened.tables)
@@ -251,17 +294,17 @@ def test_a_reading_is_remembered_unless_the_environment_failed(
 
 
 def test_a_readable_version_is_read_in_full_once(tmp_path: Path) -> None:
-    readings = FirstReadings(["census"])
+    readings = FirstReadings()
     with connected(write_csv(tmp_path / "t.csv", PLAIN)) as opened:
         rows = SchemaRows(small_schema(), opened.tables)
         rows.define_functions(opened.connection)
-        readings.require("census", opened, rows)
+        readings.require(SETTINGS, opened, rows)
         broken = replace(opened, connection=_Failing(duckdb.ConversionException("no")))
-        readings.require("census", broken, rows)
+        readings.require(SETTINGS, broken, rows)
         # Another schema reads other cells.
         other = SchemaRows(small_schema(rows=1), opened.tables)
         with pytest.raises(SourceProblem):
-            readings.require("census", broken, other)
+            readings.require(SETTINGS, broken, other)
 
 
 # -- the engine

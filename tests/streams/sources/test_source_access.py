@@ -22,9 +22,9 @@ from streams.sources.source_access import (
     SourceAccess,
     SourceReader,
     Unlisted,
-    read_source_access,
     source_access,
 )
+from streams.sources.source_file import open_source_file
 from streams.sources.source_settings import (
     CsvSource,
     DuckdbSource,
@@ -412,7 +412,7 @@ def test_a_list_of_datasets_that_can_be_misread_is_refused(
 
 def test_a_gateway_without_the_file_knows_no_source(tmp_path: Path) -> None:
     absent = tmp_path / "sources.json"
-    assert read_source_access(Settings(url="kafka://127.0.0.1:1", data_sources=absent)) is None
-    assert read_source_access(Settings()) is None
+    assert open_source_file(Settings(url="kafka://127.0.0.1:1", data_sources=absent)) is None
+    assert open_source_file(Settings()) is None
     with pytest.raises(Refused, match="cannot be read"):
-        read_source_access(Settings(url=f"sqlite:///{tmp_path}/l.db", data_sources=absent))
+        open_source_file(Settings(url=f"sqlite:///{tmp_path}/l.db", data_sources=absent))

@@ -19,6 +19,7 @@ from streams.pages import PAGES
 from streams.pages.question_form import parse_query, question_line, question_of
 from streams.server.app import Pages
 from streams.settings import Settings
+from streams.sources.no_sources import NoSources
 from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import SCHEMA, data_settings, opening_with_schema
@@ -220,6 +221,20 @@ def test_a_question_on_another_datasets_data_is_not_asked(tmp_path: Path) -> Non
         response = ask(person, hidden(preview(person)))
         assert response.status_code == 403
         assert "Nothing was asked: this dataset may not read the data" in response.text
+        assert server.last_sequence() == before
+
+
+def test_a_question_that_nobody_would_run_is_not_asked(tmp_path: Path) -> None:
+    settings = Settings(port=0, **data_settings(tmp_path))
+    nobody = NoSources(is_asked=True)
+    shown = LocalServer(tmp_path / "l.db", TestClock(), settings, pages=PAGES, sources=nobody)
+    with shown as server, Person(server) as person:
+        body = opening_with_schema(server.clock, "survey", **POLICY)
+        assert server.post("/datasets", body).json()["outcome"] == "opened"
+        before = server.last_sequence()
+        response = ask(person, hidden(preview(person)))
+        assert response.status_code == 409
+        assert "Nothing was asked, and nothing is charged: this server reads no" in response.text
         assert server.last_sequence() == before
 
 
