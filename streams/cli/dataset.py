@@ -145,7 +145,7 @@ def open_(
     from accountant.policy import resolve
     from accountant.policy.compiled_policy import open_plan
     from accountant.records.names import check_name
-    from streams.cli.dataset_proposal import Opening, print_policy, propose_for
+    from streams.cli.dataset_proposal import OpeningDraft, print_policy, propose_for
     from streams.client import PolicyDiffers
 
     with explain_errors():
@@ -158,7 +158,7 @@ def open_(
             if expected:
                 check_name("dataset", name)
                 typed = {each: fields[each] for each in _OF_A_POLICY if is_typed(context, each)}
-                propose_for(Opening(name, declared, new, admin), expected, typed)
+                propose_for(OpeningDraft(name, declared, new, admin), expected, typed)
                 return
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
@@ -166,7 +166,7 @@ def open_(
             plan = open_plan(resolve(wanted))
         if preview:
             check_name("dataset", name)
-            print_policy(Opening(name, declared, new, admin), plan)
+            print_policy(OpeningDraft(name, declared, new, admin), plan)
             _warn_without_unit(plan, declared)
             return
         with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):

@@ -38,7 +38,7 @@ from streams.client.requests import new_id
 from streams.clock import SystemClock
 
 
-class Opening(NamedTuple):
+class OpeningDraft(NamedTuple):
     """An opening that is shown, and not sent.
 
     Attributes:
@@ -51,7 +51,7 @@ class Opening(NamedTuple):
     admin: AdminOptions
 
 
-def propose_for(opening: Opening, expected: list[str], typed: Mapping[str, Any]) -> None:
+def propose_for(opening: OpeningDraft, expected: list[str], typed: Mapping[str, Any]) -> None:
     """Print the policy that fits the expected requests, and the command that opens it.
 
     Args:
@@ -82,7 +82,7 @@ def propose_for(opening: Opening, expected: list[str], typed: Mapping[str, Any])
 
 
 def print_policy(
-    opening: Opening, plan: CompiledPolicy, more: Mapping[str, Any] | None = None
+    opening: OpeningDraft, plan: CompiledPolicy, more: Mapping[str, Any] | None = None
 ) -> None:
     """Print what a policy would promise and admit, and what its opening would be asked.
 
@@ -101,7 +101,7 @@ def print_policy(
 
 
 def _compare_with_ledger(
-    opening: Opening, plan: CompiledPolicy
+    opening: OpeningDraft, plan: CompiledPolicy
 ) -> tuple[str, Sequence[Confirmation]]:
     """Return why a budget would not add up with those of its population, and what is asked back."""
     name, admin = opening.name, opening.admin

@@ -79,6 +79,14 @@ def test_what_ends_makes_room(ending: str) -> None:
     check_log(here)
 
 
+def test_a_settled_session_is_open_no_more() -> None:
+    here = Scene(CLAIM, filter="zcdp", rho="1", delta="0", open_per_holder=1)
+    here.run_session("100")
+    assert len(here.state.reservations.of("census")) == 1  # a claim may continue it
+    assert code(here.reserve({"type": "zcdp", "rho": "0.01"})) == "reserved"
+    check_log(here)
+
+
 def test_an_engine_is_a_holder_too_for_all_of_its_analysts() -> None:
     here = scene(2)
     assert code(here.reserve(via="eng")) == "reserved"
