@@ -80,18 +80,20 @@ class _TimeLimit:
         self._interruption = interruption
         self._seconds = seconds
         self._timer: threading.Timer | None = None
+        self.is_over = False
         self.start(times=1)
 
     def start(self, *, times: int) -> None:
         """Start again, with so many times the source's seconds."""
         self.cancel()
-        self._timer = threading.Timer(self._seconds * times, self._interruption.interrupt)
+        self.is_over = False
+        self._timer = threading.Timer(self._seconds * times, self._end)
         self._timer.daemon = True
         self._timer.start()
 
-    @property
-    def is_over(self) -> bool:
-        return self._timer is None or not self._timer.is_alive()
+    def _end(self) -> None:
+        self.is_over = True
+        self._interruption.interrupt()
 
     def cancel(self) -> None:
         if self._timer is not None:
@@ -202,9 +204,10 @@ def connected(
             opened = OpenedSource(connection, tables, version, files, before, limit)
             yield opened
             opened.check_unchanged()
-        except Exception:
-            # What was not of one version says nothing of the next one.
-            _check_version(files, before)
+        except EnvironmentProblem as error:
+            # The limit also cuts a connection to another server, which then is lost.
+            if limit.is_over:
+                raise EnvironmentProblem("reading it took too long") from error
             raise
         finally:
             limit.cancel()

@@ -24,6 +24,8 @@ from streams.sources.source_tables import EnvironmentProblem, SourceProblem, Sou
 _MOST_CONNECTION: Final = 10_000
 _MOST_CONNECT_S: Final = 10
 """Nothing interrupts an attempt to connect."""
+_AFTERWARDS_S: Final = 10
+"""When the server ends a statement that nobody waits for any more."""
 _CELLS_AT_ONCE: Final = 100_000
 _CHARACTERS_AT_ONCE: Final = 8_000_000
 _PLACES: Final = 18
@@ -242,7 +244,8 @@ def _columns(transaction: Any, settings: PostgresqlSource) -> list[_Column]:
 
     Raises: SourceProblem: there is none, or it has no columns.
     """
-    transaction.execute(f"SET LOCAL statement_timeout = {settings.seconds * 1000}")
+    limit_s = settings.seconds + _AFTERWARDS_S
+    transaction.execute(f"SET LOCAL statement_timeout = {limit_s * 1000}")
     # A name without a schema, also in a function that a view calls, is PostgreSQL's own.
     transaction.execute("SET LOCAL search_path = ''")
     *schemas, name = table_names(settings.table)

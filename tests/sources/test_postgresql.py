@@ -328,7 +328,9 @@ def test_a_lock_ends_with_the_time_of_the_source(server: PostgresqlServer, tmp_p
     settings = server.source(tmp_path, "locked", seconds=1)
     with server.connect() as owner, owner.transaction():
         owner.execute("LOCK TABLE locked")
-        assert isinstance(problem(settings), EnvironmentProblem)
+        found = problem(settings)
+    assert isinstance(found, EnvironmentProblem)
+    assert str(found) == "reading it took too long"
     assert problem(server.source(tmp_path, "locked")) is None
 
 
