@@ -114,11 +114,12 @@ def check_json(checked: CheckedSource) -> dict[str, Any]:
         "clean": checked.is_clean,
         "columns": columns,
         "left_out": [{"name": each.name, "types": each.types} for each in checked.left_out],
+        "numbers_as_names": checked.facts.has_numbers_as_names,
         "rows": None if counts is None else counts.rows,
     }
     if counts is not None and counts.lines is not None:
         found |= {"open_quotes": counts.lines.open_quotes, "not_utf8": counts.lines.not_utf8}
-    return found | {"publish": _FOR_OWNERS}
+    return found | {"note": _FOR_OWNERS}
 
 
 def _column_json(checked: CheckedSource, column: _Declared) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from accountant.questions.schema import decode_schema
 from accountant.records.previews import check_preview
 from accountant.records.schema_file import read_schema_file
 from streams.client import Accountant, PolicyDiffers
@@ -118,7 +119,7 @@ async def test_accuracy_first_needs_a_curator(
 
 
 def test_a_client_opens_with_a_schema(file: Path, clock: TestClock) -> None:
-    schema = read_schema_file(msgspec.json.encode(SCHEMA))
+    schema = decode_schema(msgspec.json.encode(SCHEMA))
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         for given in (SCHEMA, schema):
             decision = ledger.open(
