@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+import msgspec
 from msgspec import UNSET
 
 from accountant.errors import BudgetError, RequestInvalid
@@ -97,10 +98,7 @@ def open_fields(
     if not isinstance(schema, Schema | Mapping | None):
         raise RequestInvalid("schema", "must be a Schema, or an object as on the wire", schema)
     if isinstance(schema, Mapping):
-        try:
-            schema = schema_of(dict(schema))
-        except RequestInvalid as error:
-            raise (error if error.field == "schema" else error.under("schema")) from None
+        schema = _schema_of(schema)
     fields = dict(coerce_policy(policy))
     return {
         "policy": fields if as_given else propose_defaults(fields),
@@ -108,6 +106,15 @@ def open_fields(
         "owners": None if owners is None else coerce_texts("owners", owners),
         "schema": schema,
     }
+
+
+def _schema_of(fields: Mapping[str, Any]) -> Schema:
+    try:
+        return schema_of(msgspec.to_builtins(dict(fields)))
+    except TypeError as error:
+        raise RequestInvalid("schema", "must be of values that JSON has", str(error)) from None
+    except RequestInvalid as error:
+        raise (error if error.field == "schema" else error.under("schema")) from None
 
 
 def amend_fields(
