@@ -25,6 +25,14 @@ def confirm(
             help="The file that says where the data are.",
         ),
     ],
+    confirmed: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="ACCOUNTANT_DATA_SOURCES_CONFIRMED",
+            help="The file of what was confirmed. Default: the file of sources with .confirmed "
+            "appended.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Confirm the names and types that a source has now, and print how they differ from before.
@@ -47,8 +55,8 @@ def confirm(
         if name not in sources:
             meant = did_you_mean(name, sources)()
             fail(Exit.USAGE, f"{data_sources} has no source {name}", hint=meant or None)
-        confirmed = ConfirmedFacts(confirmed_path(data_sources))
-        before = confirmed.get(name)
+        file = ConfirmedFacts(confirmed or confirmed_path(data_sources))
+        before = file.get(name)
         try:
             facts = read_facts(sources[name])
         except SourceProblem as problem:
@@ -57,7 +65,7 @@ def confirm(
         found = changes_of(old, facts)
         if not json:
             _print(name, found, is_first=before is None)
-        confirmed.confirm(name, facts)
+        file.confirm(name, facts)
     if json:
         print_json(
             {

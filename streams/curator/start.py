@@ -68,8 +68,8 @@ def make_curator(
         turn_seconds=settings.curator_turn_seconds,
         at_once=settings.curator_parallel,
     )
-    confirmed = ConfirmedFacts(confirmed_path(settings.data_sources))
-    states = SourceStates(sources, confirmed, sources.is_unreadable)
+    path = settings.data_sources_confirmed or confirmed_path(settings.data_sources)
+    states = SourceStates(sources, ConfirmedFacts(path), sources.is_unreadable)
     return Curator(
         service,
         store,

@@ -224,6 +224,11 @@ class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSet
         description="file of the secret key that chooses which of a unit's rows enter an answer "
         "[next to the file of sources, with the suffix .key]",
     )
+    data_sources_confirmed: Path | None = Field(
+        None,
+        description="file of the names and types of sources that were confirmed [next to the file "
+        "of sources, with the suffix .confirmed]",
+    )
     checkpoints: Literal["off"] | Path | None = Field(
         None,
         description="directory of the signed checkpoints of a ledger in a file, or `off` "
@@ -363,6 +368,7 @@ class CommandSettings(Settings):
             "administrators",
             "bind",
             "data_sources",
+            "data_sources_confirmed",
             "data_sources_key",
             "instance_id",
             "limit_by",

@@ -85,6 +85,7 @@ def test_the_curator_alone_has_the_data_and_cannot_change_them():
     assert {name: each.datasets for name, each in sources.items()} == {"census": ("census",)}
     ((_, state),) = [(name, where) for name, where, how in volumes("curator") if not how]
     assert str(settings.data_sources_key).startswith(f"{state}/")
+    assert str(settings.data_sources_confirmed).startswith(f"{state}/")
     for name in set(SERVICES) - {"curator"}:
         assert "DATA_SOURCES" not in str(SERVICES[name])
 

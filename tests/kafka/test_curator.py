@@ -183,7 +183,7 @@ async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKaf
             assert (await ask())[1]["outcome"] == "granted"
             data.write_text(data.read_text().replace("region", "area", 1))
             await watch.look()
-            assert await comes_true(error, seconds=PATIENCE_S), shown
+            assert await comes_true(error, seconds=60), shown
             (await http.get("/readyz")).json()["notes"].index(states.note())
             assert b"area" not in (await http.get("/readyz")).content
             confirmed.confirm("census", read_facts(source))
@@ -193,7 +193,7 @@ async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKaf
             async def granted() -> bool:
                 return (await ask())[0] == 200
 
-            assert await comes_true(granted, seconds=PATIENCE_S)
+            assert await comes_true(granted, seconds=60)
             by_region = {"ask": "count", "by": ["region"]}
             status, lacking = await ask(question=by_region)
             assert (status, lacking["error"]) == (422, "not_in_source")
