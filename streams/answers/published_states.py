@@ -12,11 +12,11 @@ from typing import Protocol
 import msgspec
 
 
-class _State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Published(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of what is published."""
 
 
-class LackedColumn(_State, frozen=True):
+class LackedColumn(_Published, frozen=True):
     """A column of a schema on which no question has a useful answer.
 
     Attributes:
@@ -29,7 +29,7 @@ class LackedColumn(_State, frozen=True):
     is_unit: bool = False
 
 
-class PublishedState(_State, frozen=True):
+class PublishedState(_Published, frozen=True):
     """What is known of the source of a dataset.
 
     Attributes:

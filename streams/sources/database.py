@@ -204,10 +204,12 @@ def connected(
             opened = OpenedSource(connection, tables, version, files, before, limit)
             yield opened
             opened.check_unchanged()
-        except EnvironmentProblem as error:
+        except Exception as error:
+            # What was not of one version says nothing of the next one.
+            _check_version(files, before)
             # The limit also cuts a connection to another server, which then is lost.
-            if limit.is_over:
-                raise EnvironmentProblem("reading it took too long") from error
+            if isinstance(error, EnvironmentProblem) and limit.is_over:
+                raise TimeProblem("reading it took too long") from error
             raise
         finally:
             limit.cancel()

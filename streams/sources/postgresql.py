@@ -86,7 +86,8 @@ class _Column:
         """Return what SQL reads where the copy has a column of this name."""
         if self.reading is None:
             return SourceColumn(reference, self.type)
-        return SourceColumn(reference, self.reading.type_id, self.places)
+        digits = (self.modifier - 4) >> 16 & 0xFFFF if self.places else 0
+        return SourceColumn(reference, self.reading.type_id, self.places, digits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import pytest
 
 from accountant.questions.schema import decode_schema
 from accountant.records.previews import check_preview
-from accountant.records.schema_file import read_schema_file
 from streams.client import Accountant, PolicyDiffers
 from streams.embedded.read_only import FileReader
 from tests.streams.clock import TestClock
