@@ -29,7 +29,7 @@ from accountant.records import (
 from accountant.records.operator_records import AcceptedRollback, KeyChangeRecord
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
-from accountant.replay.decide_again import redecide
+from accountant.replay.decide_again import comes_before, redecide
 from accountant.replay.grant_run import MAX_RUN, GrantRun
 from accountant.replay.notable_records import (
     AdminMemberRecord,
@@ -48,6 +48,7 @@ from accountant.views.tallies import DecisionTally, add
 
 _FORGET_EVERY: Final = 4096
 _PROGRESS_EVERY: Final = 1000
+_PLACES: Final = frozenset({"decided_at", "floor", "source", "request", "part_of"})
 _NO_RUNS: Final = 256  # records without a run after one that failed
 
 
@@ -403,11 +404,16 @@ class Auditor:
     def _cause(
         self, partition: Partition, decision: Decision, value: bytes, finding: Finding
     ) -> Finding:
-        """Return a wrong cost instead of the total that does not follow from it."""
-        if finding.what.startswith("totals") and bytes(decision.request) and self._decides:
-            costs = (each for each in redecide(partition, decision, value) if each.what == "cost")
-            return next(costs, finding)
-        return finding
+        """Return what a finding follows from, such as a wrong outcome instead of its cost.
+
+        The request decided again says that, unless the record's place or time is wrong: then it
+        would be decided at another one.
+        """
+        is_place = finding.what.partition(".")[0] in _PLACES
+        if is_place or not bytes(decision.request) or not self._decides:
+            return finding
+        first = next(redecide(partition, decision, value), finding)
+        return first if comes_before(first.what, finding.what) else finding
 
     def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
         seal = decision.seal

@@ -57,6 +57,15 @@ _DECIDED: Final = (
 )
 
 
+_RANKS: Final = {name: rank for rank, name in enumerate(_DECIDED)}
+
+
+def comes_before(field: str, other: str) -> bool:
+    """Tell whether a field of a decision is a cause of another, as an outcome is of its cost."""
+    one, two = (_RANKS.get(each.partition(".")[0]) for each in (field, other))
+    return one is not None and two is not None and one < two
+
+
 def redecide(partition: Partition, decision: Decision, value: bytes) -> Findings:
     """Yield the findings about a decision on a request, decided again from the log's alone.
 

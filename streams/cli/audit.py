@@ -167,7 +167,7 @@ def audit(
         )
     else:
         for number, report in reports:
-            _show(number, report, head_given=head is not None or looked)
+            _show(number, report, wanted, looked=looked)
         if compared is not None:
             print_report(compared)
         print_forks(forks)
@@ -428,7 +428,7 @@ def _ledger_id(ledger: str | None) -> str | None:
     return found
 
 
-def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
+def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, looked: bool) -> None:
     from rich.markup import escape
 
     from accountant.display.times import moment
@@ -489,7 +489,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"   head {report.sequence}:{report.head}",
             soft_wrap=True,
         )
-        if not head_given:
+        if head is None and not looked:
             stdout().print(
                 "   a log cannot show that later decisions are missing, as in an old copy: compare "
                 "with --head or --checkpoints",
@@ -523,7 +523,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         f"field {escape(wrong.what)}\n"
         f"   expected {escape(wrong.expected[:400])}\n"
         f"   found    {escape(wrong.found[:400])}\n"
-        f"   {_checked(report, wrong)}. Keep a copy of this log{restore}",
+        f"   {_checked(report, wrong, head)}. Keep a copy of this log{restore}",
         soft_wrap=True,
     )
 
@@ -613,7 +613,7 @@ def _compared(report: AuditReport) -> str:
     return "" if report.rows is None else f", {report.rows} rows of `state` agree with them"
 
 
-def _checked(report: AuditReport, wrong: Disagreement) -> str:
+def _checked(report: AuditReport, wrong: Disagreement, head: tuple[int, str] | None) -> str:
     """Return what the audit has verified of a log that disagrees, and no more than that."""
     number, records = wrong.partition_sequence, report.records
     since = "" if report.sealed is None else f" from decision {report.sealed} on"
@@ -623,7 +623,9 @@ def _checked(report: AuditReport, wrong: Disagreement) -> str:
     if wrong.what.endswith(".signature"):
         return f"{agree}, but this one is not signed by the key that it names"
     if wrong.what == "head":
-        return f"{agree}, but {_not_at_head(wrong)}, or the head belongs to another log"
+        if head is not None and wrong.expected == f"{head[0]} {head[1]}":
+            return f"{agree}, but {_not_at_head(wrong)}, or the head belongs to another log"
+        return f"{agree}, but {_not_at_head(wrong)}. That head is kept beside the log"
     if not records:
         return "no decision before it was checked"
     if wrong.what != "previous":

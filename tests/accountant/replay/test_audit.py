@@ -240,7 +240,7 @@ FORGERIES: list[tuple[str, int, dict[str, Any], str]] = [
         "a grant turned into a refusal",
         2,
         {"outcome": Outcome.REFUSED, "reason": Reason.CLOSED},
-        "cost",
+        "outcome",
     ),
     ("a refusal with a cost", 5, {"cost": {"rho": "0.1"}}, "cost"),
     ("another reason", 5, {"reason": Reason.EXHAUSTED}, "reason"),

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -418,6 +419,33 @@ def test_checkpoints_after_a_broken_chain_do_not_count(opened, stored_checkpoint
     assert "no checkpoint agrees; 3 are of decisions from the disagreement on" in " ".join(
         none.out.split()
     )
+
+
+def test_what_follows_from_a_disagreement_is_said_once(opened, stored_checkpoints, tmp_path):
+    def found(changed: list[bytes]) -> tuple[str, dict[str, object]]:
+        (tmp_path / "log.jsonl").write_bytes(b"\n".join(changed))
+        done = run_audit(opened, stored_checkpoints, "log.jsonl")
+        checked = run_audit(opened, stored_checkpoints, "log.jsonl", "--json").json["checkpoints"]
+        return " ".join(done.out.split()), checked
+
+    log = opened("log", "export").out.encode().splitlines()
+    # A record is gone: the places of the later ones are not their numbers.
+    said, checked = found([*log[:3], *log[4:]])
+    assert "disagrees partition 0, decision 3, field partition_sequence" in said
+    assert "no checkpoint agrees; 3 are of decisions from the disagreement on: they say" in said
+    assert "truncated" not in said
+    assert "differs" not in said
+    assert checked["partitions"][0]["wrong"] == []
+    # A cost is forged, and the chain made anew.
+    forged = log[4].replace(b'"cost":{"', b'"cost":{"no', 1)
+    assert forged != log[4]
+    chained = [*log[:4], forged]
+    for before, value in pairwise(log[4:]):
+        chained.append(value.replace(hash_of(before).encode(), hash_of(chained[-1]).encode()))
+    said, checked = found(chained)
+    assert said.count("the log differs from what was signed") == 1
+    assert "1 checkpoints agree, the last of decision 3; 2 are of decisions from the" in said
+    assert (checked["ok"], checked["partitions"][0]["differ_after_flaw"]) == (False, 2)
 
 
 def test_checkpoints_of_archived_decisions_are_said_to_be_uncompared(accountant, key, tmp_path):
