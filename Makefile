@@ -87,11 +87,11 @@ test-sources: $(READY)  ## run the tests of sources in a real PostgreSQL, with i
 	bin=$$(sh scripts/postgresql.sh) && \
 	    POSTGRESQL_BIN=$$bin $(BIN)/python -m pytest -m sources tests/sources $(PYTEST_ARGS)
 
-test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
+test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (3 minutes)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
 
 test-opacus: $(READY_OPACUS)  ## run the trainings' tests with Opacus and PyTorch, which take 6 GB (1 minute)
-	$(VENV)-opacus/bin/python -m pytest -m opacus tests/streams/engines/test_opacus.py $(PYTEST_ARGS)
+	$(VENV)-opacus/bin/python -m pytest -m opacus tests/streams/engines/test_opacus.py tests/streams/engines/test_opacus_kinds.py $(PYTEST_ARGS)
 
 test-browser: $(READY_BROWSER)  ## run the pages' tests in a real browser, and draw the pages; needs chromium (1 minute)
 	$(VENV)-browser/bin/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
