@@ -264,7 +264,7 @@ def test_a_source_that_the_file_does_not_have_is_refused_by_name(world: World) -
     world.sources.clear()
     refused = world.refusal("count")
     assert refused is not None
-    assert refused.kind == "lacks"
+    assert refused.kind == "absent"
     assert "there is no source people" in refused.what
     world.sources["people"] = CsvSource(path=str(world.file))
     refused = world.refusal("count")
