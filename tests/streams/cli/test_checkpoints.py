@@ -436,7 +436,7 @@ def test_what_follows_from_a_disagreement_is_said_once(opened, stored_checkpoint
     assert "truncated" not in said
     assert "differs" not in said
     assert checked["partitions"][0]["wrong"] == []
-    # A cost is forged, and the chain made anew.
+    # A cost is forged, and the chain made again.
     forged = log[4].replace(b'"cost":{"', b'"cost":{"no', 1)
     assert forged != log[4]
     chained = [*log[:4], forged]
