@@ -526,6 +526,18 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
         f"   {_checked(report, wrong, head)}. Keep a copy of this log{restore}",
         soft_wrap=True,
     )
+    if looked and wrong.what not in {"head", "ledger"} and not wrong.what.endswith(".signature"):
+        places = ""
+        if wrong.what == "partition_sequence":
+            places = (
+                ": records are missing or doubled there, so the numbers of later ones are places "
+                "in this log"
+            )
+        stdout().print(
+            f"   what checkpoints show from decision {wrong.partition_sequence} on follows from "
+            f"this{places}",
+            soft_wrap=True,
+        )
 
 
 def _answers_report(

@@ -40,8 +40,6 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         last: the number of the last such decision, None without any.
         after_flaw: the number of those that are not counted, because the log disagrees with itself
             there or before: they say nothing of the decisions before the flaw.
-        differ_after_flaw: the number of those whose decision the log has otherwise, which follows
-            from the flaw.
         not_seen: the number of checkpoints before the first decision that was read.
         given_up: the number of checkpoints whose decision an accepted rollback gave up.
         wrong: the problem that each other checkpoint shows, in words.
@@ -54,7 +52,6 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     given_up: int
     wrong: tuple[str, ...]
     after_flaw: int = 0
-    differ_after_flaw: int = 0
 
     @property
     def forks(self) -> list[str]:
@@ -215,8 +212,8 @@ class Evidence:
 
     def _compare(self, partition: int, report: AuditReport) -> Compared:
         found, begin = self._found[partition], report.sealed or 0
-        agreeing, not_seen, after_flaw, differ_after_flaw = list[Checkpoint](), 0, 0, 0
-        flaw, is_numbered = _flaw_of(report), _is_numbered(report)
+        agreeing, not_seen, after_flaw = list[Checkpoint](), 0, 0
+        flaw = _flaw_of(report)
         changes = report.key_changes
         keys, wrong = trusted_keys(self._ledger or "", partition, self._known, changes)
         self._keys |= {each.verifier.text: each.verifier for each in keys}
@@ -247,8 +244,6 @@ class Evidence:
                 )
             if 0 < each.sequence < begin or _ended_in_archive(each, report):
                 not_seen += 1
-            elif not is_numbered and flaw is not None and each.sequence >= flaw:
-                after_flaw += 1
             elif each.branch > report.branch or each.sequence > self._ends[partition]:
                 wrong.append(self._truncation(each, partition, report))
             elif found.get(each.sequence) == each.head:
@@ -262,8 +257,6 @@ class Evidence:
                     f"{iso(each.at)}, and the log was never of that branch: its rollback to branch "
                     f"{ended.branch} gives up the decisions from {ended.first} on alone"
                 )
-            elif flaw is not None and each.sequence >= flaw:
-                differ_after_flaw += 1
             else:
                 differing.append((len(wrong), each, last))
                 wrong.append("")  # said below, once all that agree are known
@@ -274,7 +267,6 @@ class Evidence:
             agree=len(agreeing),
             last=max((each.sequence for each in agreeing), default=None),
             after_flaw=after_flaw,
-            differ_after_flaw=differ_after_flaw,
             not_seen=not_seen,
             given_up=given_up,
             wrong=tuple(wrong),
@@ -342,12 +334,6 @@ def _flaw_of(report: AuditReport) -> int | None:
     if wrong is None or wrong.row is not None or wrong.what.endswith(".signature"):
         return None
     return None if wrong.what in {"ledger", "head"} else wrong.partition_sequence
-
-
-def _is_numbered(report: AuditReport) -> bool:
-    """Return whether the records of a log are the decisions that their places say."""
-    wrong = report.first_disagreement
-    return wrong is None or wrong.what != "partition_sequence"
 
 
 def _difference(

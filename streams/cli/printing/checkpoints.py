@@ -109,11 +109,7 @@ def compare_checkpoints(
     by_partition = dict(reports)
     partitions = evidence.compared(by_partition)
     others = [] if is_meant else evidence.others()
-    right = (
-        not evidence.unread
-        and not others
-        and not any(each.wrong or each.differ_after_flaw for each in partitions)
-    )
+    right = not evidence.unread and not others and not any(each.wrong for each in partitions)
     receipts = evidence.receipts(by_partition)
     right = right and all(each.there for each in receipts)
     return CheckpointReport(
@@ -185,11 +181,6 @@ def _counts(compared: Compared) -> str | None:
             f"{compared.after_flaw} are of decisions from the disagreement on: they say nothing of "
             "those before it, and do not count"
         )
-    if compared.differ_after_flaw:
-        others.append(
-            f"{compared.differ_after_flaw} are of decisions from the disagreement on, where the "
-            "log differs from what was signed"
-        )
     if compared.given_up:
         others.append(f"{compared.given_up} concern decisions that a rollback accepted as lost")
     if compared.not_seen:
@@ -203,7 +194,7 @@ def _counts(compared: Compared) -> str | None:
         others.insert(0, f"{agree} checkpoints agree, the last of decision {compared.last}")
     else:
         others.insert(0, "no checkpoint agrees")
-    sound = agree and not (compared.wrong or compared.after_flaw or compared.differ_after_flaw)
+    sound = agree and not compared.wrong and not compared.after_flaw
     mark = f"[green]ok[/] {where}" if sound else f"[yellow]checkpoints[/] {where}"
     return f"{mark}: {'; '.join(others)}"
 
