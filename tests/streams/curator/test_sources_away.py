@@ -96,6 +96,10 @@ async def stage(ledger: CuratedLedger, grant: str) -> str | None:
     return None if found is None else found.stage
 
 
+async def has_no_attempt(ledger: CuratedLedger, grant: str) -> bool:
+    return ledger.store._writer.step(grant, "attempt_1") is None
+
+
 async def begins(ledger: CuratedLedger) -> int:
     """Return how many `begin` the log has."""
     values = await ledger.service.read_log(0, 0, 1_000)
@@ -217,6 +221,8 @@ async def test_a_stop_while_a_question_waits_for_its_source_costs_no_attempt(
             counts = curator.counts
             await until(lambda: answering.away + counts.failed, "it was tried")  # noqa: B023
             assert (len(counts.waiting), counts.failed) == (1, 0)
+            # A kill would cost none either: an attempt is stored while a try is under way.
+            assert await comes_true(lambda: has_no_attempt(ledger, grant), seconds=30)
     write_data(ledger.data)
     async with ledger.curated():
         assert rows(await ledger.answer(grant)) == ROWS

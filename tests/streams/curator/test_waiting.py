@@ -91,7 +91,7 @@ async def test_questions_that_are_refused_hold_no_place_until_the_tick(
 ) -> None:
     # Their dataset may not read the source, so they fail without a look at it.
     await ledger.send(opened("mine"), "admin")
-    refused = await ledger.ask_many(10, "mine")
+    refused = await ledger.ask_many(20, "mine")
     cheap = await ledger.ask(question(analyst="bob"))
 
     async def all_refused() -> bool:
@@ -100,7 +100,7 @@ async def test_questions_that_are_refused_hold_no_place_until_the_tick(
 
     async with ledger.curated(options=CuratorOptions(tick=3.0)):
         assert (await ledger.answer(cheap)).outcome == "answered"
-        # Two at a time would take five ticks.
+        # Two at a time would take ten ticks.
         assert await comes_true(all_refused, seconds=11.0)
 
 
