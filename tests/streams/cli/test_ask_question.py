@@ -13,7 +13,7 @@ from accountant.answers import decode_answer
 from tests.every_case import every_case
 from tests.streams.cli.conftest import Command, Done
 from tests.streams.cli.test_serve import serving
-from tests.streams.gateway.asking import SCHEMA, data_settings, make_unreadable
+from tests.streams.gateway.asking import SCHEMA, data_settings
 
 QUESTION = "count where age > 65"
 
@@ -105,9 +105,16 @@ def test_without_a_server_that_reads_the_data_nothing_is_charged(ledger: Command
     assert ledger("dataset", "show", "survey", "--json").json["sequence"] == 2
 
 
-def test_a_question_that_cannot_be_run_says_that_it_is_charged(served: Command) -> None:
-    make_unreadable(served.directory)
-    done = ask(served, QUESTION, "--epsilon", "0.5")
+def test_a_question_that_cannot_be_run_says_that_it_is_charged(ledger: Command) -> None:
+    sources = data_settings(ledger.directory)["data_sources"]
+    short = json.loads(sources.read_bytes())
+    short["people"]["seconds"] = 1
+    sources.write_text(json.dumps(short))
+    more = {"CURATOR_TICK_SECONDS": "0.1", "CURATOR_TURN_SECONDS": "6"}
+    settings = {"DATA_SOURCES": str(sources), **more}
+    with serving(ledger, **{f"ACCOUNTANT_{name}": value for name, value in settings.items()}):
+        (ledger.directory / "people.csv").unlink()
+        done = ask(ledger, QUESTION, "--epsilon", "0.5")
     assert done.code == 1
     assert done.out.startswith("granted: ")
     assert "its cost stays charged" in done.err

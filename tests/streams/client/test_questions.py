@@ -308,8 +308,10 @@ def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, st
         assert ledger.dataset("small").spent_ratio == 0
 
 
-def test_a_question_that_cannot_be_run_fails(ledger: Accountant, tmp_path: Path) -> None:
-    make_unreadable(tmp_path)
+def test_a_question_that_cannot_be_run_fails(
+    ledger: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_unreadable(tmp_path, monkeypatch)
     with pytest.raises(AnswerFailed, match="its cost stays charged") as caught:
         ledger.count("survey", epsilon="1", once="all")
     assert caught.value.request_id

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from streams.clock import Clock
 from tests.streams.gateway.records import new_id, opening
@@ -39,9 +42,17 @@ def data_settings(
     return {"data_sources": sources, "curator_tick_seconds": 0.1, **more}
 
 
-def make_unreadable(directory: Path) -> None:
-    """Replace the CSV file of `data_settings` by one that answers nobody: it has twins."""
-    (directory / "people.csv").write_text("age,age,region\n7,7,north\n")
+def make_unreadable(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the next version of the CSV file of `data_settings` answer nobody, and write it.
+
+    No cell of a CSV file keeps DuckDB from reading it. Servers notice once it was read.
+    """
+
+    def fail(*_: object) -> None:
+        raise ValueError("a cell cannot be read")
+
+    monkeypatch.setattr("streams.sources.first_reading.read_in_full", fail)
+    os.utime(directory / "people.csv", (1, 1))
 
 
 def opening_with_schema(clock: Clock, dataset: str, **policy: Any) -> dict[str, Any]:

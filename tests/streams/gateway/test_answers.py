@@ -203,10 +203,10 @@ def test_claims_and_refused_questions_have_no_answer(answering: LocalServer) -> 
 
 
 def test_a_question_whose_data_are_gone_has_a_failed_answer(
-    tmp_path: Path, file: Path, clock: TestClock
+    tmp_path: Path, file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with answering_server(tmp_path, file, clock) as server:
-        make_unreadable(tmp_path)
+        make_unreadable(tmp_path, monkeypatch)
         response = see(server, id_of(granted(server)))
     answer = decode_answer(response.content)
     assert (answer.outcome, answer.values) == ("failed", ())
