@@ -44,7 +44,14 @@ DATASETS = os.environ.get("CONTRACT_DATASETS", "").split()
 KNOWN = json.loads(os.environ.get("CONTRACT_KNOWN", "{}"))
 """Operations about one request, each with the parameters of a request that there is."""
 
-_IN_A_POLICY = ("alert_at", "horizon", "most_per_request", "access", "visibility")
+_IN_A_POLICY = (
+    "alert_at",
+    "horizon",
+    "most_per_request",
+    "access",
+    "visibility",
+    "open_per_holder",
+)
 """The fields of an amendment that are left out where it gives a whole policy."""
 SCHEMA: Fields = {
     "source": {"kind": "csv", "name": "people"},
