@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from streams.cli.root import app
 from tests.streams.cli.conftest import Command, Done
+from tests.streams.cli.here import run_here
 
 AGE = {"type": "number", "name": "age", "lower": "0", "upper": "120"}
 REGION = {"type": "category", "name": "region", "categories": ["north", "south"]}
@@ -51,11 +49,9 @@ class Sources:
         return ("source", "check", "schema.json", "--data-sources", "sources.json")
 
     def check(self, declared: object, content: bytes | str, *options: str, **settings: str) -> Done:
-        """Run the command in this process: it need not import the engine again."""
+        """Run the command."""
         arguments = self.write(declared, content, **settings)
-        with chdir(self.directory):
-            done = CliRunner().invoke(app, [*arguments, *options])
-        return Done(done.exit_code, done.stdout, done.stderr)
+        return run_here(self.directory, *arguments, *options)
 
 
 @pytest.fixture
@@ -214,7 +210,5 @@ def test_a_file_without_a_line_of_names_is_noticed(sources: Sources) -> None:
     done = sources.check(schema(), "ana,34,north\nben,51,south\n")
     assert done.code == 1
     assert words in done.out
-    with chdir(sources.directory):
-        skeleton = CliRunner().invoke(app, ["source", "schema", "people"])
-    assert words in skeleton.stderr
+    assert words in run_here(sources.directory, "source", "schema", "people").err
     assert words not in sources.check(schema(), PEOPLE).out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,20 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from accountant.errors import RequestInvalid
 from accountant.questions import Schema, check_schema
 from accountant.records.schema_file import FILL_IN, read_schema_file, schema_of
-from streams.cli.root import app
 from streams.sources.schema_skeleton import skeleton
 from streams.sources.source_facts import ColumnFact, SourceFacts
 from tests.streams.cli.conftest import Done
+from tests.streams.cli.here import run_here
 
 SECRET = "secret"
 
 
 def run(directory: Path, *arguments: str) -> Done:
-    with chdir(directory):
-        done = CliRunner().invoke(app, ["source", "schema", *arguments])
-    return Done(done.exit_code, done.stdout, done.stderr)
+    return run_here(directory, "source", "schema", *arguments)
 
 
 def write(directory: Path, cell: int) -> None:
