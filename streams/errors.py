@@ -78,7 +78,7 @@ class Refused(LedgerFault):
 
 
 class NoAnswers(Refused):
-    """Nobody runs questions on data here, so a question would be charged for nothing."""
+    """Nobody runs questions here, or their source answers none now: one would cost, for nothing."""
 
 
 class Unreadable(Refused):

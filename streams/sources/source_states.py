@@ -21,6 +21,7 @@ from streams.sources.confirmed_facts import Confirmed, ConfirmedFacts, changes_o
 from streams.sources.present_facts import Look, PresentFacts
 from streams.sources.source_facts import (
     REFUSED,
+    UNCLEAN,
     FindingKind,
     SchemaFinding,
     SourceFacts,
@@ -144,7 +145,7 @@ class SourceStates:
         if look.facts is None:
             return (), look.problem
         findings = check_schema(schema, look.facts)
-        return ((), "") if is_clean(findings) else (findings, "")
+        return [each for each in findings if each.kind in UNCLEAN], ""
 
     def owner_words(self, schema: Schema) -> str:
         """Return what an owner should know of an open dataset's source, "" if it is as declared."""

@@ -75,7 +75,7 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
     if status == 409 and problem.error in CODES:
         field = problem.field or ""
         return unconfirmed(problem.error, field, problem.value, problem.similar, problem.message)
-    if problem.error == "no_answers":
+    if problem.error in {"no_answers", "source_closed"}:
         return NoAnswers(problem.message)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'no reason given'}")

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from streams.client import Accountant, NotPermitted, RequestInvalid, SourceDiffers
+from streams.client import Accountant, NoAnswers, RequestInvalid, SourceDiffers
 from streams.clock import SystemClock
 from streams.pages import PAGES
 from streams.settings import Settings
@@ -81,10 +81,10 @@ def direct(server: World, dataset: str, question: dict[str, Any]) -> httpx.Respo
 
 
 def routed(server: World, dataset: str, question: dict[str, Any]) -> httpx.Response:
-    # A header that the fast path leaves to the router.
+    # A query that the fast path leaves to the router.
     body = asking(server.clock, dataset, question=question)
     return server.http.post(
-        "/requests?x=1", content=msgspec.json.encode(body), headers={"content-type": JSON}
+        "/requests?wait=30", content=msgspec.json.encode(body), headers={"content-type": JSON}
     )
 
 
@@ -244,5 +244,5 @@ def test_clients_get_errors_that_name_the_rule(server: World) -> None:
         with pytest.raises(RequestInvalid, match="the column Age is not there"):
             ledger.mean("wide", "Age", epsilon="1")
         server.header("age,area")
-        with pytest.raises(NotPermitted, match="answers no question now"):
+        with pytest.raises(NoAnswers, match="answers no question now"):
             ledger.count("survey", epsilon="1")
