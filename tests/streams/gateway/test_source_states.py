@@ -81,11 +81,10 @@ def direct(server: World, dataset: str, question: dict[str, Any]) -> httpx.Respo
 
 
 def routed(server: World, dataset: str, question: dict[str, Any]) -> httpx.Response:
-    # A query that the fast path leaves to the router.
+    # A type that the fast path leaves to the router.
     body = asking(server.clock, dataset, question=question)
-    return server.http.post(
-        "/requests?wait=30", content=msgspec.json.encode(body), headers={"content-type": JSON}
-    )
+    headers = {"content-type": f"{JSON}; charset=utf-8"}
+    return server.http.post("/requests", content=msgspec.json.encode(body), headers=headers)
 
 
 def replayed(server: World, dataset: str, question: dict[str, Any]) -> httpx.Response:

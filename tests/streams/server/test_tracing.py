@@ -44,7 +44,7 @@ def test_a_request_has_a_span_within_the_clients_trace(
 ) -> None:
     response = server.post(
         "ana",
-        "/requests?a=SECRET-QUERY",
+        "/requests",
         {**asking(), "purpose": "SECRET-BODY"},
         traceparent=f"00-{TRACE_ID}-{PARENT_ID}-01",
         X_Request_Id="span-1",
