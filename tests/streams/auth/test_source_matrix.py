@@ -35,9 +35,13 @@ def schema_of(source: str) -> Body:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
     directory = tmp_path_factory.mktemp("sources")
-    settings = data_settings(directory, datasets=["survey"], openers="*", limit_per_second=0)
+    # A source that is not in the file may be added: its questions wait until their time is over.
+    settings = data_settings(
+        directory, datasets=["survey"], openers="*", limit_per_second=0, curator_turn_seconds=6
+    )
     file = directory / "sources.json"
     sources = json.loads(file.read_bytes())
+    sources["people"]["seconds"] = 1
     spare = {name: value for name, value in sources["people"].items() if name != "datasets"}
     file.write_text(json.dumps(sources | {"spare": spare}))
     with RolesServer(directory, settings=settings) as running:

@@ -49,7 +49,7 @@ def described() -> Families:
 
 def waiting(clock: TestClock) -> bytes:
     """Return the metrics of a question that waits, as a curator and as a gateway have them."""
-    counts = CuratorCounts()
+    counts = CuratorCounts(closed_sources={"people": 1}, source_findings={"people": 1})
     counts.waiting.add(
         GrantedQuestion(
             grant="sha256:" + 64 * "1",
