@@ -241,20 +241,20 @@ def test_the_event_stream_contains_exactly_the_visible_decisions(furnished: Furn
         decisions, alerts = read(furnished, name, query)
         for dataset in KINDS:
             expected = expected_decisions(name, dataset)
-            if query == "&dataset=open-all" and dataset != "open-all":
+            if query == "?dataset=open-all" and dataset != "open-all":
                 expected = set()
-            if query == "&analyst=olga":
+            if query == "?analyst=olga":
                 # What olga has ordered, not what was asked of her dataset.
                 expected = {each for each in expected if each.startswith(("member", "amended"))}
             assert decisions.get(dataset, set()) == expected, dataset
             is_expected = visible_to(name, dataset) is not None and (
-                query != "&dataset=open-all" or dataset == "open-all"
+                query != "?dataset=open-all" or dataset == "open-all"
             )
             assert (dataset in alerts) == is_expected, dataset
-        if query != "&dataset=open-all":
+        if query != "?dataset=open-all":
             assert ("elsewhere" in decisions) == (name in {"otto", "olga", "root"})
 
-    check_each(check_case, KNOWN, ["", "&analyst=olga", "&dataset=open-all", "&crossed=true"])
+    check_each(check_case, KNOWN, ["", "?analyst=olga", "?dataset=open-all", "?crossed=true"])
 
 
 def read(furnished: Furnished, name: str, query: str) -> tuple[dict[str, set[str]], set[str]]:
@@ -264,7 +264,7 @@ def read(furnished: Furnished, name: str, query: str) -> tuple[dict[str, set[str
     end = position(server)
     headers = {"Last-Event-ID": furnished.begin, **server.auth_headers(name)}
     last, kind = "", ""
-    with server.http.stream("GET", f"/events?x=1{query}", headers=headers) as answer:
+    with server.http.stream("GET", f"/events{query}", headers=headers) as answer:
         assert answer.status_code == 200
         for line in answer.iter_lines():
             field, _, value = line.partition(": ")
