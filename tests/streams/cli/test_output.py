@@ -99,6 +99,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "token revoke": (HOSTILE, "--file", "tokens.json"),
     "clock reset": ("--reason", HOSTILE),
     "source check": ("schema.json", "--data-sources", "sources.json"),
+    "source confirm": ("people", "--data-sources", "sources.json"),
     "source schema": ("hostile.csv",),
 }
 MORE = [
@@ -121,6 +122,7 @@ MORE = [
     ("log", "export", "--dataset", HOSTILE),
     ("log", "export", "--since", HOSTILE),
     ("source", "check", "schema.json", "--data-sources", "sources.json"),
+    ("source", "confirm", "people", "--data-sources", "sources.json", "--json"),
     ("source", "schema", "hostile.csv"),
 ]
 

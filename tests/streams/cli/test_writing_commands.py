@@ -71,7 +71,8 @@ READING: Final = {
 
 WITHOUT_A_LEDGER: Final = {
     *("compare", "decide", "demo", "fits", "id", "key create", "key show", "login", "logout"),
-    *("plan", "source check", "source schema", "token create", "token list", "token revoke"),
+    *("plan", "source check", "source confirm", "source schema"),
+    *("token create", "token list", "token revoke"),
 }
 
 

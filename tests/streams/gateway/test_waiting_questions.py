@@ -89,8 +89,10 @@ def test_each_line_of_a_batch_counts(server: LocalServer) -> None:
 def test_answered_questions_do_not_count(tmp_path: Path, file: Path, clock: TestClock) -> None:
     with answering_server(tmp_path, file, clock, questions_waiting=1) as server:
         waiting = 'privacy_questions_waiting{dataset="survey"}'
-        for _ in range(3):
+        answered = 'privacy_answers_total{outcome="answered"}'
+        for count in ("1.0", "2.0", "3.0"):
             granted(server, epsilon="0.1")
+            eventually(lambda count=count: server.metric(answered) == count)
             eventually(lambda: server.metric(waiting) == "0.0")
 
 
