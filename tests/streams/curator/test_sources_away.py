@@ -168,6 +168,7 @@ async def test_a_question_waits_while_another_process_writes_to_its_database(
             # It waits in nobody's place, nor in that of the same analyst.
             for analyst in ("bob", "ana"):
                 grant = await ledger.ask(question(epsilon=EXACT, analyst=analyst))
+                assert await comes_true(lambda grant=grant: ledger.store.get(grant))
                 assert rows(await ledger.answer(grant)) == ROWS
             assert [await ledger.store.get(each) for each in waiting] == [None] * 3
             writer.stdin.close()
@@ -311,8 +312,11 @@ async def test_what_a_filter_decides_is_not_tried_again(
     async with ledger.curated(answering, _SOON):
         grants = [await ledger.ask(question()), await ledger.ask(session())]
         assert [(await ledger.answer(each)).outcome for each in grants] == ["failed"] * 2
-        find = ledger.service.open_reservation
-        await until(lambda: find("census", grants[1]) is None, "it is settled in full")
+
+        async def is_settled() -> bool:
+            return ledger.service.open_reservation("census", grants[1]) is None
+
+        assert await comes_true(is_settled), "it is settled in full"
     assert sorted(answering.opens) == sorted(grants)
     assert await begins(ledger) == 1, "the session had begun: what fails by rows is charged"
 
