@@ -162,9 +162,13 @@ async def test_a_question_waits_while_another_process_writes_to_its_database(
     try:
         assert await writer.stdout.readline() == b"open\n"
         answering = Opening(ledger.answering)
+
+        async def each_was_tried() -> bool:
+            return answering.away >= 3
+
         async with ledger.curated(answering, _ONE):
             waiting = [await ledger.ask(question("base", epsilon=EXACT)) for _ in range(3)]
-            await until(lambda: answering.away >= 3, "each was tried")
+            assert await comes_true(each_was_tried)
             # It waits in nobody's place, nor in that of the same analyst.
             for analyst in ("bob", "ana"):
                 grant = await ledger.ask(question(epsilon=EXACT, analyst=analyst))
