@@ -8,24 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, complain, explain_errors, fail
-from streams.cli.reading.options import Json
+from streams.cli.reading.options import Json, SourcesFile
 from streams.cli.reading.policy_options import read_schema
 
 if TYPE_CHECKING:
     from accountant.questions import Schema
     from streams.sources import SourceSettings
-
-SourcesFile = Annotated[
-    Path,
-    typer.Option(
-        "--data-sources",
-        envvar="ACCOUNTANT_DATA_SOURCES",
-        metavar="FILE",
-        help="JSON file that says where the data of each source are.",
-        dir_okay=False,
-        exists=True,
-    ),
-]
 
 
 def check(

@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.reading.options import OptionalSourcesFile
 
 if TYPE_CHECKING:
     from streams.sources import SourceSettings
 
-OptionalSourcesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-sources",
-        envvar="ACCOUNTANT_DATA_SOURCES",
-        metavar="FILE",
-        help="JSON file that says where the data of each source are.",
-        dir_okay=False,
-        exists=True,
-    ),
-]
 _LONGEST: Final = 40
 """Of the name that a source has by its file."""
 _NEXT: Final = (

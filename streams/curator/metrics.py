@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -35,30 +35,21 @@ class CuratorMetrics(Collector):
             "Granted questions whose claim this curator does not derive: none of them has run.",
             value=counts.claim_differs,
         )
-        unexpected = GaugeMetricFamily(
+        yield _by_source(
             "privacy_source_unexpected_datasets",
             "Open datasets whose schema names this source, and that nobody has named for it.",
-            labels=["source"],
+            counts.unexpected_datasets,
         )
-        for source, number in counts.unexpected_datasets.items():
-            unexpected.add_metric([source], number)
-        yield unexpected
-        closed = GaugeMetricFamily(
+        yield _by_source(
             "privacy_source_closed",
             "1 while each question on this source is refused or waits.",
-            labels=["source"],
+            counts.closed_sources,
         )
-        for source, number in counts.closed_sources.items():
-            closed.add_metric([source], number)
-        yield closed
-        findings = GaugeMetricFamily(
+        yield _by_source(
             "privacy_source_findings",
             "Columns and units of open datasets that this source lacks.",
-            labels=["source"],
+            counts.source_findings,
         )
-        for source, number in counts.source_findings.items():
-            findings.add_metric([source], number)
-        yield findings
         yield GaugeMetricFamily(
             "privacy_curator_running",
             "1 while the curator of this process runs questions; 0 once it has ended.",
@@ -118,3 +109,10 @@ def _by_dataset(
         age.add_metric([dataset], max(0, now - oldest.get(dataset, now)) / 1000)
     yield number
     yield age
+
+
+def _by_source(name: str, words: str, numbers: Mapping[str, int]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(name, words, labels=["source"])
+    for source, number in numbers.items():
+        gauge.add_metric([source], number)
+    return gauge

@@ -41,9 +41,9 @@ class QuestionRefusal:
 
     Attributes:
         kind: `absent`: the file of sources has no such source; `lacks`: the confirmed source lacks
-            what the question needs; `closed`: the source
-            answers nobody now; `away`: the same, but it may pass; `unknown`: it is away, and
-            nothing was ever confirmed. Callers cannot tell the last three from another.
+            what the question needs; `closed`: the source answers nobody now; `away`: the same, but
+            it may pass; `unknown`: it is away, and nothing was ever confirmed. Callers cannot tell
+            the last three from another.
         value: what it lacks, or the source.
         what: for whoever asks: the rule of the question where the source lacks something,
             otherwise a sentence.

@@ -28,6 +28,16 @@ LogUrl = Annotated[
         help="The ledger: sqlite:///FILE or kafka://HOST:PORT.",
     ),
 ]
+_SOURCES: Final = typer.Option(
+    "--data-sources",
+    envvar="ACCOUNTANT_DATA_SOURCES",
+    metavar="FILE",
+    help="JSON file that says where the data of each source are.",
+    dir_okay=False,
+    exists=True,
+)
+SourcesFile = Annotated[Path, _SOURCES]
+OptionalSourcesFile = Annotated[Path | None, _SOURCES]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
