@@ -154,12 +154,13 @@ async def stopped(curator: Curator) -> AsyncIterator[None]:
     task = asyncio.create_task(curator.run())
     try:
         yield
-    except BaseException:
+        curator.stop()
+        ended, _ = await asyncio.wait({task}, timeout=PATIENCE_S)
+        assert ended, "the curator has not ended"
+        await task
+    finally:
         task.cancel()
         await asyncio.wait({task})
-        raise
-    curator.stop()
-    await asyncio.wait_for(task, PATIENCE_S)
 
 
 def attempts(ledger: CuratedLedger, grant: str) -> list[str]:
