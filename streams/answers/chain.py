@@ -176,15 +176,21 @@ def read_chain(
 
 
 def difference_from_heads(
-    chain: ChainEnd, stored: StoredHead | None, signed: Iterable[StoredHead]
+    chain: ChainEnd,
+    stored: StoredHead | None,
+    signed: Iterable[StoredHead],
+    *,
+    is_newest: bool = True,
 ) -> str | None:
     """Return how a chain does not continue the heads outside of its store, None if it does.
 
     Args:
         stored: the head in the ledger's own file, if there is one.
         signed: heads that were signed; older ones are before the store's last beginning.
+        is_newest: the stored head was read after the chain, so it lacks one batch at most.
     """
-    if stored is not None and (why := _difference(chain, stored.head, "the ledger's file")):
+    where = "the ledger's file"
+    if stored is not None and (why := _difference(chain, stored.head, where, is_newest=is_newest)):
         return why
     heads = list(signed)
     place = max((each.order[:2] for each in heads), default=(0, 0))
@@ -206,7 +212,7 @@ def _difference(
 
     Args:
         where: the head stands, in words.
-        is_newest: the head was written after each batch, so one batch at most may continue it.
+        is_newest: one batch at most may continue the head.
     """
     head = chain.head
     if head.number < wanted.number:

@@ -117,6 +117,7 @@ def audit(
     ends with 1; with --from-seal it ends with 0.
     """
     from streams.cli.printing.output import print_json
+    from streams.cli.reading.answer_comparison import AnswersReport
     from streams.cli.reading.log_reader import log_source
 
     with explain_errors():
@@ -126,7 +127,8 @@ def audit(
         for split_from in dict.fromkeys((_split_from(jobs), None)):
             evidence = read_evidence(checkpoints, key, receipt)
             local = None if evidence is not None else local_evidence(source)
-            with suppress(InDoubt), _comparison(source, answers, looked=looked) as comparison:
+            with suppress(InDoubt), _comparison(source, answers, looked=looked) as opened:
+                comparison = None if isinstance(opened, AnswersReport) else opened
                 processes = None
                 if split_from is not None and comparison is None:  # answers are compared in order
                     processes = partition_processes(
@@ -149,8 +151,9 @@ def audit(
                     compared = compare_checkpoints(
                         evidence, reports, looked=looked, is_meant=ledger is not None
                     )
-                if comparison is not None:
-                    answered = _answers_report(comparison, reports, evidence)
+                if opened is not None and all(report.right for _, report in reports):
+                    answered = _answers_report(opened, reports, evidence)
+                missing = _missing_answers(source) if opened is None else 0
                 break
         forks = [] if local is None else forks_in(local, reports)
     right = bool(reports) and all(report.right for _, report in reports)
@@ -160,7 +163,12 @@ def audit(
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
         result = "ok" if whole else "from the seal on" if right else "failed"
-        made = {"checkpoints": compared, "answers": answered, "forks": forks or None}
+        made = {
+            "checkpoints": compared,
+            "answers": answered,
+            "answers_not_compared": missing or None,
+            "forks": forks or None,
+        }
         checks = {name: each for name, each in made.items() if each is not None}
         print_json(
             {"audit": result, "head_given": head is not None, "partitions": partitions} | checks
@@ -171,7 +179,10 @@ def audit(
         if compared is not None:
             print_report(compared)
         print_forks(forks)
-        _show_answers(answered, evidence)
+        if answered is not None:
+            _show_answers(answered)
+        else:
+            _show_not_compared(evidence, has_answers=opened is not None, missing=missing)
         if not reports:
             say("the log is empty: it has no genesis record")
     if not whole and not (right and from_seal):
@@ -316,8 +327,8 @@ def _raise_all(errors: list[Exception]) -> Iterator[bytes]:
 @contextmanager
 def _comparison(
     source: LogSource, answers: Path | None, *, looked: bool
-) -> Iterator[AnswerComparison | None]:
-    """Open the answers of a log; yield None if it has none.
+) -> Iterator[AnswerComparison | AnswersReport | None]:
+    """Open the answers of a log; yield None if it has none, a report if none can be compared.
 
     Args:
         looked: there may be signed heads of answers, also of answers that are gone.
@@ -328,9 +339,15 @@ def _comparison(
     if answers is None and isinstance(source, KafkaLog):
         import asyncio
 
-        from streams.kafka.answers import read_all_answers
+        from streams.cli.reading.answer_comparison import broken_answers
+        from streams.kafka.answers import ChainBroken, read_all_answers
 
-        topic = asyncio.run(read_all_answers(source.deployment))
+        try:
+            topic = asyncio.run(read_all_answers(source.deployment))
+        except ChainBroken as error:
+            name = f"topic {source.deployment.topics.answers}"
+            yield broken_answers(name, error.partition, str(error))
+            return
         is_needed = topic is not None and (looked or bool(topic.ends()))
         yield AnswerComparison(topic) if topic is not None and is_needed else None
         return
@@ -540,33 +557,63 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
         )
 
 
+def _missing_answers(source: LogSource) -> int:
+    """Return how many answers a ledger's file names whose store was not found."""
+    from streams.cli.reading.log_reader import SqliteLog
+
+    if not isinstance(source, SqliteLog):
+        return 0
+    from streams.embedded.answer_heads import LedgerAnswerHeads
+
+    head = LedgerAnswerHeads(source.path).read(0)
+    return 0 if head is None else head.head.number
+
+
 def _answers_report(
-    comparison: AnswerComparison,
+    opened: AnswerComparison | AnswersReport,
     reports: list[tuple[int, AuditReport]],
     evidence: Evidence | None,
-) -> AnswersReport | None:
-    """Return what was found of the answers, None where the log itself is wrong."""
-    if not all(report.right for _, report in reports):
-        return None
+) -> AnswersReport:
+    """Return what was found of the answers to a log that is right."""
+    from streams.cli.reading.answer_comparison import AnswersReport
+
+    if isinstance(opened, AnswersReport):
+        return opened
     if evidence is not None:
-        comparison.take_signed(evidence.answers_heads, evidence.trusted)
-    return comparison.report({number: each.ledger for number, each in reports})
+        opened.take_signed(evidence.answers_heads, evidence.trusted)
+    return opened.report({number: each.ledger for number, each in reports})
 
 
-def _show_answers(report: AnswersReport | None, evidence: Evidence | None) -> None:
+def _show_not_compared(evidence: Evidence | None, *, has_answers: bool, missing: int) -> None:
+    """Say which answers were not compared, and why."""
+    from streams.cli.printing.output import stdout
+
+    heads = [] if evidence is None else evidence.answers_heads
+    if has_answers:
+        stdout().print("the answers were not compared: first repair the log", soft_wrap=True)
+    elif missing:
+        stdout().print(
+            f"[yellow]not compared[/] answers: the ledger's file names {missing}, and no store of "
+            "them is beside it. If it is elsewhere, add --answers FILE. If it is lost, "
+            "docs/how-to/backup-and-restore.md says what to do",
+            soft_wrap=True,
+        )
+    elif heads:
+        what = f"{len(heads)} signed heads of answers were not compared: add --answers FILE"
+        stdout().print(what, soft_wrap=True)
+
+
+def _show_answers(report: AnswersReport) -> None:
     from rich.markup import escape
 
     from streams.cli.printing.output import stdout
 
-    if report is None:
-        heads = [] if evidence is None else evidence.answers_heads
-        if heads:
-            what = f"{len(heads)} signed heads of answers were not compared: add --answers FILE"
-            stdout().print(what, soft_wrap=True)
-        return
     store = escape(report.store)
     if report.ok:
-        others = f"; {report.waiting} questions have no answer" if report.waiting else ""
+        others = ""
+        if report.waiting:
+            have = "question has" if report.waiting == 1 else "questions have"
+            others = f"; {report.waiting} {have} no answer"
         if report.archived:
             others += f"; {report.archived} concern archived decisions"
         if report.lost:
@@ -589,13 +636,21 @@ def _show_answers(report: AnswersReport | None, evidence: Evidence | None) -> No
             f"   found    {escape(wrong.found[:400])}",
             soft_wrap=True,
         )
-    number = f"{report.disagreeing} answers" if report.disagreeing > 1 else "1 answer"
-    stdout().print(
-        f"   the decisions agree with each other, but {number} in {store} disagree with them. What "
-        "was shown may have cost more than was charged, or is no answer of this ledger. Stop the "
-        "ledger and keep copies of both",
-        soft_wrap=True,
-    )
+    if report.in_doubt:
+        what = (
+            f"the decisions agree with each other, but {store} may not have the answers that were "
+            "stored last. A value may have been changed, and a question whose answer is missing "
+            "would be drawn a second time"
+        )
+    else:
+        several = report.disagreeing > 1
+        number = f"{report.disagreeing} answers" if several else "1 answer"
+        what = (
+            f"the decisions agree with each other, but {number} in {store} "
+            f"{'disagree' if several else 'disagrees'} with them. What was shown may have cost "
+            "more than was charged, or is no answer of this ledger"
+        )
+    stdout().print(f"   {what}. Stop the ledger and keep copies of both", soft_wrap=True)
 
 
 def _values_shown(report: AnswersReport) -> str:
@@ -617,7 +672,8 @@ def _values_shown(report: AnswersReport) -> str:
         )
     return (
         "their values are not on the log: another draw may have taken the place of each. No head "
-        "of the answers was compared: use --checkpoints, or audit the ledger's own file"
+        "of the answers was compared: --checkpoints names signed ones, and the ledger's own file "
+        "has one once a curator has opened the store"
     )
 
 

@@ -27,7 +27,7 @@ import hashlib
 import os
 import platform
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -45,7 +45,7 @@ from streams.answers.published_states import PublishedState
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import AnswerTables
 from streams.broadcast import Broadcast, Subscription
-from streams.clock import SystemClock
+from streams.clock import SystemClock, steady
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
 from streams.kafka.acls.roles import ANSWER_IDS, ANSWER_MARKS
 from streams.kafka.deployment import Deployment
@@ -63,6 +63,8 @@ _POLL_MS: Final = 200
 _MAX_RECORDS: Final = 1_000
 _RETRY_S: Final = 1.0
 _READ_BACK_S: Final = 15.0
+_LOOK_S: Final = 5.0
+"""How often a reader looks whether the topic still has its first records."""
 BEGIN_AGAIN: Final = (
     "If there is none, delete the consumer group {group}: every question without an answer that "
     "was granted before fails, and stays charged"
@@ -148,6 +150,18 @@ _decode: Final = msgspec.json.Decoder(_TopicRecord).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
+class ChainBroken(Refused):
+    """The records are not all those that were written, or somebody else has written some.
+
+    Attributes:
+        partition: the first one in which this was found.
+    """
+
+    def __init__(self, message: str, partition: int) -> None:
+        super().__init__(message)
+        self.partition = partition
+
+
 class AnswerTopic:
     """Reads the topic into tables of this process. An `AnswerReader`; use `start` to make one.
 
@@ -202,9 +216,13 @@ class AnswerTopic:
         """
         async with self._moved:
             while not is_there():
-                if self._following is not None and self._following.done():
-                    self._following.result()
+                self._check_following()
                 await self._moved.wait()
+
+    def _check_following(self) -> None:
+        """Raises: Refused: nothing more is read."""
+        if self._following is not None and self._following.done():
+            self._following.result()
 
     async def _follow(self) -> None:
         """Read committed records for ever; connect again when the brokers went away."""
@@ -238,8 +256,14 @@ class AnswerTopic:
                 client.assign(list(self._offsets))
                 for tp, offset in self._offsets.items():
                     client.seek(tp, offset)
-            self.trouble = None
+            look_at = steady()
             while True:
+                if steady() >= look_at:
+                    with translate_errors():
+                        begins = await client.beginning_offsets(list(self._offsets))
+                    self._check_begins(begins)
+                    look_at = steady() + _LOOK_S
+                self.trouble = None
                 with translate_errors():
                     got = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
                 new = list[StoredAnswer]()
@@ -256,6 +280,22 @@ class AnswerTopic:
                 self._new.send(new)
         finally:
             await stop(client)
+
+    def _check_begins(self, begins: Mapping[TopicPartition, int]) -> None:
+        """Raises: ChainBroken: the first records of a partition were deleted."""
+        for tp, begin in begins.items():
+            if begin > 0:
+                raise ChainBroken(
+                    f"{tp.topic}, partition {tp.partition}, begins at offset {begin}: the records "
+                    "before it were deleted. Delete the topic, run `accountant topics create`, and "
+                    f"put the newest copy back. {BEGIN_AGAIN.format(group=self.group)}",
+                    tp.partition,
+                )
+
+    @property
+    def group(self) -> str:
+        """The consumer group that has the marks."""
+        return f"{self._deployment.application}{ANSWER_MARKS}"
 
     def _count(self, partition: int, value: bytes) -> None:
         """Count a record that was taken."""
@@ -313,15 +353,16 @@ class AnswerTopic:
         return []
 
     def _check_chain(self, tp: TopicPartition, offset: int, record: _Record) -> None:
-        """Raises: Refused: a record does not continue those before it."""
+        """Raises: ChainBroken: a record does not continue those before it."""
         partition = tp.partition
         if record.previous == self._hashes[partition].hex() and record.random:
             self._chained.add(partition)
         elif record.previous or partition in self._chained:
-            raise Refused(
+            raise ChainBroken(
                 f"{tp.topic}, partition {partition}, offset {offset}: this record does not "
                 "continue the records before it. Somebody else has written to the topic, or "
-                "records were removed. Put the newest copy back, and check who may write to it"
+                "records were removed. Put the newest copy back, and check who may write to it",
+                partition,
             )
 
     def head(self, partition: int) -> StoredHead:
@@ -547,6 +588,7 @@ class KafkaAnswers(AnswerTopic):
         async with self._writing[partition], self._stopping_if_fenced(partition):
             producer = await self._producer(partition)
             yield records
+            self._check_following()
             if not records:
                 return
             topic = self._deployment.topics.answers
@@ -568,11 +610,6 @@ class KafkaAnswers(AnswerTopic):
             async with writing, self._stopping_if_fenced(partition):
                 await self._producer(partition)
         return set(self._marked)
-
-    @property
-    def group(self) -> str:
-        """The consumer group that has the marks."""
-        return f"{self._deployment.application}{ANSWER_MARKS}"
 
     def _mark(self, partition: int, records: int, new: Sequence[bytes] = ()) -> GroupOffset:
         """Return the mark of the records that were read, and of new ones after them."""

@@ -48,12 +48,8 @@ class OnKafka:
 
     def start(self, name: str, *words: str, **more: str) -> subprocess.Popen[bytes]:
         """Start a command in a process, by default `accountant curator`."""
-        deployment = self.ledger.deployment
         settings = {
-            "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
-            "ACCOUNTANT_APPLICATION": deployment.application,
-            "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
-            "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+            **self.variables(),
             "ACCOUNTANT_DATA_SOURCES": str(self.directory / "sources.json"),
             "ACCOUNTANT_CURATOR_TICK_SECONDS": "0.1",
             "ACCOUNTANT_METRICS_PORT": "0",
@@ -66,6 +62,16 @@ class OnKafka:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def variables(self) -> dict[str, str]:
+        """Return the settings by which a command finds the ledger."""
+        deployment = self.ledger.deployment
+        return {
+            "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+            "ACCOUNTANT_APPLICATION": deployment.application,
+            "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+            "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+        }
 
     def log(self, name: str) -> bytes:
         """Return what a curator's process has printed."""

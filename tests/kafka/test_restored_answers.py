@@ -18,13 +18,20 @@ from confluent_kafka.admin import AdminClient
 
 from accountant.answers import decode_answer
 from accountant.partition import Partition
+from streams.answers.store import LogPlace
 from streams.cli.audit import run_audit
 from streams.cli.reading.answer_comparison import AnswerComparison, AnswersReport
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.evidence.answers_head import is_answers_head, open_head
 from streams.evidence.store import signing_key_at
-from streams.kafka.answers import AnswerTopic, open_answer_chain, read_all_answers
+from streams.kafka.answers import (
+    AnswerTopic,
+    ChainBroken,
+    KafkaAnswers,
+    open_answer_chain,
+    read_all_answers,
+)
 from streams.kafka.topics import create
 from streams.settings import Settings
 from streams.testing import LocalBroker
@@ -35,7 +42,8 @@ from tests.faults.ledger import until
 from tests.faults.operator import Operator
 from tests.kafka.curated_on_kafka import OnKafka, answer_of, curated_on_kafka
 from tests.patience import PATIENCE_S
-from tests.streams.curator.curated import question
+from tests.streams.cli.here import run_here
+from tests.streams.curator.curated import comes_true, question
 
 pytestmark = pytest.mark.kafka
 
@@ -298,6 +306,52 @@ async def test_a_record_that_does_not_continue_the_chain_is_refused(on_kafka: On
         await restore(on_kafka, copy)
         with pytest.raises(Refused, match="does not continue"):
             await AnswerTopic.start(on_kafka.ledger.deployment)
+
+
+async def test_deleted_records_are_named_by_each_reader_and_by_an_audit(
+    on_kafka: OnKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by `DeleteRecords`. The way out that they print works."""
+    deployment = on_kafka.ledger.deployment
+    head = (await on_kafka.service.heads())[1]
+    store = await KafkaAnswers.start(deployment)
+    gateway = await AnswerTopic.start(deployment)
+    deleted = "partition 1, begins at offset 1: the records before it were deleted"
+    try:
+        await store.open_log(1, head.ledger, 0)
+        await store.move(1, LogPlace(0, head.head))
+        assert gateway.trouble is None
+        await asyncio.to_thread(Operator(on_kafka.ledger).delete_before, "answers", 1, 1)
+
+        async def named() -> bool:
+            return None not in {gateway.trouble, store.trouble}
+
+        assert await comes_true(named)
+        assert deleted in str(gateway.trouble)
+        with pytest.raises(ChainBroken, match=deleted):
+            await store.move(1, LogPlace(1, head.head))
+        with pytest.raises(ChainBroken, match="run `accountant topics create`"):
+            await AnswerTopic.start(deployment)
+    finally:
+        await gateway.close()
+        await store.close()
+
+    for name, value in on_kafka.variables().items():
+        monkeypatch.setenv(name, value)
+    for words in (), ("--json",):
+        audit = ("audit", "--url", f"kafka://{deployment.bootstrap}", *words)
+        done = await asyncio.to_thread(run_here, on_kafka.directory, *audit)
+        assert done.code == 1
+        assert deleted in done.out
+    assert done.json["answers"]["first_disagreement"]["what"] == "chain"
+    assert [each["report"]["ok"] for each in done.json["partitions"]] == [True, True]
+
+    await restore(on_kafka, [])
+    again = await KafkaAnswers.start(deployment)
+    try:
+        assert await again.open_log(1, head.ledger, 7) == 7, "nothing granted before is run"
+    finally:
+        await again.close()
 
 
 async def test_an_audit_compares_the_topic_with_the_log(on_kafka: OnKafka) -> None:

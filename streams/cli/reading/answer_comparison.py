@@ -42,6 +42,11 @@ from streams.evidence.signed_checkpoint import CheckpointInvalid
 _MARK: Final = b'"reservation":'
 _SCHEMA: Final = b'"schema":'
 _NAMED: Final = 100
+_CHAIN: Final = "chain"
+_HEAD: Final = "head"
+_SIGNED: Final = "signed head"
+_OF_THE_STORE: Final = frozenset({_CHAIN, _HEAD, _SIGNED})
+_UNBROKEN: Final = "an unbroken chain of answers"
 _STEPS: Final = frozenset({Outcome.BEGUN, Outcome.SETTLED, Outcome.VOIDED})
 _decode_step = msgspec.json.Decoder(ReservationStep).decode
 
@@ -92,10 +97,38 @@ class AnswersReport(msgspec.Struct, frozen=True, kw_only=True):
     disagreeing: int
     disagreements: tuple[AnswerDisagreement, ...]
     first_disagreement: AnswerDisagreement | None
-    ledger_head: int | None
-    signed_heads: int
-    last_signed: int | None
-    given_up: int
+    ledger_head: int | None = None
+    signed_heads: int = 0
+    last_signed: int | None = None
+    given_up: int = 0
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether no answer disagrees, but they may not be those that were stored last."""
+        return not self.ok and all(each.what in _OF_THE_STORE for each in self.disagreements)
+
+
+def broken_answers(store: str, partition: int, why: str) -> AnswersReport:
+    """Return the report on answers of which none was compared, since their chain is broken."""
+    broken = AnswerDisagreement(
+        partition=partition,
+        partition_sequence=None,
+        grant=None,
+        what=_CHAIN,
+        expected=_UNBROKEN,
+        found=why,
+    )
+    return AnswersReport(
+        ok=False,
+        store=store,
+        compared=0,
+        waiting=0,
+        archived=0,
+        lost=0,
+        disagreeing=1,
+        disagreements=(broken,),
+        first_disagreement=broken,
+    )
 
 
 @dataclass(slots=True)
@@ -205,7 +238,7 @@ class AnswerComparison:
             try:
                 head = open_head(signed_text, verifiers)
             except CheckpointInvalid as error:
-                unread = AnswerDifference("signed head", "a text that a key has signed", str(error))
+                unread = AnswerDifference(_SIGNED, "a text that a key has signed", str(error))
                 self._disagree(0, None, None, unread._replace(found=f"{name}: {error}"))
             else:
                 self._signed.append(head)
@@ -218,7 +251,7 @@ class AnswerComparison:
             try:
                 chain = self._store.chain(partition, ledger)
             except Refused as error:
-                broken = AnswerDifference("chain", "an unbroken chain of answers", str(error))
+                broken = AnswerDifference(_CHAIN, _UNBROKEN, str(error))
                 self._disagree(partition, None, None, broken)
                 continue
             if chain is None:
@@ -227,21 +260,26 @@ class AnswerComparison:
                     continue  # an earlier version's store, which no curator has opened yet
             why = self._difference_from_heads(chain, partition)
             if why is not None:
-                differs = AnswerDifference("head", "a store that continues its heads", why)
+                differs = AnswerDifference(_HEAD, "a store that continues its heads", why)
                 self._disagree(partition, None, None, differs)
 
     def _difference_from_heads(self, chain: ChainEnd, partition: int) -> str | None:
         signed = [each.stored for each in self._signed if each.partition == partition]
         before, after = self._head, None if self._read_head is None else self._read_head()
         if before is None or after is None:
-            return difference_from_heads(chain, None, signed)
+            why = difference_from_heads(chain, None, signed)
+            # Each batch writes its head before the next one is stored.
+            if why is None and after is None and self._read_head is not None and chain.batch > 1:
+                why = (
+                    "a store whose head the ledger's file does not have: somebody removed it, or "
+                    "the file is a copy from before the answers"
+                )
+            return why
         if after.head.number <= chain.head.number:
             return difference_from_heads(chain, after, signed)
-        if after.order[:2] == before.order[:2]:
-            # A curator may have stored more since the chain was read.
-            signed.append(before)
-            return difference_from_heads(chain, None, signed)
-        return difference_from_heads(chain, before, signed)
+        # A curator may have stored more since the chain was read, and before that.
+        began_again = after.order[:2] != before.order[:2]
+        return difference_from_heads(chain, before, signed, is_newest=began_again)
 
     def _watched(self, partition: int, values: Iterable[bytes]) -> Iterator[bytes]:
         for value in values:

@@ -45,7 +45,6 @@ _DENIED: Final = {
 _REFUSED: Final = (
     kafka.IncompatibleBrokerVersion,
     kafka.UnsupportedVersionError,
-    kafka.OffsetOutOfRangeError,
 )
 
 
@@ -70,11 +69,13 @@ def translate_error(error: BaseException, *, committing: bool = False) -> Journa
             f"the broker denies this process's principal a {denied} ({what}): check "
             "ACCOUNTANT_KAFKA_USERNAME, and the ACLs of its role (run `accountant topics acls`)"
         )
-    if isinstance(error, _REFUSED):
+    if isinstance(error, kafka.OffsetOutOfRangeError):
         return Refused(
-            f"the broker rejects the request ({what}): run `accountant topics check`, and check "
-            "whether records were deleted"
+            f"records that are to be read next do not exist ({what}): they were deleted, or the "
+            "topic was made again. Restore the topic (docs/how-to/backup-and-restore.md)"
         )
+    if isinstance(error, _REFUSED):
+        return Refused(f"the broker rejects the request ({what}): run a newer broker")
     if committing:
         return CommitUnknown(what)
     if isinstance(error, _TOO_LATE):
