@@ -17,11 +17,13 @@ _PLANE: Final = r"\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u206
 _CLASS: Final = _PLANE + r"\ud800-\udfff"
 CONTROL: Final = re.compile(f"[{_CLASS}]")
 """A character that no text of a record may have."""
-# What Unicode calls default ignorable, format characters that nobody sees, and Braille's blank.
+# What Unicode calls default ignorable, format characters that nobody sees, blanks of Braille, music
+# and Khitan, and what no font has to draw: noncharacters, and characters for private use.
 _INVISIBLE: Final = (
     r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u206f\u2800\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f"
-    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U00016fe4\U000e0000-\U000e0fff"
+    r"\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff"
 )
 _HIDDEN_CLASS: Final = _CLASS + _INVISIBLE
 HIDDEN: Final = re.compile(f"[{_HIDDEN_CLASS}]")

@@ -6,9 +6,9 @@ result (`once`) a second draw. Whoever takes a new name is asked whether they me
 Two names are alike if they differ in nothing but
 
 - upper and lower case,
-- separators: spaces, dashes, underscores, `.`, `,`, `:` and `@`, except between two digits,
-- characters that look alike, such as O and 0, l, I and 1, vv and w, rn and m, or a Cyrillic letter
-  and a Latin one,
+- separators: spaces, dashes, underscores, slashes, `.`, `,`, `:` and `@`, except between digits,
+- characters that look alike, such as O and 0, l, I and 1, vv and w, rn and m, cl and d, two kinds
+  of quotation marks, or a Cyrillic letter and a Latin one (`accountant.look_alikes`),
 - typing errors, where they count: one from five letters on, two from nine on, counted in the longer
   name. A letter is added, left out, replaced, or swapped with the next one.
 
@@ -28,32 +28,28 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from accountant.foreign_text import HIDDEN
+from accountant.look_alikes import latin
 
 _MAX_KNOWN: Final = 10_000
 """Among more names, typing errors are not looked for: a person waits for the answer."""
 _ONE_ERROR: Final = 5
 _TWO_ERRORS: Final = 9
 """The letters from which on a name may have so many typing errors."""
-_SEPARATORS: Final = frozenset(".,:@")
+_SEPARATORS: Final = frozenset(".,:@/\\")
 _DASH: Final = "-"
 _MINUS_SIGN: Final = "\u2212"
 _SIGN: Final = "\1"
 """What stands for a minus sign: a dash that is no separator."""
 _MINUS: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
 _LETTERS_LIKE: Final = {"0": "o", "1": "li", "2": "z", "5": "s", "8": "b"}
-_I_AND_L: Final = {"I", "l"}
+_I_OR_L: Final = "Il"
+"""What I and l are both drawn as; i and L are not."""
 _LETTERS_LIKE_DIGITS: Final = frozenset("".join(_LETTERS_LIKE.values()))
-_LOOKS_LIKE_W: Final = re.compile("vv", re.IGNORECASE)
+_TWO_LIKE_ONE: Final = {"vv": "w", "VV": "w", "Vv": "w", "vV": "w", "rn": "m", "cl": "d"}
+_DOT: Final = "\u0307"
+"""Above i, which has a dot already: what folding the case of a Turkish I leaves."""
 _SEPARATOR: Final = "\0"
 """What stands for separators, and stays between digits: 1.5 is not 15, and 1-11 is not 11-1."""
-# Letters of other scripts that fonts draw as these Latin ones: Cyrillic, then Greek.
-_LATIN: Final = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u0501\u0432\u043a\u043c"
-    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405"
-    "\u03bf\u03bd\u03c1\u03b1"
-    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
-    "aeopcyxijshdbkmABEKMHOPCTYXIJSovpaABEZHIKMNOPTYX",
-)
 
 
 def most_alike(name: str, known: Iterable[str], *, edits: bool = True) -> str:
@@ -132,12 +128,19 @@ def _differ_in_a_letter_of_its_own(one: Sequence[str], other: Sequence[str]) -> 
 
 
 def _looks_like(a: str, b: str) -> bool:
-    if a == b:
-        return True
-    x, y = a.casefold(), b.casefold()
-    if x == y or {a, b} == _I_AND_L:
-        return True
-    return y in _LETTERS_LIKE.get(x, "") or x in _LETTERS_LIKE.get(y, "")
+    return a == b or not _looks(a).isdisjoint(_looks(b))
+
+
+@lru_cache(maxsize=4096)
+def _looks(letter: str) -> frozenset[str]:
+    """Return what a letter is drawn as, and itself, in either case.
+
+    Two letters alike have one in common: a small nu is drawn as a v, and the capital one as an N.
+    """
+    looks = {letter.casefold(), latin(letter).casefold()}
+    if latin(letter) in _I_OR_L:
+        looks.add(_I_OR_L)
+    return frozenset(looks.union(*(_LETTERS_LIKE.get(each, "") for each in looks)))
 
 
 def _is_fixed(character: str) -> bool:
@@ -150,17 +153,17 @@ class _Form(NamedTuple):
     Attributes:
         parts: what separators part.
         text: the parts, joined.
-        drawn: the text, with one letter for two that look like it.
+        drawn: its letters and marks, with one for two that look like it.
     """
 
     parts: Sequence[str]
     text: str
-    drawn: str
+    drawn: Sequence[str]
 
 
 @lru_cache(maxsize=65_536)
 def _form(name: str) -> _Form:
-    text = latin(unicodedata.normalize("NFKC", HIDDEN.sub("", name)))
+    text = unicodedata.normalize("NFKC", HIDDEN.sub("", name))
     plain = "".join(_DASH if _is_dash(each) else _plain_digit(each) for each in text)
     characters = _MINUS.sub(_SIGN, plain)
     words = "".join(_SEPARATOR if _separates(each) else each for each in characters).split(
@@ -171,12 +174,21 @@ def _form(name: str) -> _Form:
     for before, word in pairwise(words):
         joint = _SEPARATOR if _ends_in_digit(before) and _ends_in_digit(word[::-1]) else ""
         form += joint + word
-    return _Form(words, form, _LOOKS_LIKE_W.sub("w", form).replace("rn", "m"))
+    return _Form(words, form, _drawn(form))
 
 
-def latin(text: str) -> str:
-    """Return a text with the Latin letter for each one of another script that looks like it."""
-    return text.translate(_LATIN)
+def _drawn(form: str) -> Sequence[str]:
+    """Return the letters and marks of a form, with one for two that look like it."""
+    # A letter whose other case is two letters, such as a sharp s, is those.
+    folded = "".join(each if len(each.casefold()) == 1 else each.casefold() for each in form)
+    letters = list[str]()
+    for each in unicodedata.normalize("NFKD", folded):
+        pair = latin(letters[-1]) + latin(each) if letters else ""
+        if pair in _TWO_LIKE_ONE:
+            letters[-1] = _TWO_LIKE_ONE[pair]
+        elif each != _DOT or letters[-1:] not in (["i"], ["I"]):
+            letters.append(each)
+    return tuple(letters)
 
 
 def _is_dash(character: str) -> bool:
@@ -184,7 +196,7 @@ def _is_dash(character: str) -> bool:
 
 
 def _separates(character: str) -> bool:
-    return character in _SEPARATORS or unicodedata.category(character) in {"Zs", "Pd", "Pc"}
+    return latin(character) in _SEPARATORS or unicodedata.category(character) in {"Zs", "Pd", "Pc"}
 
 
 def _plain_digit(character: str) -> str:
@@ -193,6 +205,6 @@ def _plain_digit(character: str) -> str:
 
 def _ends_in_digit(word: str) -> bool:
     """Tell whether a word ends in a digit, or in a letter that stands for one beside others."""
-    last = word[-1].casefold()
+    last = latin(word[-1]).casefold()
     is_digit = any(map(str.isdecimal, word)) and last in _LETTERS_LIKE_DIGITS
     return last.isdecimal() or is_digit

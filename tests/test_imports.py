@@ -22,7 +22,8 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 LAYERS = {
     "accountant": (
         {"foreign_text", "suggest", "times", "values_to_write"},
-        {"checksum", "likeness"},
+        {"checksum", "look_alikes"},
+        {"likeness"},
         {"errors"},
         {"versions"},
         {"fractional"},

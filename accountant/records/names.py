@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from accountant.errors import RequestInvalid
-from accountant.likeness import latin
+from accountant.look_alikes import latin
 
 # No `/`, which joins names to keys, and nothing that JSON, URLs or Prometheus would escape.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")

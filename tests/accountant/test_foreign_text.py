@@ -37,6 +37,7 @@ def test_a_control_character_is_escaped() -> None:
 
 
 INVISIBLE = "\u00ad\u034f\u115f\u180e\u200b\u200d\u2060\u2800\u3164\ufe0f\ufeff\U000e0041"
+INVISIBLE += "\ue000\uf8ff\ufdd0\ufffe\uffff\U0001d159\U000f0000\U0010ffff"
 
 
 def test_an_invisible_character_is_shown_as_its_escape() -> None:
