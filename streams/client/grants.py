@@ -258,6 +258,7 @@ class Release:
             body = self._store.bind_name(self._once, self._asked, self.call.body, ledger_id)
             if body != self.call.body:
                 self.call = prepare_body(body)
+                self._known = IN_DOUBT  # an earlier call has perhaps sent it
                 self._asked = to_sent_request(self.call, self._ledger)
                 if (stored := self._store.get_result(self._asked.request)) is not None:
                     self._known = RELEASED

@@ -102,7 +102,7 @@ class CommandRequest:
         if self._outcome and output_error() is not None:
             complain(
                 f"request {self.id} was decided ({self._outcome}), but it could not be printed",
-                hint=f"`accountant log export --id {self.id}` shows the decision; or {self.again}",
+                hint=self.again,
             )
 
     def _explain(self, error: BaseException) -> None:

@@ -67,6 +67,8 @@ def test_each_exit_of_a_command_names_its_request_and_repeats_with_it(cases: lis
         printed = case["code"] == 0 and sent in case["out"]
         if not printed and f"run the same command with --id {sent}; it is " not in case["err"]:
             wrong.append(case)
+        if "log export" in case["err"]:  # over HTTP nobody can
+            wrong.append(case)
     assert wrong == []
 
 

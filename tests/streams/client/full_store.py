@@ -133,6 +133,18 @@ class Cases:
             lambda: self.ledger.release("census", "pure:0.001", mechanism, **given), "", mechanism
         )
 
+    def still_full(self) -> dict[str, Any]:
+        """Release twice under a name on a disk that takes not even a mark, and then with room."""
+        done, mechanism = dict[str, Any](), Filling(NOTHING)
+        for name in ("full", "still full", "room"):
+            with watched(done, name):
+                given = {"store": self.store, "once": "still full", "wait": 0.2}
+                result = self.ledger.release("census", "pure:0.001", mechanism, **given)
+                done[name] = result[:2].strip()
+            if name == "still full":
+                make_room()
+        return done | {"runs": mechanism.runs}
+
     def session(self, claim: str, levels: list[str]) -> dict[str, Any]:
         """Run a session whose answer is not stored, leave it, and run it again by its name."""
         done: dict[str, Any] = {}
@@ -179,6 +191,7 @@ def main(directory: Path) -> None:
         "long, named": cases.named(cases.room),
         "nothing": cases.released(NOTHING),
         "nothing, awaited": cases.awaited(NOTHING),
+        "still full": cases.still_full(),
         "failed": cases.released(NOTHING, Failing),
         "session": cases.session("pure:0.002", []),
         "session of levels": cases.session(

@@ -76,6 +76,18 @@ def test_a_result_is_not_returned_where_not_even_its_mark_is_stored(
     assert (case["room"], case["room: state"], case["runs"]) == ("1", "done", 1)
 
 
+def test_a_second_call_on_a_full_disk_does_not_say_that_nothing_was_charged(
+    cases: dict[str, dict[str, Any]],
+) -> None:
+    case = cases["still full"]
+    assert case["still full"].startswith("Refused: ")
+    (first,), (second,) = case["full: notes"], case["still full: notes"]
+    request = first.partition(": ")[0]
+    assert first.startswith(f"{request}: charged; release again with this request_id")
+    assert second.startswith(f"{request}: may be charged; call again with this request_id")
+    assert (case["room"], case["runs"]) == ("1", 1)
+
+
 def test_a_run_that_failed_on_a_full_disk_runs_again(cases: dict[str, dict[str, Any]]) -> None:
     case = cases["failed"]
     assert case["full"].startswith("ZeroDivisionError")
