@@ -9,10 +9,10 @@ from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import BaseSettings
 
 from accountant.records.names import is_name, subject_hint
 from streams.address import is_private_url
+from streams.settings.environment_model import EnvironmentModel
 
 EVERYBODY: Final = "*"
 ALGORITHMS: Final = frozenset(
@@ -163,7 +163,7 @@ def _token(secret: SecretStr | None) -> SecretStr | None:
     return SecretStr(text)
 
 
-class AccessSettings(BaseSettings):
+class AccessSettings(EnvironmentModel):
     """The settings of authentication; `tokens` or `oidc_issuer` turns it on."""
 
     bind: str = Field(

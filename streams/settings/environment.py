@@ -15,14 +15,16 @@ from typing import Final, NamedTuple
 
 from accountant.likeness import most_alike, typing_errors
 from streams.errors import Refused
-from streams.variables import PREFIX, READ_ELSEWHERE
+from streams.variables import (
+    LETTERS,
+    PREFIX,
+    READ_ELSEWHERE,
+    may_be_ours,
+    rest_of_another_prefix,
+)
 
 ALLOWS: Final = f"{PREFIX}ALLOW_UNKNOWN_SETTINGS"
 ANY: Final = "*"
-_LETTERS: Final = 2
-"""A prefix that differs from ours by at most this many letters counts as misspelt."""
-_DISTINCT: Final = len(set(PREFIX))
-
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 # Kubernetes sets `NAME_PORT` and others for a Service NAME; a Service may be named `accountant`.
 _OF_HOSTS: Final = re.compile(r"ACCOUNTANT_(.+_)?(SERVICE_HOST|PORT_\d+_(TCP|UDP|SCTP)_ADDR)")
@@ -93,7 +95,7 @@ def unknown_names(environ: Mapping[str, str], fields: Collection[str]) -> Unknow
             to = ignored if upper in allowed or ANY in allowed else refused
             to[name] = _meant(rest, known)
             continue
-        behind = _rest_of_another_prefix(upper)
+        behind = rest_of_another_prefix(upper)
         if behind is not None:
             ignored[name] = _meant(behind, known)
     return Unknown(links, ignored, refused)
@@ -113,7 +115,7 @@ def check_alike(environ: Mapping[str, str], fields: Collection[str], used: Colle
     alike = dict[str, str]()
     for name in sorted(environ):
         upper = name.upper()
-        if upper in allowed or ANY in allowed or not _may_be_ours(upper):
+        if upper in allowed or ANY in allowed or not may_be_ours(name):
             continue
         meant = most_alike(upper, known)
         if meant and meant not in unused and not is_service_link(name, environ[name]):
@@ -148,29 +150,12 @@ def _allowed(environ: Mapping[str, str]) -> frozenset[str]:
 
 def _meant(rest: str, known: Collection[str]) -> str:
     """Return the settings that are closest to a name without its prefix, "" for none."""
-    most = max(_LETTERS, len(rest) // 3)
+    most = max(LETTERS, len(rest) // 3)
     alike = [each for each in known if abs(len(each) - len(rest)) <= most]
     away = {each: typing_errors(rest, each, most) for each in alike}
     least = min(away.values(), default=most + 1)
     near = sorted(each for each, letters in away.items() if letters == least <= most)
     return " or ".join(f"{PREFIX}{each}" for each in near)
-
-
-def _rest_of_another_prefix(name: str) -> str | None:
-    """Return the part after a misspelt prefix, None if the name has no such prefix."""
-    letters = set(name[: len(PREFIX) + _LETTERS])
-    if len(name) <= len(PREFIX) or len(letters.intersection(PREFIX)) < _DISTINCT - _LETTERS:
-        return None  # at once, since a process has many variables
-    ends = range(len(PREFIX) - _LETTERS, min(len(PREFIX) + _LETTERS + 1, len(name)))
-    nearest = min(
-        ((typing_errors(name[:end], PREFIX, _LETTERS), -end) for end in ends), default=(99, 0)
-    )
-    return name[-nearest[1] :] if nearest[0] <= _LETTERS else None
-
-
-def _may_be_ours(name: str) -> bool:
-    """Tell whether a name begins nearly as ours do."""
-    return name.startswith(PREFIX) or _rest_of_another_prefix(name) is not None
 
 
 def _is_link(text: str) -> bool:

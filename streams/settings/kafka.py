@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings
+
+from streams.settings.environment_model import EnvironmentModel
 
 _SASL: Final = ("SASL_PLAINTEXT", "SASL_SSL")
 _TLS: Final = ("SSL", "SASL_SSL")
@@ -23,7 +24,7 @@ File = Annotated[Path | None, BeforeValidator(_given)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_given)]
 
 
-class KafkaSecuritySettings(BaseSettings):
+class KafkaSecuritySettings(EnvironmentModel):
     """The settings of TLS and SASL towards the broker.
 
     A setting that the protocol does not use is refused: somebody may rely on a password that is

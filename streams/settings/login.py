@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings
 
 from streams.settings.access import check_issuer
+from streams.settings.environment_model import EnvironmentModel
 
 _NO_SPACES = r"^[\x21-\x7e]*$"
 
 
-class LoginSettings(BaseSettings):
+class LoginSettings(EnvironmentModel):
     """The settings of `accountant login`. No server and no other command uses them."""
 
     login_issuer: Annotated[str | None, AfterValidator(check_issuer)] = Field(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
 
 from accountant.records.names import LONGEST_NAME
+from streams.settings.environment_model import EnvironmentModel
 
 
-class QuestionSettings(BaseSettings):
+class QuestionSettings(EnvironmentModel):
     """The settings of `accountant curator`, and of a server that runs questions itself."""
 
     curator_store: Path | None = Field(

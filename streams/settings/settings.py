@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Set
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, cast
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
 
 from accountant.records import Genesis
 from accountant.records.inputs import MAX_BYTES
@@ -31,7 +26,6 @@ from streams.settings.environment import (
     Unknown,
     check_alike,
     check_spellings,
-    is_service_link,
     unknown_names,
 )
 from streams.settings.kafka import KafkaSecuritySettings
@@ -117,13 +111,6 @@ class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSet
     `skew_ms` and `placement`. With another value the ledger refuses to start. An embedded ledger
     always has one partition, and no placement.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,  # some values are secret
-    )
 
     url: Annotated[str, AfterValidator(_known)] = Field(
         DEFAULT_URL, description="where the ledger is: sqlite:///, http:// or kafka://"
@@ -317,28 +304,6 @@ class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSet
         "commas; `*` for all",
     )
 
-    unused: ClassVar[frozenset[str]] = frozenset()
-    """Settings that are not read from the environment."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read only the environment, without unused settings and variables of Kubernetes."""
-        variables = cast(EnvSettingsSource, env_settings)
-        unused = {f"{PREFIX}{name.upper()}" for name in cls.unused}
-        variables.env_vars = {
-            name: value
-            for name, value in variables.env_vars.items()
-            if name.upper() not in unused and not is_service_link(name, value or "")
-        }
-        return init_settings, variables
-
     @property
     def max_ahead_ms(self) -> int:
         """How far a clock may be ahead of the last decision, in milliseconds."""
@@ -359,63 +324,49 @@ class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSet
         return Genesis(self.application, partition, partitions, self.window_ms, self.skew_ms)
 
 
-class CommandSettings(Settings):
-    """The settings of commands and clients; those that only servers use are ignored."""
-
-    unused = frozenset(
-        {
-            "access_log",
-            "administrators",
-            "bind",
-            "data_sources",
-            "data_sources_confirmed",
-            "data_sources_key",
-            "instance_id",
-            "limit_by",
-            "limit_per_name",
-            "limit_per_second",
-            "metrics_port",
-            "metrics_readers",
-            "metrics_token_file",
-            "oidc_algorithms",
-            "oidc_audience",
-            "oidc_client_id",
-            "oidc_client_secret_file",
-            "oidc_outage_seconds",
-            "oidc_redirect_url",
-            "oidc_scopes",
-            "oidc_sign_in_parameters",
-            "oidc_skew_seconds",
-            "oidc_subject_field",
-            "openers",
-            "opentelemetry",
-            "port",
-            "probe_port",
-            "read_side",
-            "tls_certificate",
-            "tls_key",
-            "trusted_proxy",
-            "unauthenticated_bind",
-            *LOGIN_FIELDS,
-            *QUESTION_FIELDS,
-        }
-    )
-
-
-_USED_BY_COMMANDS: Final = CommandSettings.model_fields.keys() - CommandSettings.unused
-_USED_OVER_HTTP: Final = frozenset({"url", "token", "token_file", "token_unencrypted"})
-
-
-class HttpClientSettings(Settings):
-    """The settings of an HTTP client: the address and the token."""
-
-    unused = frozenset(Settings.model_fields) - _USED_OVER_HTTP
-
-
-class LoginCommandSettings(Settings):
-    """The settings of `accountant login` and `logout`: the server, the provider, the client."""
-
-    unused = frozenset(Settings.model_fields) - LOGIN_FIELDS - {"url"}
+_UNUSED_BY_COMMANDS: Final = frozenset(
+    {
+        "access_log",
+        "administrators",
+        "bind",
+        "data_sources",
+        "data_sources_confirmed",
+        "data_sources_key",
+        "instance_id",
+        "limit_by",
+        "limit_per_name",
+        "limit_per_second",
+        "metrics_port",
+        "metrics_readers",
+        "metrics_token_file",
+        "oidc_algorithms",
+        "oidc_audience",
+        "oidc_client_id",
+        "oidc_client_secret_file",
+        "oidc_outage_seconds",
+        "oidc_redirect_url",
+        "oidc_scopes",
+        "oidc_sign_in_parameters",
+        "oidc_skew_seconds",
+        "oidc_subject_field",
+        "openers",
+        "opentelemetry",
+        "port",
+        "probe_port",
+        "read_side",
+        "tls_certificate",
+        "tls_key",
+        "trusted_proxy",
+        "unauthenticated_bind",
+        *LOGIN_FIELDS,
+        *QUESTION_FIELDS,
+    }
+)
+_USED_BY_COMMANDS: Final = Settings.model_fields.keys() - _UNUSED_BY_COMMANDS
+_UNUSED_OVER_HTTP: Final = Settings.model_fields.keys() - {
+    *("url", "token", "token_file", "token_unencrypted")
+}
+_UNUSED_BY_LOGIN: Final = Settings.model_fields.keys() - LOGIN_FIELDS - {"url"}
 
 
 def load(**given: object) -> Settings:
@@ -423,7 +374,7 @@ def load(**given: object) -> Settings:
 
     Raises: Refused: a value breaks its rule; the message names the setting.
     """
-    return _loaded(Settings, given)
+    return _loaded(given)
 
 
 def load_command(**given: object) -> Settings:
@@ -431,7 +382,7 @@ def load_command(**given: object) -> Settings:
 
     Raises: Refused: as `load`.
     """
-    return _loaded(CommandSettings, given)
+    return _loaded(given, _UNUSED_BY_COMMANDS)
 
 
 def load_client(**given: object) -> Settings:
@@ -440,8 +391,8 @@ def load_client(**given: object) -> Settings:
     Raises: Refused: as `load`, or a variable is nearly a setting.
     """
     check_alike(os.environ, Settings.model_fields, _USED_BY_COMMANDS - {"tokens"})
-    ledger = _loaded(HttpClientSettings, {"url": given.get("url")}).ledger
-    return _loaded(HttpClientSettings if ledger.kind == "http" else CommandSettings, given)
+    ledger = _loaded({"url": given.get("url")}, _UNUSED_OVER_HTTP).ledger
+    return _loaded(given, _UNUSED_OVER_HTTP if ledger.kind == "http" else _UNUSED_BY_COMMANDS)
 
 
 def load_login(**given: object) -> Settings:
@@ -449,7 +400,7 @@ def load_login(**given: object) -> Settings:
 
     Raises: Refused: as `load`.
     """
-    return _loaded(LoginCommandSettings, given)
+    return _loaded(given, _UNUSED_BY_LOGIN)
 
 
 def load_server(**given: object) -> Settings:
@@ -474,11 +425,11 @@ def unknown_now() -> Unknown:
     return unknown_names(os.environ, Settings.model_fields)
 
 
-def _loaded(kind: type[Settings], given: dict[str, object]) -> Settings:
-    check_spellings(os.environ, kind.model_fields.keys() - kind.unused)
+def _loaded(given: dict[str, object], unused: Set[str] = frozenset()) -> Settings:
+    check_spellings(os.environ, Settings.model_fields.keys() - unused)
     given = {name: value for name, value in given.items() if value is not None}
     try:
-        return kind(**given)  # type: ignore[arg-type]
+        return Settings(unused, **given)  # type: ignore[arg-type, call-arg]
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
