@@ -1,8 +1,12 @@
 """Structured logs to standard error. Bodies of requests are never logged.
 
-Loggers pass structlog's events to the standard library's `logging`. Commands call `configure`.
-Without it, the global configuration of structlog and `logging` stays as it is: a program that uses
-this package as a library gets its warnings on stderr, and nothing on standard output.
+Loggers pass structlog's events to the standard library's `logging`. Servers call
+`configure_server`, other commands `configure_command`. Without it, the global configuration of
+structlog and `logging` stays as it is: a program that uses this package as a library gets its
+warnings on stderr, and nothing on standard output.
+
+structlog imports rich, and both take longer than a short command. Most commands and clients log
+nothing, so the first line imports them.
 """
 
 from __future__ import annotations
@@ -12,15 +16,16 @@ import logging.config
 import os
 import sys
 from collections.abc import MutableMapping
-from typing import Any, Final, TextIO
-
-import structlog
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from accountant.foreign_text import escape_lines, escape_text
 from streams.clock import steady
 from streams.errors import Refused
-from streams.settings import Settings, unknown_now
 from streams.trace_context import current_exchange
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 ACCESS_LOGGER: Final = "streams.access"
 """The logger of the access log, whose lines are JSON whatever the format of the other lines."""
@@ -32,7 +37,13 @@ _MESSAGE_INTERVAL_S: Final = 10.0
 # These log whole URLs, which contain names of callers and datasets. At debug level, Kafka's client
 # also logs records, and password proofs from which a weak password can be guessed.
 _WARNINGS_ONLY: Final = ("httpx", "httpcore", "uvicorn.access", "aiokafka.conn")
-_as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+}
 
 
 class _Style:
@@ -60,6 +71,8 @@ def without_controls(
 
 def _plain_traceback(out: TextIO, error: Any) -> None:
     """Write a traceback with escaped lines: its messages may repeat text of senders."""
+    import structlog
+
     lines = io.StringIO()
     structlog.dev.plain_traceback(lines, error)
     out.write(escape_lines(lines.getvalue()))
@@ -90,6 +103,8 @@ def with_request_ids(
 
 def base_processors() -> list[Any]:
     """Return the processors of every event, before it is formatted."""
+    import structlog
+
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -106,23 +121,55 @@ def pass_events_on() -> None:
     _Style.structured = True
 
 
+@cache
+def _as_text() -> Any:
+    import structlog
+
+    return structlog.processors.KeyValueRenderer(key_order=["event"])
+
+
 def _to_logging(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    import structlog
+
     if _Style.structured:
         return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, method, event)
     for known in ("timestamp", "level"):  # `logging` has them
         event.pop(known, None)
     error = event.pop("exc_info", None)
-    return (_as_text(logger, method, event),), {"exc_info": error} if error else {}
+    return (_as_text()(logger, method, event),), {"exc_info": error} if error else {}
+
+
+class _Logger:
+    """The logger of a module, which imports structlog for its first line."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    @cached_property
+    def _events(self) -> Any:
+        import structlog
+
+        return structlog.wrap_logger(
+            self._logger,
+            processors=[structlog.stdlib.filter_by_level, *base_processors(), _to_logging],
+            wrapper_class=structlog.stdlib.BoundLogger,
+            cache_logger_on_first_use=True,
+        )
+
+    def __getattr__(self, method: str) -> Any:
+        level = _LEVELS.get(method)
+        if level is not None and not self._logger.isEnabledFor(level):
+            return _drop
+        return getattr(self._events, method)
+
+
+def _drop(*_values: object, **_fields: object) -> None:
+    """Log nothing: the line's level is off."""
 
 
 def get_logger(name: str) -> Any:
     """Return the logger of a module."""
-    return structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, *base_processors(), _to_logging],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
+    return _Logger(name)
 
 
 _log = get_logger(__name__)
@@ -153,33 +200,47 @@ class RateLimit(logging.Filter):
         return True
 
 
-def _formatter(last: Any, *, is_json: bool) -> dict[str, Any]:
-    return {
-        "()": structlog.stdlib.ProcessorFormatter,
-        "foreign_pre_chain": [structlog.stdlib.add_logger_name, *base_processors()],
-        "processors": [
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            *([structlog.processors.format_exc_info] * is_json),
-            last,
-        ],
-    }
+class _Formatter(logging.Formatter):
+    """Formats lines as JSON or for a console."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        super().__init__()
+        self._is_json = is_json
+
+    @cached_property
+    def _events(self) -> logging.Formatter:
+        import structlog
+
+        last: Any = structlog.processors.JSONRenderer()
+        if not self._is_json:
+            last = structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+                # Rich's formatter shows every variable of every frame: hundreds of lines for one
+                # error.
+                exception_formatter=_plain_traceback,
+            )
+        return structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *base_processors()],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *([structlog.processors.format_exc_info] * self._is_json),
+                last,
+            ],
+        )
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line, or several for a traceback."""
+        return self._events.format(record)
 
 
-def logging_config(settings: Settings) -> dict[str, Any]:
+def logging_config(*, level: str, is_json: bool) -> dict[str, Any]:
     """Return the configuration of `logging`, with one format for all libraries."""
-    json_line = structlog.processors.JSONRenderer()
-    console_line = structlog.dev.ConsoleRenderer(
-        colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
-        # Rich's formatter shows every variable of every frame: hundreds of lines for one error.
-        exception_formatter=_plain_traceback,
-    )
-    is_json = settings.log_format == "json"
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "ours": _formatter(json_line if is_json else console_line, is_json=is_json),
-            "json": _formatter(json_line, is_json=True),
+            "ours": {"()": _Formatter, "is_json": is_json},
+            "json": {"()": _Formatter, "is_json": True},
         },
         "handlers": {
             "stderr": {
@@ -201,7 +262,7 @@ def logging_config(settings: Settings) -> dict[str, Any]:
             "bad_http": {"()": RateLimit, "library": "uvicorn.error"},
             "collector_errors": {"()": RateLimit, "library": "opentelemetry"},
         },
-        "root": {"level": settings.log_level.upper(), "handlers": ["stderr"]},
+        "root": {"level": level.upper(), "handlers": ["stderr"]},
         "loggers": {
             **{name: {"level": "WARNING"} for name in _WARNINGS_ONLY},
             # Its own setting switches it on, whatever the level of the other lines.
@@ -210,9 +271,18 @@ def logging_config(settings: Settings) -> dict[str, Any]:
     }
 
 
+def configure_command() -> None:
+    """Send the errors of this package and of all libraries to standard error."""
+    logging.config.dictConfig(logging_config(level="error", is_json=False))
+    pass_events_on()
+
+
 def configure(settings: Settings) -> None:
     """Send the messages of this package and of all libraries to standard error."""
-    logging.config.dictConfig(logging_config(settings))
+    import structlog
+
+    is_json = settings.log_format == "json"
+    logging.config.dictConfig(logging_config(level=settings.log_level, is_json=is_json))
     pass_events_on()
     structlog.configure(
         processors=[*base_processors(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -224,6 +294,8 @@ def configure(settings: Settings) -> None:
 
 def configure_server(settings: Settings) -> None:
     """Configure the logs of a server, and log the environment variables that it ignores."""
+    from streams.settings import unknown_now
+
     configure(settings)
     unknown = unknown_now()
     if unknown.links:

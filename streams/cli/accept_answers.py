@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings

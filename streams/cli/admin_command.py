@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_type
 import typer
 
 from streams.cli.printing.command_request import CommandRequest
-from streams.cli.printing.exits import Exit, explain_errors
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.connect import connect
 from streams.cli.reading.dataset_reader import refusal_of, suggest_name

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail, fail_word
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail, fail_word
 from streams.cli.reading.options import (
     DEFAULT_URL,
     Json,

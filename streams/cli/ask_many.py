@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from streams.cli.printing.exits import Exit, check_output_complete, complain, explain_errors
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import check_output_complete, complain, explain_errors
 from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.say import say
 from streams.cli.printing.signals import SignalsRaise

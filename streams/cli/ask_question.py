@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, Explained, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
@@ -153,7 +154,7 @@ def ask_question(
                 answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)
                 if answer is None:
                     what = f"the question is granted, and has no answer after {wait:g} s"
-                    Explained(Exit.UNAVAILABLE, what, request.again).end()
+                    fail(Exit.UNAVAILABLE, what, hint=request.again)
                 _print_answer(answer, json=json)
                 if not json and asked.until is None:
                     then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))

@@ -19,7 +19,8 @@ from streams.cli.printing.checkpoints import (
     print_report,
     read_evidence,
 )
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
 from streams.cli.reading.local_checkpoints import forks_in, local_evidence

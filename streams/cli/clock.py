@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.printing.undecided_lines import undecided_words
 from streams.cli.reading.options import Json

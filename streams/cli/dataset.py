@@ -14,7 +14,8 @@ from accountant.display.numbers import exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, AsAdministrator, admin_command
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, ReplaceLedger, TokenFile, Url
 from streams.cli.reading.policy_options import (

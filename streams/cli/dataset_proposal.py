@@ -27,7 +27,8 @@ from accountant.views.confirmations import (
 from accountant.views.population import not_added_words
 from streams.address import ledger_url
 from streams.cli.admin_command import AdminOptions
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.preview import preview_json, preview_table
 from streams.cli.printing.say import say

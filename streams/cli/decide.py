@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, check_output_complete, explain_errors
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import check_output_complete, explain_errors
 from streams.cli.printing.say import say
 from streams.cli.printing.undecided_lines import undecided_words
 from streams.cli.reading.options import Json

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
 from accountant.policy.proposal import propose_defaults
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import limits_and_members

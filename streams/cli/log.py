@@ -11,7 +11,8 @@ import typer
 
 from streams.cli.archive import archive
 from streams.cli.log_export import LogExport
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.log_filter import MOST_LAST, LogFilter
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl

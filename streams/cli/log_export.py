@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from accountant.records.names import is_name
 from accountant.suggest import did_you_mean
-from streams.cli.printing.exits import Exit, check_output_complete, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import check_output_complete, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.log_filter import Chosen, LogFilter, last_of_all
 

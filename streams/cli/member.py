@@ -15,7 +15,8 @@ from streams.cli.admin_command import (
     admin_command,
     admin_command_of_many,
 )
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.reading.dataset_reader import limits_and_members
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
 

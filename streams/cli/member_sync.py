@@ -17,7 +17,8 @@ from accountant.times import from_iso
 from accountant.views.confirmations import confirmation_words, known_teams, similar_team
 from accountant.views.member_changes import Change, member_changes
 from streams.cli.admin_command import AdminOptions
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 from streams.cli.printing.members import change_table, count_words
 from streams.cli.printing.output import print_json, progress, stdout
 from streams.cli.printing.say import say

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accountant.policy.proposal import propose_defaults
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (

@@ -1,4 +1,4 @@
-"""The command's root: its help, its version, and where each group of commands is."""
+"""The command's root: its help, its version, its logs and its errors."""
 
 from __future__ import annotations
 
@@ -7,47 +7,12 @@ from functools import cache
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from streams.cli import (
-    accept_answers,
-    accept_rollback,
-    answers,
-    ask,
-    ask_many,
-    audit,
-    clock,
-    compare,
-    curator,
-    dataset,
-    decide,
-    fits,
-    gateway,
-    head,
-    key,
-    limit,
-    log,
-    login,
-    me,
-    member,
-    plan,
-    question,
-    ready,
-    reservation,
-    serve,
-    source,
-    token,
-    topics,
-    usage,
-    watch,
-    why,
-    worker,
-)
-from streams.cli.demo import command as demo
+from streams.cli.command_table import MARKUP, TableGroup
 from streams.cli.printing.exits import complain, escape_usage_errors, explain_errors
 from streams.cli.printing.safe_streams import output_error, reader_is_gone, replace_streams
 from streams.cli.printing.say import say
-from streams.variables import in_upper_case
+from streams.variables import in_upper_case, may_be_ours
 
 _SERVERS = frozenset({"serve", "gateway", "worker", "curator"})
 _HELP = """Keep the privacy budgets of datasets, and decide each request against them once.
@@ -61,7 +26,7 @@ granted; 130 interrupted. The exit code is right even if the output cannot be wr
 """
 
 
-class _ErrorGroup(TyperGroup):
+class _ErrorGroup(TableGroup):
     """Turns every expected error of a command into a message and an exit code."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
@@ -79,7 +44,7 @@ app = typer.Typer(
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -104,62 +69,22 @@ def _root(
 ) -> None:
     import logging
 
-    from streams.logs import configure
-    from streams.settings import Settings, check_names
+    from streams.logs import configure_command
 
-    # `serve`, `gateway`, `worker` and `curator` set up their own logging; the others log errors.
-    # This reads no value: the command that needs a wrong one reports it.
-    configure(Settings.model_construct(log_level="error", log_format="console"))
-    if context.invoked_subcommand not in _SERVERS:  # which check all names
+    # `serve`, `gateway`, `worker` and `curator` set up their own logging, and check all names.
+    configure_command()
+    if context.invoked_subcommand not in _SERVERS and any(map(may_be_ours, os.environ)):
+        # Imported late: most commands that need no ledger have no variable of ours either.
+        from streams.settings import check_names
+
         check_names()
     # A token file that others can read is a warning: only its user can fix that.
     logging.getLogger("streams.client.http.bearer").setLevel(logging.WARNING)
 
 
-_USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
-
-app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
-app.add_typer(member.app, name="member", rich_help_panel=_USE)
-app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
-app.add_typer(reservation.app, name="reservation", rich_help_panel=_USE)
-app.add_typer(question.app, name="question", rich_help_panel=_USE)
-app.add_typer(source.app, name="source", rich_help_panel=_RUN)
-app.command("login", rich_help_panel=_USE)(login.login)
-app.command("logout", rich_help_panel=_USE)(login.logout)
-app.command("me", rich_help_panel=_USE)(me.me)
-app.command("mine", rich_help_panel=_USE)(me.mine)
-app.command("ask", rich_help_panel=_USE)(ask.ask)
-app.command("ask-many", rich_help_panel=_USE)(ask_many.ask_many)
-app.command("answers", rich_help_panel=_USE)(answers.answers)
-app.command("usage", rich_help_panel=_USE)(usage.usage)
-app.command("why", rich_help_panel=_USE)(why.why)
-app.command("watch", rich_help_panel=_USE)(watch.watch)
-app.add_typer(log.app, name="log", rich_help_panel=_USE)
-app.command("audit", rich_help_panel=_USE)(audit.audit)
-app.command("head", rich_help_panel=_USE)(head.head)
-app.add_typer(source.app, name="source", rich_help_panel=_OFFLINE)
-app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
-app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
-app.command("compare", rich_help_panel=_OFFLINE)(compare.compare)
-app.command("id", rich_help_panel=_OFFLINE)(me.new)
-app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
-app.command("demo", rich_help_panel=_RUN)(demo.demo)
-app.command("serve", rich_help_panel=_RUN)(serve.serve)
-app.command("gateway", rich_help_panel=_RUN)(gateway.gateway)
-app.command("worker", rich_help_panel=_RUN)(worker.worker)
-app.command("curator", rich_help_panel=_RUN)(curator.curator)
-app.command("ready", rich_help_panel=_RUN)(ready.ready)
-app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
-app.add_typer(key.app, name="key", rich_help_panel=_RUN)
-app.add_typer(token.app, name="token", rich_help_panel=_RUN)
-app.add_typer(clock.app, name="clock", rich_help_panel=_RUN)
-app.command("accept-answers", rich_help_panel=_RUN)(accept_answers.accept_answers)
-app.command("accept-rollback", rich_help_panel=_RUN)(accept_rollback.accept_rollback)
-
-
 @cache
 def command() -> Any:
-    """Return the command with its groups and options, made once: this takes a tenth of a second."""
+    """Return the command, made once."""
     return typer.main.get_command(app)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, complain, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import complain, explain_errors, fail
 from streams.cli.reading.options import Json, SourcesFile
 from streams.cli.reading.policy_options import read_schema
 

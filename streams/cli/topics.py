@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail, fail_word
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail, fail_word
 from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 

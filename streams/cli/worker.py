@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import explain_errors, fail
 
 
 def worker(

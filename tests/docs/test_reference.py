@@ -16,7 +16,7 @@ import typer
 from accountant.display.reasons import REASONS
 from accountant.records.outcomes import Outcome, Reason
 from streams import Accountant, AsyncAccountant
-from streams.cli.printing.exits import Exit
+from streams.cli.printing.exit_codes import Exit
 from streams.cli.reading.options import DEFAULT_URL
 from streams.cli.root import app
 from streams.embedded.service import EmbeddedService

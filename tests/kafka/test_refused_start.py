@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from confluent_kafka import Producer
 
-from streams.cli.printing.exits import Exit
+from streams.cli.printing.exit_codes import Exit
 from streams.errors import Refused, Unavailable
 from streams.kafka import topics
 from streams.kafka.service import KafkaService

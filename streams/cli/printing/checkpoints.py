@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 
 if TYPE_CHECKING:
     from accountant.records.receipts import Receipt

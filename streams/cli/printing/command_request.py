@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 import typer
 
 from accountant.times import issued_at
-from streams.cli.printing.exits import complain, explain
+from streams.cli.printing.exits import complain, fail
 from streams.cli.printing.print_decision import print_decision
 from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.signals import SignalsRaise
@@ -110,6 +110,7 @@ class CommandRequest:
 
         Raises: typer.Exit.
         """
+        from streams.cli.printing.explanations import explain
         from streams.client.answers import AnswerFailed
         from streams.client.request_notes import may_be_sent
         from streams.client.requests import Unanswered
@@ -125,6 +126,6 @@ class CommandRequest:
         again = self.again if named and not is_final else None
         found = explain(error, again=again)
         if found is not None:
-            found.end()
+            fail(found.code, found.message, hint=found.hint)
         if named:
             complain(f"request {self.id} may have been sent", hint=self.again)

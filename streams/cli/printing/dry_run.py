@@ -13,7 +13,7 @@ from accountant.display.datasets import more_words
 from accountant.display.endings import ending_words
 from accountant.display.refusals import broken_rule, when_more
 from accountant.errors import BudgetError
-from streams.cli.printing.exits import Exit
+from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.say import say
 from streams.cli.printing.tables import amount_lines, refusal_lines

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 
 if TYPE_CHECKING:
     from accountant.views.limit_views import LevelView

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from accountant.suggest import did_you_mean
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 from streams.cli.reading.connect import settings_for
 
 if TYPE_CHECKING:

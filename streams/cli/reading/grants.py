@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from accountant.claims.fields import GRANT_PATTERN
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 
 if TYPE_CHECKING:
     from streams.client import Accountant

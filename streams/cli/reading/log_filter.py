@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 from streams.cli.reading.options import parse_past
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from itertools import chain, count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 
 if TYPE_CHECKING:
     from aiokafka import TopicPartition

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 
 if TYPE_CHECKING:
     from accountant.records.members import Member

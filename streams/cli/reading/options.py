@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
 
 DEFAULT_URL = "sqlite:///accountant.db"
 

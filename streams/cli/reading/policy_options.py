@@ -24,7 +24,8 @@ from accountant.policy import (
 )
 from accountant.policy.proposal import NO_BESIDE
 from accountant.questions.schema import Schema
-from streams.cli.printing.exits import Exit, fail, fail_word
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
 _Command = TypeVar("_Command", bound=Callable[..., None])

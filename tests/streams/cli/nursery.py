@@ -17,6 +17,7 @@ import sys
 from typing import Any, NoReturn
 
 from streams.cli.root import command, main
+from streams.settings import Settings
 
 STARTS = ("streams.cli",)
 
@@ -25,6 +26,8 @@ _WARM = (
     "accountant.replay.audit",
     "streams.cli.demo.screen",
     "streams.cli.reading.log_reader",
+    "streams.cli.printing.explanations",
+    "streams.cli.printing.output",
     "streams.cli.printing.tables",
     "streams.cli.reading.dataset_reader",
     "streams.client",
@@ -75,7 +78,8 @@ def serve(orders: int) -> None:
     """Fork for each order until there are no more."""
     for name in _WARM:
         importlib.import_module(name)
-    command()
+    dict(command().commands)  # imports each, and makes its options
+    Settings.model_rebuild()
     gc.freeze()
     with os.fdopen(orders, encoding="utf-8") as lines:
         for line in iter(lines.readline, ""):

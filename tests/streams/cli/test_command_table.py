@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from streams.cli.command_table import TABLE
+from streams.cli.root import command
+
+STARTS = ()
+
+DEAR = {
+    *("aiokafka", "asyncio", "cryptography", "duckdb", "faust", "httpx", "litestar", "msgspec"),
+    *("numpy", "opendp", "prometheus_client", "pydantic", "rich", "scipy", "structlog"),
+}
+"""What some commands need: each takes longer to import than the root's own modules together."""
+
+
+def test_the_root_imports_no_dear_library_and_no_command() -> None:
+    code = "import sys; import streams.cli.root as r; r.command(); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert not DEAR.intersection(loaded)
+    commands = {f"streams.cli.{each.place.rpartition('.')[0]}" for each in TABLE.values()}
+    assert not commands.intersection(loaded)
+
+
+def test_the_table_says_of_each_command_what_its_own_help_says_first() -> None:
+    for name, entry in TABLE.items():
+        chosen = command().commands[name]
+        assert entry.line == chosen.help.split("\n\n")[0].replace("\n", " "), name
+        assert (chosen.name, chosen.rich_help_panel) == (name, entry.panel)
+        assert chosen.short_help is None, name
+        assert not chosen.hidden, name
+        assert not chosen.deprecated, name
