@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tests.forks import commands
 
 STARTS = ("streams.cli",)
 
@@ -43,8 +43,7 @@ def verify(log: bytes, note: str, key: str, ledger: str) -> None:
 
 def test_a_verifier_written_from_the_page_verifies_a_log(tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "streams.cli", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = commands.run(*arguments, cwd=tmp_path, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 OPENS = ("README.md", "docs/tutorials/*", "examples/**", "Makefile")
@@ -113,7 +114,7 @@ class Reader:
             "ACCOUNTANT_METRICS_PORT": self.ports["8001"],
             "ACCOUNTANT_ANSWERS": str(self.directory / "answers.db"),
             "COLUMNS": "100",
-            "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}",
+            "PATH": commands.path_of_shell(),
             "PYTHONPATH": str(ROOT),
             "XDG_DATA_HOME": str(self.directory / "data"),
             "XDG_STATE_HOME": str(self.directory / "state"),

@@ -1,17 +1,22 @@
-"""Processor time of processes that are no children of the tests, such as a nursery's commands."""
+"""Processor time of processes that are no children of the tests, such as forks of a server."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
 
-class _Charged:
-    seconds = 0.0
-
-
-def charge(seconds: float) -> None:
-    """Charge the running test with the processor time of a process that another one has started."""
-    _Charged.seconds += seconds
+_TOTALS: Final[list[Callable[[], float]]] = []
 
 
-def charged_elsewhere() -> float:
-    """Return the processor seconds of all calls of `charge`."""
-    return _Charged.seconds
+def count(total: Callable[[], float]) -> None:
+    """Count further processes.
+
+    Args:
+        total: returns their processor seconds up to now.
+    """
+    _TOTALS.append(total)
+
+
+def seconds_elsewhere() -> float:
+    """Return the processor seconds of all such processes up to now."""
+    return sum(total() for total in _TOTALS)

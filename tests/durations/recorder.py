@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from tests.durations.other_processes import charged_elsewhere
+from tests.durations.other_processes import seconds_elsewhere
 
 DIRECTORY: Final = "DURATIONS"
 """The environment variable that names the directory of records; without it nothing is recorded."""
@@ -67,7 +67,7 @@ def cpu_seconds() -> float:
     """Return the processor time of this process and of its children that have ended."""
     times = os.times()
     spent = times.user + times.system + times.children_user + times.children_system
-    return spent + charged_elsewhere()
+    return spent + seconds_elsewhere()
 
 
 class Recorder:

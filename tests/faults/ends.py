@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 STARTS = ("streams.cli",)
@@ -32,8 +32,8 @@ class Role:
         self.name = name
         self._log = directory / f"{name}.log"
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "streams.cli", *words],
+            self._process = commands.start(
+                *words,
                 env={**mine, **settings},
                 stdout=log,
                 stderr=subprocess.STDOUT,

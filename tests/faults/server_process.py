@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Final
 import httpx
 
 from tests.faults.oracle import Answer
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 STARTS = ("streams.cli", "streams.server.serve")
@@ -32,7 +32,7 @@ class ServerProcess:
     def __init__(
         self, command: str, log: Path, settings: Mapping[str, str], *, port: int = 0
     ) -> None:
-        self._command = [sys.executable, "-m", "streams.cli", command, "--port", str(port)]
+        self._command = (command, "--port", str(port))
         mine = {name: value for name, value in os.environ.items() if "ACCOUNTANT_" not in name}
         self._environment = {**mine, **settings}
         self._log = log
@@ -48,8 +48,8 @@ class ServerProcess:
     def start(self) -> None:
         """Start, and return once it listens."""
         with self._log.open("a") as log:
-            self._process = subprocess.Popen(
-                self._command,
+            self._process = commands.start(
+                *self._command,
                 env=self._environment,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -9,7 +9,6 @@ import random
 import resource
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,7 +25,8 @@ from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until
-from tests.faults.worker_process import COMMAND, WorkerProcess, running, settings_of
+from tests.faults.worker_process import WorkerProcess, running, settings_of
+from tests.forks import commands
 from tests.nightly import rounds
 from tests.streams.cli.conftest import environment
 
@@ -67,8 +67,8 @@ class SigningWorker(WorkerProcess):
             copying = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=log)
         assert copying.stdin is not None
         with copying.stdin as log:
-            self._process = subprocess.Popen(
-                COMMAND, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            self._process = commands.start(
+                "worker", env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def limit_files(self, most: int) -> None:
@@ -170,11 +170,8 @@ class SignedLedger:
         """Check that an audit with these checkpoints agrees."""
         env = environment(**settings_of(self.ledger))
         key = SigningKey.load(self.place / "key").verifier.text
-        line = ["audit", "--checkpoints", str(self.place), "--key", key]
-        command = [sys.executable, "-m", "streams.cli", *line]
-        done = await asyncio.to_thread(
-            subprocess.run, command, env=env, capture_output=True, text=True, timeout=120
-        )
+        line = ("audit", "--checkpoints", str(self.place), "--key", key)
+        done = await asyncio.to_thread(commands.run, *line, env=env, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count("checkpoints agree") == _PARTITIONS
 

@@ -6,20 +6,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from streams.testing.broker_process import pause_process
 from tests.faults.ledger import Ledger
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 STARTS = ("streams.cli", "streams.worker.app")
-
-COMMAND = (sys.executable, "-m", "streams.cli", "worker")
-
 
 W = TypeVar("W", bound="WorkerProcess")
 
@@ -64,8 +60,8 @@ class WorkerProcess:
     def start(self) -> None:
         """Start without waiting for anything."""
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                COMMAND, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            self._process = commands.start(
+                "worker", env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def kill(self) -> None:
@@ -85,7 +81,7 @@ class WorkerProcess:
     def pause(self) -> None:
         """Stop it by SIGSTOP."""
         assert self._process is not None
-        pause_process(self._process.pid)
+        commands.pause(self._process)
 
     def resume(self) -> None:
         """Resume it."""

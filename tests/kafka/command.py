@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 from tests.faults.ledger import Ledger
+from tests.forks import commands
 from tests.streams.cli.conftest import environment
 
 STARTS = ("streams.cli",)
@@ -22,5 +22,4 @@ def command(ledger: Ledger, *words: str, **more: str) -> subprocess.CompletedPro
         ACCOUNTANT_PLACEMENT=deployment.placement,
         **more,
     )
-    line = [sys.executable, "-m", "streams.cli", *words]
-    return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+    return commands.run(*words, env=env, text=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from streams.answers import StoredAnswer
 from streams.kafka.answers import AnswerTopic
 from streams.kafka.service import KafkaService
 from tests.faults.ledger import Ledger, working
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import member, opened, write_data
 
@@ -56,8 +56,8 @@ class OnKafka:
             **more,
         }
         with (self.directory / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "streams.cli", *(words or ("curator",))],
+            return commands.start(
+                *(words or ("curator",)),
                 env=settings,
                 stdout=log,
                 stderr=subprocess.STDOUT,

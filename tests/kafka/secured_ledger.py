@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +19,11 @@ from streams.kafka.topics import create
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from streams.testing.broker_security import SUPER_USER
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 STARTS = ("streams.cli",)
 
-ACCOUNTANT = str(Path(sys.executable).with_name("accountant"))
 USERS = (*ROLES, "analyst")  # each user has the name of its role; analysts have none
 PARTITIONS = 2
 
@@ -74,22 +73,14 @@ class SecuredLedger:
 
     def run(self, user: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a user, and wait for its end."""
-        return subprocess.run(
-            [ACCOUNTANT, *words],
-            env=self.environment(user, **more),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        return commands.run(*words, env=self.environment(user, **more), text=True)
 
     @contextmanager
     def running(self, user: str, log: Path, *words: str, **more: str) -> Iterator[None]:
         """Run a command as a user for the length of a block, its output in a file."""
         environment = self.environment(user, **more)
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                [ACCOUNTANT, *words], env=environment, stdout=out, stderr=subprocess.STDOUT
-            )
+            process = commands.start(*words, env=environment, stdout=out, stderr=subprocess.STDOUT)
         try:
             yield
             process.terminate()

@@ -8,8 +8,6 @@ import itertools
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -27,6 +25,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working
 from tests.faults.ledger import until as soon
 from tests.faults.worker_process import WorkerProcess
+from tests.forks import commands
 from tests.kafka.raw_batches import Raw, append, batch
 from tests.nightly import rounds
 from tests.observability.programs import free_port
@@ -404,21 +403,15 @@ async def test_the_service_and_the_command_show_alerts_of_a_ledger_on_kafka(
 
 def watched(ledger: Ledger) -> str:
     where = ledger.deployment
-    command = [sys.executable, "-m", "streams.cli", "watch", "--alerts", "--once", "--json"]
     variables = {
         "ACCOUNTANT_URL": f"kafka://{where.bootstrap}",
         "ACCOUNTANT_APPLICATION": where.application,
         "ACCOUNTANT_TOPIC_PREFIX": where.topics.prefix,
         "ACCOUNTANT_PARTITIONS": str(where.partitions),
     }
-    done = subprocess.run(
-        command,
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
+    words, env = ("watch", "--alerts", "--once", "--json"), {**os.environ, **variables}
+    done = commands.run(*words, env=env, text=True)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

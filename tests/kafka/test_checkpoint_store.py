@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.worker_process import settings_of
+from tests.forks import commands
 from tests.streams.cli.conftest import environment
 
 STARTS = ("streams.cli",)
@@ -56,8 +56,7 @@ class LedgerWithCheckpoints:
         """Run a command; `unseen`: without the directory of checkpoints."""
         where = {} if unseen else {"ACCOUNTANT_CHECKPOINTS": str(self.place)}
         env = environment(**settings_of(self.ledger), **where)
-        line = [sys.executable, "-m", "streams.cli", *command]
-        return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+        return commands.run(*command, env=env, text=True)
 
     async def ran(self, *command: str, unseen: bool = False) -> subprocess.CompletedProcess[str]:
         return await asyncio.to_thread(self.run, *command, unseen=unseen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, working
 from tests.faults.operator import Operator
+from tests.forks import commands
 from tests.kafka.test_repeats import ShiftedClock
 from tests.streams.cli.conftest import environment
 
@@ -75,8 +75,7 @@ def run(ledger: Ledger, *command: str) -> subprocess.CompletedProcess[str]:
         ACCOUNTANT_PARTITIONS="2",
         ACCOUNTANT_SKEW_MS=str(SKEW_MS),
     )
-    line = [sys.executable, "-m", "streams.cli", *command]
-    return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+    return commands.run(*command, env=env, text=True)
 
 
 async def reset(ledger: Ledger, *more: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -21,6 +20,7 @@ from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working
 from tests.faults.operator import Operator
+from tests.forks import commands
 from tests.kafka.test_repeats import ShiftedClock
 from tests.streams.uncompared import uncompared
 
@@ -75,8 +75,7 @@ def accepting(
         **settings,
     }
     where = ["--topic", topic, "--partition", "0", "--from", str(first), "--reason", WHY, "--json"]
-    command = [sys.executable, "-m", "streams.cli", "topics", "accept-lost-inputs", *where]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return commands.run("topics", "accept-lost-inputs", *where, env=environment, text=True)
 
 
 async def check_sound(ledger: Ledger, *, granted: int) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
+from tests.forks import commands
 from tests.streams.cli.conftest import environment
 
 OPENS = ("docs/reference/commands.md",)
@@ -60,8 +60,7 @@ class LostLedger:
             "ACCOUNTANT_PARTITIONS": str(PARTITIONS),
             **more,
         }
-        line, env = [sys.executable, "-m", "streams.cli", *command], environment(**settings)
-        return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+        return commands.run(*command, env=environment(**settings), text=True)
 
     async def restoring(self, file: Path | None = None, **more: str) -> tuple[int, str]:
         where = str(file or self.file)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -28,6 +26,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.worker_process import settings_of
+from tests.forks import commands
 from tests.nightly import rounds
 from tests.streams.cli.conftest import environment
 from tests.streams.evidence.tampering import (
@@ -162,9 +161,8 @@ class TamperedLedger:
         """Return the command's output; it must end with the exit code of a finding."""
         env = environment(**settings_of(self.ledger))
         key = SigningKey.load(self.place / "key").verifier.text
-        line = ["audit", "--checkpoints", str(self.place), "--key", key, "--json"]
-        command = [sys.executable, "-m", "streams.cli", *line]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        line = ("audit", "--checkpoints", str(self.place), "--key", key, "--json")
+        done = commands.run(*line, env=env, text=True)
         assert done.returncode == 1, done.stderr
         return json.loads(done.stdout)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 
 import pytest
 from confluent_kafka import Producer
@@ -17,6 +16,7 @@ from tests.before.fixtures import topics as old_topics
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, until, working
 from tests.faults.operator import Operator
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 
@@ -38,8 +38,7 @@ def run(ledger: Ledger, *command: str) -> subprocess.CompletedProcess[str]:
         ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
         ACCOUNTANT_PARTITIONS="1",
     )
-    line = [sys.executable, "-m", "streams.cli", *command]
-    return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+    return commands.run(*command, env=env, text=True)
 
 
 async def test_old_topics_are_refused_by_workers_and_commands_and_nothing_is_written(

@@ -8,8 +8,6 @@ import csv
 import io
 import json
 import socket
-import subprocess
-import sys
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +23,7 @@ from streams.index import IndexPosition, UsageIndex
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 from tests.faults.ledger import Ledger, until, working
+from tests.forks import commands
 from tests.kafka.command import command
 from tests.kafka.test_usage import NAMES, ask_some, check, ledger, logs, open_both, served, used
 from tests.patience import PATIENCE_S
@@ -132,9 +131,8 @@ class GatewayProcess:
             ACCOUNTANT_INDEX=str(index),
             ACCOUNTANT_METRICS_ANALYSTS="10",
         )
-        line = [sys.executable, "-m", "streams.cli", "gateway"]
         with log.open("ab") as out:
-            self.process = subprocess.Popen(line, env=env, stdout=out, stderr=out)
+            self.process = commands.start("gateway", env=env, stdout=out, stderr=out)
 
     def http(self) -> httpx.AsyncClient:
         url = f"http://127.0.0.1:{self.port}"

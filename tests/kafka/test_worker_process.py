@@ -25,6 +25,7 @@ from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
+from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 STARTS = ("streams.cli", "streams.worker.app", "streams.app")
@@ -56,9 +57,8 @@ class WorkerProcess:
             "ACCOUNTANT_INSTANCE_ID": name,
             "ACCOUNTANT_METRICS_PORT": str(self.port),
         }
-        command = [str(Path(sys.executable).with_name("accountant")), "worker"]
         with self.log.open("ab") as out:
-            self.process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
+            self.process = commands.start("worker", env=environment, stdout=out, stderr=out)
 
     def get(self, path: str) -> tuple[int, str]:
         """Return (status, body), status 0 while no process listens."""

@@ -20,6 +20,7 @@ from accountant.times import uuid7
 from streams.auth import token_file
 from streams.client import Accountant
 from streams.clock import SystemClock
+from tests.forks import commands
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, running, until
 from tests.patience import PATIENCE_S
@@ -72,8 +73,8 @@ class Stack:
     def environment(self, block: Block) -> dict[str, str]:
         """Return the environment before the box is loaded."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
-        path = os.pathsep.join([str(ACCOUNTANT.parent), os.environ["PATH"]])
         as_owner = {} if self.tokens else {"ACCOUNTANT_OWNER": "olga"}
+        path = commands.path_of_shell()
         return {**inherited, "PATH": path, "USER": "operator", "COLUMNS": "120", **as_owner}
 
     def on_call(self, block: Block) -> str:
@@ -105,8 +106,8 @@ class Stack:
     def is_ready(self, address: str) -> bool:
         """Tell whether a process is ready, as its operator asks."""
         trusted = {"SSL_CERT_FILE": self.values["SSL_CERT_FILE"]}
-        command = [ACCOUNTANT, "ready", "--url", address]
-        return subprocess.run(command, env={**os.environ, **trusted}, timeout=60).returncode == 0
+        done = commands.run("ready", "--url", address, env={**os.environ, **trusted})
+        return done.returncode == 0
 
     def prepare(self, blocks: Sequence[Block]) -> None:
         """Open a dataset for each block, and bring it into the state that its text is about."""

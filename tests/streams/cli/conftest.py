@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.durations.other_processes import charge
-from tests.patience import PATIENCE_S
+from tests.forks import commands
 
-OPENS = ("tests/streams/cli/nursery.py",)
-STARTS = ("tests.streams.cli.nursery", "streams.cli")
+OPENS = ()
+STARTS = ("streams.cli",)
 
 ROOT = Path(__file__).parents[3]
+_WRITTEN = os.O_WRONLY | os.O_CREAT
 
 
 @dataclass(frozen=True)
@@ -46,95 +44,58 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
 
 
-class Nursery:
-    """The process that commands are forked from; see nursery.py."""
-
-    def __init__(self) -> None:
-        theirs, self._orders = os.pipe()
-        program = Path(__file__).with_name("nursery.py")
-        self._process = subprocess.Popen(
-            [sys.executable, str(program), str(theirs)],
-            pass_fds=(theirs,),
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        os.close(theirs)
-        self._charged = 0.0
-
-    def run(self, order: dict[str, Any]) -> int:
-        """Run a command and return its exit code."""
-        os.write(self._orders, json.dumps(order).encode() + b"\n")
-        assert self._process.stdout is not None
-        code, seconds = self._process.stdout.readline().split()
-        self._charged += float(seconds)
-        charge(float(seconds))
-        return int(code)
-
-    def close(self) -> None:
-        os.close(self._orders)
-        self._process.wait(PATIENCE_S)
-        charge(-self._charged)  # from now on the operating system counts them, too
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
 class Command:
     """Runs `accountant` in a directory of its own, with a clean environment."""
 
-    def __init__(self, nursery: Nursery, directory: Path, files: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._nursery = nursery
-        self._files = files
-        self._runs = 0
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """Start it and return the process, its output to be read by the caller."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "streams.cli", *arguments],
-            cwd=self.directory,
-            env=options.pop("env", environment()),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **options,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        options = {"env": environment(), "text": True, **pipes, **options}
+        return commands.start(*arguments, cwd=self.directory, **options)
 
     def __call__(
         self, *arguments: str, stdin: bytes = b"", out: str | None = None, **more: str
     ) -> Done:
-        """Run it; `out` is a file that takes the output instead of returning it."""
-        self._runs += 1
-        names = ("stdin", "out", "err")
-        files = {name: self._files / f"{self._runs}.{name}" for name in names}
-        files["stdin"].write_bytes(stdin)
-        code = self._nursery.run(
-            {
-                "arguments": arguments,
-                "cwd": str(self.directory),
-                "env": environment(**more),
-                **{name: str(path) for name, path in files.items()},
-                **({} if out is None else {"out": out}),
-            }
-        )
-        error = files["err"].read_text("utf-8")
+        """Run it.
+
+        Args:
+            out: a file that takes the output instead of returning it; `|` is a pipe without reader.
+        """
+        taken = None if out is None else unread() if out == "|" else os.open(out, _WRITTEN, 0o600)
+        try:
+            done = commands.run(
+                *arguments,
+                stdin=stdin,
+                cwd=self.directory,
+                env=environment(**more),
+                **({} if taken is None else {"stdout": taken}),
+            )
+        finally:
+            if taken is not None:
+                os.close(taken)
+        printed, error = (text_of(each) for each in (done.stdout, done.stderr))
         assert "Traceback" not in error, error
-        return Done(code, "" if out else files["out"].read_text("utf-8"), error)
+        return Done(done.returncode, printed, error)
 
 
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    made = Nursery()
-    yield made
-    made.close()
+def text_of(output: bytes | None) -> str:
+    """Return an output as it is in a file of text."""
+    return (output or b"").decode().replace("\r\n", "\n")
+
+
+def unread() -> int:
+    """Return the end of a pipe to write to, whose other end is closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
 
 
 @pytest.fixture
-def accountant(
-    nursery: Nursery, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Command:
-    return Command(nursery, tmp_path, tmp_path_factory.mktemp("command"))
+def accountant(tmp_path: Path) -> Command:
+    return Command(tmp_path)
 
 
 @pytest.fixture

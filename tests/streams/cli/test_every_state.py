@@ -14,7 +14,7 @@ import pytest
 from accountant.advice.room import tightest
 from accountant.views.limit_views import decode_analyst_budget
 from tests.every_case import every_case
-from tests.streams.cli.conftest import Command, Nursery
+from tests.streams.cli.conftest import Command
 from tests.streams.cli.states import STATES, DatasetState, StatesServer
 from tests.streams.cli.test_same_text import plain
 
@@ -106,17 +106,14 @@ class Surfaces:
 
 
 @pytest.fixture(scope="module")
-def make_surfaces(
-    nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], Surfaces]]:
+def make_surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Surfaces]]:
     made: dict[str, Surfaces] = {}
 
     def make(name: str, *, fresh: bool = False) -> Surfaces:
         if fresh or name not in made:
             directory: Path = tmp_path_factory.mktemp("state")
             server = StatesServer(directory)
-            command = Command(nursery, directory, tmp_path_factory.mktemp("command"))
-            found = Surfaces(STATES[name], server, command)
+            found = Surfaces(STATES[name], server, Command(directory))
             made[f"{name}, fresh" if fresh else name] = found
         return made[f"{name}, fresh" if fresh else name]
 

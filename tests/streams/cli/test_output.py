@@ -139,10 +139,10 @@ def commands() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def furnished(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a ledger in which purposes are hostile, and files beside it."""
     directory = tmp_path_factory.mktemp("hostile")
-    accountant = Command(nursery, directory, tmp_path_factory.mktemp("made"))
+    accountant = Command(directory)
     assert accountant("dataset", "open", "census", *OPENING, "--by", "owner").code == 0
     kept, inputs.may_break_text_rule = inputs.may_break_text_rule, lambda _body: False
     try:
@@ -163,7 +163,7 @@ def furnished(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(nursery: Any, furnished: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def run(furnished: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Run a command in a copy of that directory."""
 
     def in_a_copy(*arguments: str, **more: Any) -> Any:
@@ -171,7 +171,7 @@ def run(nursery: Any, furnished: Path, tmp_path_factory: pytest.TempPathFactory)
         shutil.copytree(furnished, directory, dirs_exist_ok=True)
         # Copies of one ledger that share a directory of checkpoints halt each other.
         more.setdefault("ACCOUNTANT_CHECKPOINTS", str(directory / "checkpoints"))
-        return Command(nursery, directory, tmp_path_factory.mktemp("files"))(*arguments, **more)
+        return Command(directory)(*arguments, **more)
 
     return in_a_copy
 
@@ -264,7 +264,7 @@ def test_json_says_the_same_with_escapes_and_letters_stay(run: Any) -> None:
 def test_a_closed_stream_changes_no_exit_code(
     run: Any, opened: Command, closed: str, reported: str
 ):
-    # Not from the nursery, which has all of them.
+    # In a new interpreter: a fork has all of them.
     command = [sys.executable, "-m", "streams.cli", "ask", "census", "pure:0.01"]
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *command, "--analyst", "ana"],

@@ -23,7 +23,7 @@ from streams.client.notebooks import client_html
 from streams.clock import SystemClock
 from streams.pages import PAGES
 from tests.every_case import every_case
-from tests.streams.cli.conftest import Command, Nursery
+from tests.streams.cli.conftest import Command
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.pages.dataset.pages_server import form_of
 
@@ -74,11 +74,10 @@ class Ledger:
 
 
 @pytest.fixture(scope="module")
-def render_page(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
+def render_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
     directory = tmp_path_factory.mktemp("same")
-    command = Command(nursery, directory, tmp_path_factory.mktemp("command"))
     with LocalServer(directory / "ledger.db", SystemClock(), pages=PAGES) as server:
-        yield render(Ledger(server, command))
+        yield render(Ledger(server, Command(directory)))
 
 
 def render(ledger: Ledger) -> Rendered:
