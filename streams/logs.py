@@ -15,7 +15,7 @@ import io
 import logging.config
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -142,8 +142,13 @@ def _to_logging(logger: Any, method: str, event: MutableMapping[str, Any]) -> An
 class _Logger:
     """The logger of a module, which imports structlog for its first line."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, fields: Mapping[str, Any] | None = None) -> None:
         self._logger = logging.getLogger(name)
+        self._fields = fields or {}
+
+    def bind(self, **fields: object) -> _Logger:
+        """Return a logger that adds fields to each line."""
+        return _Logger(self._logger.name, {**self._fields, **fields})
 
     @cached_property
     def _events(self) -> Any:
@@ -154,6 +159,7 @@ class _Logger:
             processors=[structlog.stdlib.filter_by_level, *base_processors(), _to_logging],
             wrapper_class=structlog.stdlib.BoundLogger,
             cache_logger_on_first_use=True,
+            **self._fields,
         )
 
     def __getattr__(self, method: str) -> Any:

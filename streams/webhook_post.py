@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
-from urllib.request import getproxies, proxy_bypass
+from typing import TYPE_CHECKING, Final
 
-import httpx
+if TYPE_CHECKING:
+    import httpx
 
 WHOLE_S: Final = 10.0
 _CONNECT_S: Final = 5.0
@@ -41,6 +41,9 @@ class WebhookPoster:
 
         Raises: TimeoutError: the POST takes too long. Exception: its text may contain secrets.
         """
+        # Imported late: httpx takes long, and few ledgers in a file have a webhook.
+        import httpx
+
         url = httpx.URL(self._url)
         request = httpx.Request(
             "POST",
@@ -65,5 +68,9 @@ class WebhookPoster:
 
 
 def _transport(url: httpx.URL) -> httpx.AsyncHTTPTransport:
+    from urllib.request import getproxies, proxy_bypass
+
+    import httpx
+
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
     return httpx.AsyncHTTPTransport(proxy=proxy)

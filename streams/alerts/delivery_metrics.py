@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 To = Literal["topic", "webhook"]
 Outcome = Literal["delivered", "failed", "given_up"]
@@ -15,7 +15,7 @@ _TO: Final[tuple[To, ...]] = ("topic", "webhook")
 _OUTCOMES: Final[tuple[Outcome, ...]] = ("delivered", "failed", "given_up")
 
 
-class AlertDeliveryMetrics(Collector):
+class AlertDeliveryMetrics:
     """Counts deliveries of this process. One thread writes each kind; any may read.
 
     Attributes:
@@ -38,6 +38,10 @@ class AlertDeliveryMetrics(Collector):
         return self._counts[to, outcome]
 
     def collect(self) -> Iterator[Metric]:
+        """Return the counts as metrics."""
+        # Imported late, here and in other modules of a ledger's file: a client makes no metrics.
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
         deliveries = CounterMetricFamily(
             "privacy_alert_deliveries",
             "Attempts to deliver an alert, by outcome.",

@@ -16,7 +16,7 @@ from accountant.views.confirmations import (
     confirmations_of_team,
     team_of,
 )
-from streams.client.http.service import HttpService
+from streams.client.service_kind import is_over_http
 from streams.client.unconfirmed import unconfirmed
 from streams.service import Service
 
@@ -26,7 +26,7 @@ async def check_confirmed(service: Service, body: Open | SetMember | SetLimit) -
 
     Raises: Unconfirmed: there is; nothing was sent.
     """
-    if isinstance(service, HttpService):
+    if is_over_http(service):
         return
     found = await _confirmations(service, body)
     if found and await service.find(body.dataset, body.by, body.request_id) is None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from streams.client import shared_files
-from streams.client.http.bearer import bearer_for
-from streams.client.http.service import HttpService
 from streams.clock import Clock, steady
 from streams.embedded.file_lock import FileInUse, FileLock
 from streams.embedded.read_only import FileReader
@@ -17,6 +15,9 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.index import index_path
 from streams.settings import Settings, load_client
+
+if TYPE_CHECKING:
+    from streams.client.http.service import HttpService
 
 LOCK_POLL_S: Final = 0.05
 
@@ -94,7 +95,7 @@ def _connect_once(
 ) -> EmbeddedService | HttpService | None:
     kind, target = settings.ledger
     if kind == "http":
-        return HttpService(target, bearer_for(target, settings))
+        return _server_at(target, settings)
     if kind == "kafka":
         return None
     path = Path(target)
@@ -103,10 +104,18 @@ def _connect_once(
         return service
     owner = FileLock(path).owner()
     if owner is not None and owner.address is not None:
-        return HttpService(owner.address, bearer_for(owner.address, settings))
+        return _server_at(owner.address, settings)
     if owner is None and not create and not path.exists():
         raise NoSuchLedger(_missing_message(path))
     return shared_files.open_shared(path, settings, clock, replace_ledger=replace_ledger)
+
+
+def _server_at(address: str, settings: Settings) -> HttpService:
+    # Imported late: httpx takes longer than to open a file.
+    from streams.client.http.bearer import bearer_for
+    from streams.client.http.service import HttpService
+
+    return HttpService(address, bearer_for(address, settings))
 
 
 def client_settings(url: str | None, token: str | None, settings: Settings | None) -> Settings:

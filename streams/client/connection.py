@@ -20,10 +20,10 @@ from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
 from streams.broadcast import Subscription
 from streams.client.connect import NoSuchLedger, connect_file_or_server
-from streams.client.http.service import HttpService
 from streams.client.notebooks.display import client_html
 from streams.client.requests import PreparedRequest
 from streams.client.retry import GRACE_S
+from streams.client.service_kind import is_over_http
 from streams.client.shared_files import UsedAfterFork, release
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
@@ -71,7 +71,7 @@ class ConnectedLedger:
     @property
     def token_source(self) -> str | None:
         """Where the client's token comes from, None if it sends none."""
-        return self._service.token_source if isinstance(self._service, HttpService) else None
+        return self._service.token_source if is_over_http(self._service) else None
 
     def attach(self, service: Service) -> None:
         """Use a connected service; `close` closes it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -23,12 +23,15 @@ from accountant.records.reservation_rows import check_until
 from accountant.suggest import did_you_mean
 from accountant.views.limit_views import AnalystBudget
 from accountant.views.reservations import ReservationView
-from streams.client.http.service import HttpService, PendingAnswer
 from streams.client.requests import ANALYST_VARIABLE, RequestDraft
 from streams.client.retry import GRACE_S, Deadline
+from streams.client.service_kind import is_over_http
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, NoAnswers, NotPermitted, Refused, Unavailable
 from streams.service import Service
+
+if TYPE_CHECKING:
+    from streams.client.http.service import HttpService
 
 T = TypeVar("T")
 _PAGE: Final = 500  # decisions, or reservations
@@ -129,7 +132,7 @@ async def get_me(service: Service) -> Me:
 
     Raises: Unauthenticated: the server does not know the token.
     """
-    return await service.me() if isinstance(service, HttpService) else Me()
+    return await service.me() if is_over_http(service) else Me()
 
 
 async def own_name(service: Service, field: str) -> str:
@@ -139,7 +142,7 @@ async def own_name(service: Service, field: str) -> str:
         field: the field that needs it.
     Raises: RequestInvalid: authentication is off, so a token has no name.
     """
-    name = await service.own_name() if isinstance(service, HttpService) else None
+    name = await service.own_name() if is_over_http(service) else None
     if name is None:
         rule = "must be passed: authentication is off on this server, so a token names nobody"
         raise RequestInvalid(field, rule, None)
@@ -166,7 +169,7 @@ async def get_budget(service: Service, dataset: str, analyst: str | None) -> Ana
     Raises: RequestInvalid: no analyst is known. UnknownDataset: the dataset does not exist.
     """
     if analyst is None:
-        if not isinstance(service, HttpService):
+        if not is_over_http(service):
             raise _analyst_missing()
         analyst = await own_name(service, "analyst")
     found = await service.budget_for(dataset, analyst)
@@ -181,7 +184,7 @@ async def get_budgets(service: Service, analyst: str | None) -> list[AnalystBudg
     Raises: RequestInvalid: no analyst is known. NotPermitted: the token has full visibility of no
         dataset.
     """
-    if isinstance(service, HttpService) and analyst in {None, await service.own_name()}:
+    if is_over_http(service) and analyst in {None, await service.own_name()}:
         await own_name(service, "analyst")  # without authentication there is no name
         return await service.own_budgets()
     if analyst is None:
@@ -244,7 +247,7 @@ async def look_for_answer(
         pause: float | None
         try:
             found = await server.answer(dataset, analyst, request_id, wait=deadline.remaining)
-            if not isinstance(found, PendingAnswer):
+            if isinstance(found, NoisyAnswer):
                 return found
             pause = deadline.pause()
             if pause is None:
@@ -261,7 +264,7 @@ def _answering_server(service: Service) -> HttpService:
 
     Raises: NoAnswers: the ledger is a file of this process, or on Kafka.
     """
-    if isinstance(service, HttpService):
+    if is_over_http(service):
         return service
     raise NoAnswers(
         "questions are answered by a server that reads the data. Run `accountant serve` with "
@@ -275,7 +278,7 @@ async def get_ledger_id(service: Service) -> str:
 
     Also "" if the server does not send it in time: stored results can be used without it.
     """
-    if isinstance(service, HttpService):
+    if is_over_http(service):
         with contextlib.suppress(TimeoutError, Unavailable, Refused, Gone):
             async with asyncio.timeout(GRACE_S):
                 heads = await service.heads()

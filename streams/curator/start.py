@@ -26,8 +26,7 @@ from streams.settings import PREFIX, Settings
 from streams.sources.source_file import SourceFile
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
-
+    from streams.metrics.registry import MetricsCollector
     from streams.sources.source_states import SourceStates
 
 _log = get_logger(__name__)
@@ -103,7 +102,7 @@ class Answered:
     """
 
     reader: AnswerReader | None = None
-    collectors: tuple[Collector, ...] = ()
+    collectors: tuple[MetricsCollector, ...] = ()
     queue: QuestionQueue | None = None
     states: SourceStates | None = None
 

@@ -63,9 +63,8 @@ from streams.service import Answer, Appended, Readiness, heads_of
 from streams.settings import Settings
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
-
     from streams.evidence.sink_choice import TopicSink
+    from streams.metrics.registry import MetricsCollector
 
 
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
@@ -440,9 +439,9 @@ class EmbeddedService:
         return signing_heads(self._path, settings, self._clock, self.checkpoint_places)
 
     @property
-    def checkpoint_collectors(self) -> list[Collector]:
+    def checkpoint_collectors(self) -> list[MetricsCollector]:
         """Collectors of the metrics on checkpoints."""
-        found: list[Collector] = []
+        found: list[MetricsCollector] = []
         if self._heads is not None:
             from streams.evidence.checkpoint_metrics import CheckpointMetrics
 

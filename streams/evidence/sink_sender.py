@@ -14,16 +14,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
-
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Final
 
 from accountant.errors import LedgerFault
 from streams.background import THREADS, Background
 from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Sink
 from streams.logs import get_logger
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 _log = get_logger(__name__)
 
@@ -173,7 +173,7 @@ class Sender:
         return None
 
 
-class Senders(Collector):
+class Senders:
     """Sends to several sinks, and exports how late each is.
 
     Args:
@@ -207,6 +207,9 @@ class Senders(Collector):
             sender.join(until - self._steady())
 
     def collect(self) -> Iterator[Metric]:
+        """Return how late each sink is, as metrics."""
+        from prometheus_client.core import GaugeMetricFamily
+
         overdue = GaugeMetricFamily(
             "privacy_checkpoint_place_overdue_seconds",
             "For how much longer than the interval a place has lacked a kept checkpoint.",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import Final, NamedTuple
-
-from prometheus_client.core import GaugeMetricFamily, Metric
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from accountant.ledger import Ledger
 from accountant.limits.state import LimitState
@@ -16,6 +14,9 @@ from accountant.partition import Partition
 from accountant.times import from_iso
 from accountant.views.limit_views import DatasetLimits, LevelView, level_view
 from streams.metrics.snapshot import LevelUse
+
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily, Metric
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 0, "analyst": 1}
 """The order of display. Per-analyst defaults are absent: they can apply to very many analysts."""
@@ -74,6 +75,8 @@ def level_families(levels: Sequence[LevelUse] | None, not_shown: int) -> Iterato
     """Return the families of limits; none if a setting switches them off."""
     if levels is None:
         return
+    from prometheus_client.core import GaugeMetricFamily
+
     spent = _gauge("spent_ratio", "Part of a limit's additive budget that is used, 0 to 1.")
     left = _gauge("left", "Remaining amounts of the sums under a limit.", "unit")
     share = _gauge("share_used_ratio", "Part of a reserved share that is used, 0 to 1.")
@@ -100,6 +103,8 @@ def level_families(levels: Sequence[LevelUse] | None, not_shown: int) -> Iterato
 
 
 def _gauge(name: str, what: str, *more: str) -> GaugeMetricFamily:
+    from prometheus_client.core import GaugeMetricFamily
+
     return GaugeMetricFamily(f"privacy_level_{name}", what, labels=[*_LABELS, *more])
 
 

@@ -13,8 +13,8 @@ from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
 from streams.index import UsageReader
 from streams.metrics.levels import shown_levels
+from streams.metrics.open_reservations import open_reservations
 from streams.metrics.partition_counters import CountedCommit, Kind, PartitionCounters, requests_of
-from streams.metrics.reservations import open_reservations
 from streams.metrics.snapshot import AnalystUse, MetricsSnapshot
 from streams.metrics.usage import LiveUsage, uses_of, uses_of_rows
 from streams.processing.observers import Committed, Lag

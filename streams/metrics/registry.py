@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.core import Metric
@@ -43,6 +43,22 @@ class _LedgerCollector(Collector):
         yield from partition_families(snapshot)
 
 
+class MetricsCollector(Protocol):
+    """What a scrape reads; a class of the embedded ledger imports no Prometheus for it."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics as they are now."""
+        ...
+
+
+class _Registered(Collector):
+    def __init__(self, collector: MetricsCollector) -> None:
+        self._collector = collector
+
+    def collect(self) -> Iterable[Metric]:
+        return self._collector.collect()
+
+
 class MetricList(Collector):
     """A list of metrics as a registry, for the library's encoders."""
 
@@ -54,7 +70,7 @@ class MetricList(Collector):
         return self._metrics
 
 
-def make_registry(source: MetricsSource | None, *more: Collector) -> CollectorRegistry:
+def make_registry(source: MetricsSource | None, *more: MetricsCollector) -> CollectorRegistry:
     """Return a registry that reads `source` at each scrape.
 
     Args:
@@ -65,7 +81,7 @@ def make_registry(source: MetricsSource | None, *more: Collector) -> CollectorRe
     if source is not None:
         registry.register(_LedgerCollector(source))
     for collector in more:
-        registry.register(collector)
+        registry.register(_Registered(collector))
     ProcessCollector(registry=registry)
     build = Info("privacy_accountant_build", "Version of this process.", registry=registry)
     build.info({"version": version(), "rules": str(RULES), "python": platform.python_version()})

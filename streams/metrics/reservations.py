@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from prometheus_client.core import Metric
 
-from accountant.ledger import Ledger
-from accountant.partition import Partition
 from accountant.reservations.deadlines import ReservationCounts
 from streams.metrics.text_families import TextFamily, label, line
 
@@ -17,34 +14,6 @@ _State = Literal["reserved", "begun", "lapsed", "broken", "final"]
 _OPEN: Final = "privacy_reservations"
 _EXPIRING: Final = "privacy_reservations_expiring"
 _DEADLINE: Final = "privacy_reservation_deadline_timestamp_seconds"
-
-
-def open_reservations(partitions: Iterable[Partition], at: int) -> dict[str, ReservationCounts]:
-    """Return the open reservations of each dataset that has some, in O(log n) for each.
-
-    Another thread may change the partitions meanwhile; each dataset is as after some commit.
-
-    Args:
-        at: the time, milliseconds since 1970.
-    """
-    found = {}
-    for partition in partitions:
-        for dataset, ledger in partition.ledgers.copy().items():
-            if ledger.held is not None:
-                counts = _counts(partition, ledger, at)
-                if counts is not None:
-                    found[dataset] = counts
-    return found
-
-
-def _counts(partition: Partition, ledger: Ledger, at: int) -> ReservationCounts | None:
-    """Read between two commits: `Partition.moves` is odd while changes are taken in."""
-    while True:
-        moves = partition.moves
-        counts = partition.reservations.counts(ledger.dataset, ledger.clock(at))
-        if partition.moves == moves and moves % 2 == 0:
-            return counts
-        time.sleep(0)
 
 
 def reservation_families(reservations: Mapping[str, ReservationCounts]) -> Iterator[Metric]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
-
-import httpx
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from streams.address import is_private_url
 from streams.oauth.provider_http import ProviderUnavailable, read_object
+
+if TYPE_CHECKING:
+    import httpx
 
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _METHODS: Final = "token_endpoint_auth_methods_supported"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 
 from streams.address import LOOPBACK_HOSTS
+
+if TYPE_CHECKING:
+    import httpx
 
 _MOST_BYTES: Final = 512 * 1024
 _HEADERS: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -25,6 +27,9 @@ def provider_http(issuer: str, timeout_s: float) -> httpx.AsyncClient:
     Args:
         timeout_s: seconds, for each step. A caller bounds the whole with `asyncio.timeout`.
     """
+    # Imported late: httpx takes long, and most clients speak to no provider.
+    import httpx
+
     # A provider on this machine is never reached through a proxy.
     uses_proxies = urlsplit(issuer).hostname not in LOOPBACK_HOSTS
     return httpx.AsyncClient(timeout=timeout_s, trust_env=uses_proxies, follow_redirects=False)
@@ -50,6 +55,8 @@ async def read_object(
     Raises:
         ProviderUnavailable: the answer is not such an object. No text repeats what was sent.
     """
+    import httpx
+
     content = bytearray()
     try:
         sent = http.build_request(method, url, headers=_HEADERS, data=form)

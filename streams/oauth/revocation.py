@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-import httpx
-
 from streams.oauth.provider_http import ProviderUnavailable, provider_http
 
 _TIMEOUT_S: Final = 5.0
@@ -20,6 +18,9 @@ async def revoke_refresh_token(*, issuer: str, url: str, client_id: str, token: 
 
     Raises: ProviderUnavailable: the provider did not confirm it.
     """
+    # Imported late, as in `provider_http`.
+    import httpx
+
     form = {"token": token, "token_type_hint": "refresh_token", "client_id": client_id}
     try:
         async with (

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from prometheus_client.registry import Collector
-
 from streams.answers import answers_path
 from streams.answers.store import AnswerReader
 from streams.answers.unanswered import UnansweredQuestions
@@ -27,7 +25,7 @@ from streams.kafka.connect import connect_kafka
 from streams.kafka.topic_sink import topic_sink
 from streams.logs import get_logger
 from streams.metrics.analysts import UsageCollector
-from streams.metrics.registry import make_registry
+from streams.metrics.registry import MetricsCollector, make_registry
 from streams.pages import PAGES
 from streams.processing.garbage import collect_less
 from streams.server.gateway_server import GatewayServer, Listening, ignore_address, run_gateway
@@ -154,7 +152,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 # It takes requests all the same.
                 reader = UntrustedAnswers(str(error))
                 _log.error("answers_not_trusted", why=str(error))
-            collectors = list[Collector]()
+            collectors = list[MetricsCollector]()
             if answers is not None:
                 states = PublishedStates(answers.states)
                 unanswered = UnansweredQuestions(service, answers, SystemClock())

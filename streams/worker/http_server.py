@@ -9,7 +9,6 @@ from copy import copy
 from litestar import Litestar, Response, Router, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
-from prometheus_client.registry import Collector
 
 from accountant.errors import LedgerFault
 from accountant.records import encode
@@ -31,7 +30,7 @@ from streams.http.host_header import host_check
 from streams.http.problems import HANDLERS, JSON, HTTPProblem, problem
 from streams.http.query_check import host_and_query_check
 from streams.logs import get_logger
-from streams.metrics.registry import make_registry
+from streams.metrics.registry import MetricsCollector, make_registry
 from streams.metrics.snapshot import MetricsSource
 from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
@@ -79,7 +78,7 @@ class WorkerHttpServer:
         *,
         source: MetricsSource | None,
         readiness: Callable[[], Readiness],
-        more: Sequence[Collector] = (),
+        more: Sequence[MetricsCollector] = (),
         tracing: Tracing | None = None,
         routes: Sequence[HTTPRouteHandler] = (),
     ) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from prometheus_client.registry import Collector
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
@@ -23,6 +22,7 @@ from streams.evidence.store import CheckpointStore, folder_of, signing_key_at
 from streams.kafka.blocking_reader import BlockingLogReader
 from streams.kafka.deployment import Deployment
 from streams.kafka.topic_sink import topic_sink
+from streams.metrics.registry import MetricsCollector
 from streams.processing.observers import Committed
 from streams.settings import Settings
 
@@ -59,7 +59,7 @@ class PartitionCheckpoints:
         return notes if self.senders is None else notes + self.senders.notes
 
     @property
-    def collectors(self) -> list[Collector]:
+    def collectors(self) -> list[MetricsCollector]:
         """The metrics of the sinks' lag, and of troubles with this store."""
         troubles = CheckpointMetrics(lambda: [*self._checkpointers.values()])
         return [troubles] if self.senders is None else [troubles, self.senders]

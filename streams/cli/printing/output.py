@@ -7,26 +7,18 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.segment import Segment
-from rich.text import Text
 
 from accountant.display.numbers import Tone, tone
 from accountant.display.spending import ratio_for_good, spending
-from accountant.foreign_text import csv_text, escape_json, escape_lines
+from accountant.foreign_text import csv_text, escape_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+    from rich.text import Text
 
 T = TypeVar("T")
 
@@ -50,19 +42,12 @@ OUTCOME_STYLE = {
 }
 
 
-class _Console(Console):
-    """Shows control characters as escapes, so that text written by others cannot act."""
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else escape_lines(text), style, control)
-
-
 def _console(**options: Any) -> Console:
+    # Imported late, as rich is elsewhere in this module: JSON needs none of it.
+    from streams.cli.printing.safe_console import SafeConsole
+
     # Without emoji, a name such as `a:cat:b` is printed unchanged.
-    return _Console(highlight=False, emoji=False, **options)
+    return SafeConsole(highlight=False, emoji=False, **options)
 
 
 @lru_cache(maxsize=1)
@@ -106,6 +91,16 @@ def progress(
         console: the console that also prints lines meanwhile. Default stderr.
         time_left: show an estimate of the time left, where the total is known.
     """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     shown = console or stderr()
     columns = [TimeRemainingColumn()] if time_left else []
     return Progress(
@@ -134,6 +129,8 @@ def count_progress(bars: Progress, values: Iterable[T], task: TaskID) -> Iterato
 
 def outcome_text(outcome: str) -> Text:
     """Return an outcome in its colour."""
+    from rich.text import Text
+
     return Text(outcome, style=OUTCOME_STYLE.get(outcome, ""))
 
 
@@ -144,6 +141,8 @@ def spent_bar(ratio: float | Decimal, width: int = 12, *, reserved: float | None
         ratio: the part that is spent or reserved.
         reserved: the part of the budget that open reservations hold.
     """
+    from rich.text import Text
+
     full = min(width, round(ratio * width))
     solid = min(full, round(ratio_for_good(ratio, reserved) * width))
     bar = Text("█" * solid, style=BAR_STYLE[tone(ratio)])

@@ -29,11 +29,12 @@ def print_decision(
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision
     from streams.cli.printing.output import stdout, write_lines
-    from streams.cli.printing.tables import explain
 
     if as_json:
         write_lines([served_decision(encode(decision))])
         return
+    from streams.cli.printing.tables import explain
+
     first, *lines = explain(decision)
     stdout().print(first, soft_wrap=True)
     if why is not None and decision.reason is not None:

@@ -33,6 +33,7 @@ from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import is_this_machine, tls_verification
+from streams.client.http.over_http import OverHttp
 from streams.client.http.problems import (
     REJECTED,
     check_certificate,
@@ -127,7 +128,7 @@ _decode_problem = msgspec.json.Decoder(Problem).decode
 _decode_target = msgspec.json.Decoder(_Target).decode
 
 
-class HttpService:
+class HttpService(OverHttp):
     """Calls one gateway; belongs to the event loop that first uses it.
 
     Args:

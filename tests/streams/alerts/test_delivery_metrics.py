@@ -3,8 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
-from streams.metrics import make_registry
-from streams.metrics.registry import exposition
+from streams.metrics.registry import exposition, make_registry
 
 OPENS = ("docs/reference/metrics/*",)
 

@@ -20,7 +20,7 @@ from accountant.records import decode_decision
 from streams.alerts.delivered_ids import DeliveredAlerts
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
-from streams.metrics import make_registry
+from streams.metrics.registry import make_registry
 from streams.settings import Settings, load
 from tests.faults.edges import edge_time
 from tests.faults.sqlite_life import forked, since, verdict

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from streams.cli.command_table import TABLE
 from streams.cli.root import command
@@ -22,6 +23,20 @@ def test_the_root_imports_no_dear_library_and_no_command() -> None:
     assert not DEAR.intersection(loaded)
     commands = {f"streams.cli.{each.place.rpartition('.')[0]}" for each in TABLE.values()}
     assert not commands.intersection(loaded)
+
+
+def test_a_client_of_a_file_imports_no_library_of_servers_and_of_people(tmp_path: Path) -> None:
+    code = (
+        "import sys; from streams.client import Accountant\n"
+        "with Accountant('sqlite:///ledger.db') as ledger:\n"
+        "    ledger.open('census', {'filter': 'basic', 'epsilon': '1'}, by='owner')\n"
+        "print(*sorted(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    needed = {"asyncio", "cryptography", "msgspec", "pydantic"}
+    assert DEAR.intersection(done.stdout.split()) <= needed
 
 
 def test_the_table_says_of_each_command_what_its_own_help_says_first() -> None:

@@ -19,7 +19,7 @@ import msgspec
 from streams.clock import Clock
 from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
-from streams.metrics import make_registry
+from streams.metrics.registry import make_registry
 from streams.server.app import Pages
 from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import Settings

@@ -13,9 +13,8 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.policy import Policy, guarantee_of, resolve
 from accountant.records.inputs import Input
-from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
-from streams.metrics.registry import exposition
+from streams.metrics.registry import exposition, make_registry
 from streams.processing.observers import Committed
 from tests.accountant.filters.policies import POLICIES
 from tests.streams.clock import TestClock

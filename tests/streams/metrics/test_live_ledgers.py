@@ -15,8 +15,8 @@ from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews
 from streams.errors import Fenced, Unavailable
-from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
+from streams.metrics.registry import make_registry
 from streams.processing.observers import Committed
 from streams.worker.status import Status
 from tests.streams.clock import TestClock

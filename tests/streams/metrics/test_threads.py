@@ -10,9 +10,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.inputs import Input
-from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
-from streams.metrics.registry import exposition
+from streams.metrics.registry import exposition, make_registry
 from streams.processing.observers import Committed
 from tests.streams.clock import TestClock
 from tests.streams.gateway.records import opening, request
