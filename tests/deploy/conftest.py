@@ -57,11 +57,16 @@ def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
 def _users(it: ComposeStack, tool: Path) -> None:
     """Run deploy/compose/users.sh; its tool is the class that the image's script starts."""
+    from streams.testing.broker_process import QUICK_COMPILER
     from streams.testing.kafka_install import java, kafka_jars, kafka_version
+    from streams.testing.quick_start import quick_start
     from tests.deploy.compose_stack import ROOT
 
     jars = os.pathsep.join(map(str, kafka_jars(kafka_version())))
-    tool.write_text(f'#!/bin/sh\nexec "{java()}" -cp "{jars}" kafka.admin.ConfigCommand "$@"\n')
+    quick = " ".join((*QUICK_COMPILER, *quick_start(kafka_version()).options))
+    tool.write_text(
+        f'#!/bin/sh\nexec "{java()}" {quick} -cp "{jars}" kafka.admin.ConfigCommand "$@"\n'
+    )
     tool.chmod(0o755)
     script = it.here((ROOT / "deploy/compose/users.sh").read_text())
     assert script.count("/opt/kafka/bin/kafka-configs.sh") == 1

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from deploy.compose import first_start
 from streams.testing.broker_settings import free_ports
 from tests.deploy.compose_stack import ROOT, SERVICES, ComposeStack, broker_properties
+from tests.forks import commands
 
 OPENS = ("docker-compose.yml", "deploy/**")
 STARTS = ("streams.cli", "deploy.compose.load")
@@ -86,13 +87,7 @@ def run_once(composed, name):
     """Run a one-shot service unchanged; twice, since each start runs it."""
     service = SERVICES[name]
     for _ in range(2):
-        done = subprocess.run(
-            [ACCOUNTANT, *service["command"]],
-            env=composed.environment(service),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = commands.run(*service["command"], env=composed.environment(service), text=True)
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
 
 
@@ -176,13 +171,7 @@ def test_every_default_service_accepts_a_valid_token(composed, tmp_path):
             composed.home / "people" / variables["ACCOUNTANT_TOKEN_FILE"]
         )
         environment = composed.environment({"environment": {}}, **variables)
-        listed = subprocess.run(
-            [ACCOUNTANT, "dataset", "list"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        listed = commands.run("dataset", "list", env=environment, text=True)
         assert listed.returncode == 0, listed.stderr
         load = subprocess.run(
             [sys.executable, str(ROOT / "deploy" / "compose" / "load.py")],

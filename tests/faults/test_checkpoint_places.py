@@ -35,7 +35,7 @@ from tests.streams.waiting import eventually
 
 pytestmark = pytest.mark.faults
 
-KILLS: Final = rounds(5, 30)
+KILLS: Final = rounds(3, 30)
 BORN: Final = time.time_ns() // 1_000_000
 A_LIFE: Final = 100_000
 

@@ -29,7 +29,7 @@ from tests.streams.curator.curated import member, opened, question, session, wri
 
 pytestmark = pytest.mark.faults
 
-KILLS: Final = rounds(20, 200)
+KILLS: Final = rounds(6, 200)
 
 
 class Bodies:

@@ -24,7 +24,7 @@ from tests.nightly import rounds
 
 pytestmark = pytest.mark.faults
 
-KILLS: Final = rounds(3, 12)
+KILLS: Final = rounds(2, 12)
 NAMES: Final = ("ds-0", "ds-1", "ds-2")
 COSTS: Final = ("0.001", "0.02", "0.3")
 

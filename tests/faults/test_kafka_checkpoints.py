@@ -34,7 +34,7 @@ STARTS = ("streams.cli",)
 
 pytestmark = pytest.mark.faults
 
-KILLS = rounds(5, 30)
+KILLS = rounds(3, 30)
 TURNS = rounds(2, 10)
 _PARTITIONS: Final = 2
 _ALL: Final = {0, 1}

@@ -30,7 +30,7 @@ STARTS = ()
 
 pytestmark = pytest.mark.faults
 
-TURNS: Final = rounds(6, 40)
+TURNS: Final = rounds(4, 40)
 MOST_WAITING: Final = 10
 """So many grants may lack an answer: a slow machine gets no more work than it can do."""
 _Log = list[tuple[str, dict[str, Any]]]

@@ -23,10 +23,10 @@ from tests.streams.bodies import enrolment
 
 pytestmark = pytest.mark.faults
 
-REQUESTS = rounds(8_000, 20_000)
+REQUESTS = rounds(4_000, 20_000)
 KILLS = rounds(4, 10)
 EDGES = 400
-PAUSES = rounds(3, 10)
+PAUSES = rounds(2, 10)
 MEMBERS = 200
 EVERY = ["analyst", "engine"]
 CIRCLES = [f"circle-{number}" for number in range(10)]

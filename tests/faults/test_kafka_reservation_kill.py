@@ -18,7 +18,7 @@ from tests.nightly import rounds
 
 pytestmark = pytest.mark.faults
 
-KILLS: Final = rounds(3, 50)
+KILLS: Final = rounds(1, 50)
 MINUTE_MS: Final = 60_000
 
 

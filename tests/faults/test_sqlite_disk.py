@@ -46,8 +46,8 @@ from tests.streams.processing.contract import AwaitableQueue
 pytestmark = pytest.mark.faults
 
 REQUESTS: Final = 5
-CUTS: Final = rounds(50, 150)
-FLIPS: Final = rounds(200, 600)
+CUTS: Final = rounds(25, 150)
+FLIPS: Final = rounds(100, 600)
 
 
 def now_ms() -> int:

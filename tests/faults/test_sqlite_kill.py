@@ -40,7 +40,7 @@ from tests.streams.processing.contract import Player, SqliteHarness
 
 pytestmark = pytest.mark.faults
 
-FILES: Final = rounds(4, 20)
+FILES: Final = rounds(2, 20)
 KILLS_EACH: Final = 50
 COSTS: Final = ("0.001", "0.003", "0.0007")
 RECORD: Final = 32

@@ -24,7 +24,7 @@ from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.faults
 
-KILLS: Final = rounds(3, 50)
+KILLS: Final = rounds(1, 50)
 MINUTE: Final = 60_000
 _AFTER_ALL: Final = 1_000_000
 """No step takes so many operations: it is decided, and nobody has read the answer."""

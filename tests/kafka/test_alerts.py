@@ -35,7 +35,7 @@ from tests.streams.bodies import enrolment, limiting
 
 STARTS = ("streams.cli",)
 
-RESTARTS = rounds(3, 10)
+RESTARTS = rounds(2, 10)
 BASIC = {"filter": "basic", "epsilon": "1"}
 SECRET = "Bearer s3cret-of-the-header"
 

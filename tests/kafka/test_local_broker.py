@@ -91,23 +91,25 @@ async def test_an_aborted_transaction_is_not_read(broker: LocalBroker, applicati
     assert committed(broker, application, count=1) == [b"after"]
 
 
-@pytest.mark.parametrize("end", ["restart", "kill"])
-async def test_records_and_address_survive(
-    own_broker: LocalBroker, application: str, end: str
+async def test_records_and_address_survive_a_restart_and_a_kill(
+    own_broker: LocalBroker, application: str
 ) -> None:
     await create_topic(own_broker, application)
     await commit(own_broker, application, [b"before"])
-    address, pid = own_broker.bootstrap, own_broker.pid
-    if end == "kill":
-        own_broker.kill()
-        assert not own_broker.is_running
-        own_broker.start()
-    else:
-        own_broker.restart()
+    address, pids = own_broker.bootstrap, {own_broker.pid}
+    own_broker.restart()
+    pids.add(own_broker.pid)
     assert own_broker.bootstrap == address
-    assert own_broker.pid != pid
+    await commit(own_broker, application, [b"between"])
+    own_broker.kill()
+    assert not own_broker.is_running
+    own_broker.start()
+    pids.add(own_broker.pid)
+    assert own_broker.bootstrap == address
+    assert len(pids) == 3
     await commit(own_broker, application, [b"after"])
-    assert committed(own_broker, application, count=2) == [b"before", b"after"]
+    found = committed(own_broker, application, count=3)
+    assert found == [b"before", b"between", b"after"]
 
 
 async def test_a_paused_broker_answers_after_it_is_resumed(
@@ -124,15 +126,15 @@ async def test_a_paused_broker_answers_after_it_is_resumed(
 
 
 def test_a_directory_of_the_caller_survives_and_is_reused(tmp_path: Path, application: str) -> None:
-    with LocalBroker(tmp_path) as broker:
+    with LocalBroker(tmp_path, short_lived=True) as broker:
         asyncio.run(create_topic(broker, application))
         asyncio.run(commit(broker, application, [b"kept"]))
-    with LocalBroker(tmp_path) as broker:
+    with LocalBroker(tmp_path, short_lived=True) as broker:
         assert committed(broker, application, count=1) == [b"kept"]
 
 
 def test_a_temporary_directory_is_removed_with_the_broker() -> None:
-    with LocalBroker() as broker:
+    with LocalBroker(short_lived=True) as broker:
         directory = broker.directory
         assert directory.is_dir()
     assert not directory.exists()
@@ -183,7 +185,7 @@ def test_two_processes_start_brokers_at_once_without_java_or_maven(tmp_path: Pat
 def test_the_local_broker_ends_with_a_killed_parent() -> None:
     program = (
         "from streams.testing import LocalBroker\n"
-        "broker = LocalBroker()\n"
+        "broker = LocalBroker(short_lived=True)\n"
         "broker.start()\n"
         "print(broker.pid, broker.directory, flush=True)\n"
         "input()\n"
@@ -209,14 +211,14 @@ def wait_until_gone(path: Path) -> None:
 
 
 def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
-    broker = LocalBroker(tmp_path, settings={"num.io.threads": "none"})
+    broker = LocalBroker(tmp_path, settings={"num.io.threads": "none"}, short_lived=True)
     with pytest.raises(BrokerError, match=r"num\.io\.threads"):
         broker.start()
     assert not broker.is_running
 
 
 def test_starting_a_broker_on_a_used_port_is_an_error(broker: LocalBroker, tmp_path: Path) -> None:
-    second = LocalBroker(tmp_path, port=broker.ports.clients)
+    second = LocalBroker(tmp_path, port=broker.ports.clients, short_lived=True)
     with pytest.raises(BrokerError, match="already in use"):
         second.start()
 

@@ -14,6 +14,7 @@ import pytest
 
 from streams.client import Accountant
 from streams.clock import SystemClock
+from tests.forks import commands
 from tests.nightly import NIGHTLY
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, environment
@@ -142,8 +143,10 @@ def test_a_process_that_a_signal_ends_names_its_request(
         proxy = Proxy(server.url)
         try:
             proxy.leave_by(HELD)
-            process = subprocess.Popen(
-                [sys.executable, "-m", "streams.cli", *arguments, "--url", proxy.url],
+            process = commands.start(
+                *arguments,
+                "--url",
+                proxy.url,
                 cwd=ROOT,
                 env=environment(),
                 stdout=subprocess.PIPE,
