@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 
 import pytest
 
 from tests.ledger_file import connected
 from tests.streams.auth.roles_server import RolesServer, setting
+from tests.streams.cli.here import run_here
 from tests.streams.gateway.records import opening, pausing, request
-
-STARTS = ("streams.cli",)
 
 
 def test_the_log_has_grants_of_roles_and_reads_of_others_but_no_secret(
@@ -80,13 +77,7 @@ def test_administrator_records_are_counted_and_printed_by_an_audit(census: Roles
     ):
         backup.step()
     printed, result = (
-        subprocess.run(
-            [sys.executable, "-m", "streams.cli", "audit", str(copy), *more],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for more in ((), ("--json",))
+        run_here(copy.parent, "audit", str(copy), *more).out for more in ((), ("--json",))
     )
     assert "root made ben owner and auditor on census: olga is [away]" in printed
     assert "root removed ben from census: olga is [away]" in printed

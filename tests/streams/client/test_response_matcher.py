@@ -23,6 +23,7 @@ from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService
 from streams.service import Answer
 from streams.settings import Settings
+from tests.every_case import every_case
 from tests.streams.clock import TestClock
 from tests.streams.gateway.records import new_id, opening
 
@@ -37,7 +38,6 @@ CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "amend": lambda led, i: led.amend("census", horizon="P9D", by="owner", request_id=i),
     "pause": lambda led, i: led.pause_dataset("census", by="owner", request_id=i),
     "resume": lambda led, i: led.resume_dataset("census", by="owner", request_id=i),
-    "close": lambda led, i: led.close_dataset("census", by="owner", request_id=i),
     "set_member": lambda led, i: led.set_member(
         "census", "ana", roles=["analyst"], by="owner", request_id=i
     ),
@@ -45,6 +45,8 @@ CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "set_limit": lambda led, i: led.set_limit(
         "census", "analyst", "ana", part="0.5", by="owner", request_id=i
     ),
+    # The last: it ends what the others need.
+    "close": lambda led, i: led.close_dataset("census", by="owner", request_id=i),
 }
 REQUESTS: Final = {"ask", "release", "submit"}
 _ONE: Final = {"filter": "basic", "epsilon": "1"}
@@ -224,10 +226,11 @@ def _changes(kind: str) -> list[str]:
     return [name for name in CHANGES if name in mine | OF_BOTH]
 
 
-@pytest.mark.parametrize("kind", CALLS)
+@every_case("kind", CALLS)
 def test_a_decision_on_another_request_is_rejected(
     client: Any, ledger: MixedUp, clock: TestClock, kind: str
 ) -> None:
+    runs.clear()  # by the case before
     for name in _changes(kind):
         ledger.change = CHANGES[name]
         with pytest.raises(Unanswered, match=f"with another {name}:|another dataset"):
@@ -237,7 +240,7 @@ def test_a_decision_on_another_request_is_rejected(
     CALLS[kind](client, new_id(clock))  # the same call is answered by its own decision
 
 
-@pytest.mark.parametrize("kind", CALLS)
+@every_case("kind", CALLS)
 def test_without_its_request_only_a_refusal_is_accepted(
     client: Any, ledger: MixedUp, clock: TestClock, kind: str
 ) -> None:
@@ -260,7 +263,7 @@ def test_without_its_request_only_a_refusal_is_accepted(
     assert runs == []
 
 
-@pytest.mark.parametrize("kind", CALLS)
+@every_case("kind", CALLS)
 def test_a_decision_that_names_another_dataset_is_rejected(
     client: Any, ledger: MixedUp, clock: TestClock, kind: str
 ) -> None:

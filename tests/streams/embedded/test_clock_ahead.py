@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,10 @@ from streams.embedded.service import EmbeddedService
 from streams.evidence.operator_records import reset_clock
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
-from tests.patience import PATIENCE_S
 from tests.streams.bodies import asking
+from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.uncompared import uncompared
-
-STARTS = ("streams.cli",)
 
 ONE = {"filter": "basic", "epsilon": "1"}
 DAY_S = DAY_MS / 1000
@@ -212,26 +210,22 @@ def test_a_file_that_is_open_is_not_reset(used: Path, clock: TestClock) -> None:
     service.close_sync()
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "streams.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-
-
 def test_by_command(file: Path) -> None:
+    run = partial(run_here, file.parent)
     clock = TestClock()
     clock.pass_(seconds=7300 * DAY_S)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
     url = f"sqlite:///{file}"
     asked = run("ask", "census", "pure:0.1", "--analyst", "ana", "--url", url, "--wait", "1")
-    assert asked.returncode == 4
-    assert "accountant clock reset" in asked.stderr
+    assert asked.code == 4
+    assert "accountant clock reset" in asked.err
     again = run("clock", "reset", "--reason", "", "--url", url)
-    assert again.returncode == 2
+    assert again.code == 2
     done = run("clock", "reset", "--reason", "dead battery", "--url", url, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["outcome"] == "clock_reset"
-    assert run("clock", "reset", "--reason", "x", "--url", url).returncode == 1
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["outcome"] == "clock_reset"
+    assert run("clock", "reset", "--reason", "x", "--url", url).code == 1
     for command in (
         ("audit",),
         ("dataset", "list"),
@@ -240,8 +234,8 @@ def test_by_command(file: Path) -> None:
         ("log", "export"),
     ):
         done = run(*command, "--url", url)
-        assert done.returncode == 0, (command, done.stderr)
-    exported = [json.loads(line) for line in done.stdout.splitlines()]
+        assert done.code == 0, (command, done.err)
+    exported = [json.loads(line) for line in done.out.splitlines()]
     assert exported[-1]["note"] == "dead battery"
-    assert run("clock", "reset", "--reason", "x", "--url", f"{url}.no").returncode == 4
+    assert run("clock", "reset", "--reason", "x", "--url", f"{url}.no").code == 4
     assert not Path(f"{file}.no").exists()

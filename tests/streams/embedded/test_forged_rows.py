@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,10 +16,9 @@ from streams.errors import Refused
 from streams.settings import Settings
 from tests.faults.forged_rows import forged, put, replaced, rows_of, with_right_checksum
 from tests.ledger_file import connected
+from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill, latest
-
-STARTS = ("streams.cli",)
 
 ONE = {"filter": "basic", "epsilon": "1"}
 PAST_WINDOW_AND_SKEW_S = 2 * 3600
@@ -55,9 +52,8 @@ def spent(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Path:
 
 
 def audit(file: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "streams.cli", "audit", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, " ".join(f"{done.stdout} {done.stderr}".split())
+    done = run_here(file.parent, "audit", str(file))
+    return done.code, " ".join(f"{done.out} {done.err}".split())
 
 
 def test_a_sound_ledger_starts_and_passes_audit(spent: Path, clock: TestClock) -> None:

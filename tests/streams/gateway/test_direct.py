@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import msgspec
-import pytest
 
+from tests.every_case import every_case
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import request
 
@@ -56,7 +56,7 @@ def compare(
     return directly
 
 
-@pytest.mark.parametrize(
+@every_case(
     "headers",
     [
         [JSON],
@@ -69,7 +69,6 @@ def compare(
         [JSON, ("Content-Encoding", "identity")],
         [JSON, ("Accept", "text/html")],
     ],
-    ids=str,
 )
 def test_an_answer_is_the_same_without_litestar(
     server: LocalServer, headers: list[tuple[str, str]]

@@ -18,6 +18,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.gateway.events.position import Position
 from streams.gateway.events.stream import MAX_BEHIND
+from tests.nightly import rounds
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill
 from tests.streams.gateway.cut_streams import (
@@ -96,7 +97,7 @@ def is_complete(events: list[Event]) -> bool:
     return bool(events) and events[-1].kind == "decision" and '"dataset":"last"' in events[-1].data
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(rounds(1, 12)))
 def test_a_stream_cut_anywhere_loses_and_repeats_no_event(
     server: LocalServer, file: Path, seed: int
 ) -> None:
@@ -296,15 +297,15 @@ def is_after_seal(events: list[Event]) -> bool:
     ],
 )
 def test_an_invalid_event_id_is_refused_with_the_reason(
-    server: LocalServer, last: str, why: str
+    shared_server: LocalServer, last: str, why: str
 ) -> None:
-    answer = server.http.get("/events", headers={"Last-Event-ID": last})
+    answer = shared_server.http.get("/events", headers={"Last-Event-ID": last})
     problem = answer.json()
     assert (answer.status_code, problem["error"]) == (400, "unknown_event_id")
     assert why in problem["message"]
     assert problem["field"] == "Last-Event-ID"
     assert len(answer.content) < 1_000
-    assert not server.service._appended.has_readers
+    assert not shared_server.service._appended.has_readers
 
 
 def test_a_position_of_another_or_restored_ledger_is_refused(
@@ -361,8 +362,10 @@ def test_past_alerts_have_no_event_id_and_are_not_repeated(server: LocalServer) 
 
 @pytest.mark.parametrize("name", ["a%20b", "", "x" * 200])
 @pytest.mark.parametrize("field", ["dataset", "analyst"])
-def test_an_invalid_name_in_a_filter_is_refused(server: LocalServer, field: str, name: str) -> None:
-    answer = server.http.get(f"/events?{field}={name}")
+def test_an_invalid_name_in_a_filter_is_refused(
+    shared_server: LocalServer, field: str, name: str
+) -> None:
+    answer = shared_server.http.get(f"/events?{field}={name}")
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-    assert not server.service._appended.has_readers
+    assert not shared_server.service._appended.has_readers

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,11 +21,10 @@ from streams.pages.paths import dataset_page
 from streams.server.app import Pages
 from streams.settings import Settings
 from tests.streams.auth.roles_server import RolesServer
+from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.uncompared import uncompared
-
-STARTS = ("streams.cli",)
 
 DAY_S = DAY_MS / 1000
 
@@ -151,10 +147,9 @@ def joint_of(roles: RolesServer, name: str) -> tuple[str | None, str | None]:
 
 def command(roles: RolesServer, name: str, *arguments: str) -> str:
     """Return what `accountant dataset` prints for somebody."""
-    token = {"ACCOUNTANT_TOKEN": roles.tokens[name], "COLUMNS": "300"}
-    command = [sys.executable, "-m", "streams.cli", "dataset", *arguments, "--url", roles.url]
-    done = subprocess.run(
-        command, env=os.environ | token, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ACCOUNTANT_TOKEN", roles.tokens[name])
+        environment.setenv("COLUMNS", "300")
+        done = run_here(roles.path.parent, "dataset", *arguments, "--url", roles.url)
+    assert done.code == 0, done.err
+    return done.out

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import pytest
 
 from accountant.answers import decode_answer
+from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import request
@@ -56,12 +54,8 @@ def do_as_it_says(note: str, file: Path) -> None:
         Path(removed[1]).unlink()
     command = re.search(r"`accountant (accept-answers)`: every question", note)
     assert command, note
-    subprocess.run(
-        [sys.executable, "-m", "streams.cli", command[1]],
-        env=os.environ | {"ACCOUNTANT_URL": f"sqlite:///{file}"},
-        check=True,
-        capture_output=True,
-    )
+    done = run_here(file.parent, command[1], "--url", f"sqlite:///{file}")
+    assert done.code == 0, done.err
 
 
 def keep_an_older_copy(tmp_path: Path, file: Path, clock: TestClock) -> None:

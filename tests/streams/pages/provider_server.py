@@ -84,7 +84,7 @@ class ProviderPerson(Person):
 
     def provider_answer(self, started: httpx.Response) -> str:
         """Return the address to which the provider sends the browser back."""
-        answer = httpx.get(leads_to(started), trust_env=False)
+        answer = httpx.get(leads_to(started), trust_env=False, verify=TokenServer.verify)
         assert answer.status_code == 303, answer.text
         return str(answer.headers["location"])
 

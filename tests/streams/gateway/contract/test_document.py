@@ -155,12 +155,14 @@ _STOP = {"stop": {"error": "50", "confidence": "0.9"}}
     ],
 )
 def test_the_document_allows_the_questions_that_the_processor_accepts(
-    server: LocalServer, clock: TestClock, fields: dict[str, Any], accepted: bool
+    shared_server: LocalServer, clock: TestClock, fields: dict[str, Any], accepted: bool
 ) -> None:
     body = request(clock) | fields
     for name in set(_CLAIM) - set(fields):
         del body[name]
-    documented = schema_of(document(server), {"$ref": "#/components/schemas/MechanismRequest"})
+    documented = schema_of(
+        document(shared_server), {"$ref": "#/components/schemas/MechanismRequest"}
+    )
     assert is_accepted(lambda text: check("requests", text.encode()), json.dumps(body)) is accepted
     if accepted:
         documented.validate(body)
@@ -169,8 +171,8 @@ def test_the_document_allows_the_questions_that_the_processor_accepts(
     assert documented.is_valid(body) is (accepted or bool(beside))
 
 
-def test_every_reference_in_the_document_resolves(server: LocalServer) -> None:
-    whole = document(server)
+def test_every_reference_in_the_document_resolves(shared_server: LocalServer) -> None:
+    whole = document(shared_server)
     named = set(references(whole))
     assert len(named) > 50
     assert named <= {f"#/components/schemas/{name}" for name in whole["components"]["schemas"]}
@@ -188,8 +190,8 @@ def references(part: Any) -> Iterator[str]:
             yield from references(each)
 
 
-def test_every_operation_states_each_status_and_its_body(server: LocalServer) -> None:
-    for path, item in document(server)["paths"].items():
+def test_every_operation_states_each_status_and_its_body(shared_server: LocalServer) -> None:
+    for path, item in document(shared_server)["paths"].items():
         for method, operation in item.items():
             known = operation["operationId"] in RESPONSES or "requestBody" in operation
             assert known, f"streams/gateway/contract/responses.py: what {path} answers"
@@ -198,11 +200,11 @@ def test_every_operation_states_each_status_and_its_body(server: LocalServer) ->
                 assert all(content["schema"] for content in answer["content"].values())
 
 
-def test_only_the_why_route_returns_csv(server: LocalServer) -> None:
+def test_only_the_why_route_returns_csv(shared_server: LocalServer) -> None:
     """Another one would have to be sent by `csv_file`, too: as an attachment, never sniffed."""
     answers = {
         path: str(method.get("responses", {}))
-        for path, methods in document(server)["paths"].items()
+        for path, methods in document(shared_server)["paths"].items()
         for method in methods.values()
     }
     assert [path for path, result in answers.items() if "text/csv" in result] == [
@@ -210,8 +212,8 @@ def test_only_the_why_route_returns_csv(server: LocalServer) -> None:
     ]
 
 
-def test_every_route_of_the_server_is_in_the_document(server: LocalServer) -> None:
-    described = set(document(server)["paths"])
+def test_every_route_of_the_server_is_in_the_document(shared_server: LocalServer) -> None:
+    described = set(document(shared_server)["paths"])
     of_the_app = {"/requests", "/datasets", "/events", "/healthz", "/readyz", "/metrics"}
     assert of_the_app <= described
 
