@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 from tests.durations import recorder
 from tests.durations.order import longest_files_first
 from tests.durations.record import recorded
-from tests.nightly import NIGHTLY
+from tests.nightly import NIGHTLY, examples
 
 OPENS = ()
 
@@ -50,10 +50,12 @@ _FAULTS_S: Final = 1_200  # the longest takes 90 s, and starts a broker of its o
 
 
 # How fast a machine draws examples or runs one says nothing of the code. `make test` draws the same
-# examples each time, so that it judges the change and not the draw; `make nightly` draws new ones.
+# examples each time, so that it judges the change and not the draw; `make nightly` draws new ones,
+# and more of them.
 settings.register_profile(
     "any_machine",
     deadline=None,
+    max_examples=examples(100),
     derandomize=not NIGHTLY,
     suppress_health_check=[HealthCheck.too_slow],
 )

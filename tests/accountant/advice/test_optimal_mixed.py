@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from accountant.advice.optimal_mixed import MAX_MECHANISMS, OptimalComposition
 from research.comparators import optimal_count, optimal_delta
+from tests.nightly import examples
 
 Pair = tuple[str, str]
 
@@ -45,7 +46,7 @@ deltas = st.sampled_from(["0", "0", "1e-9", "1e-6", "0.01"])
     pairs=st.lists(st.tuples(amounts, deltas), min_size=1, max_size=9),
     target=st.sampled_from(["0.3", "1", "2.5"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_composed_delta_matches_the_sum_over_all_subsets_and_is_never_below_it(
     pairs: list[Pair], target: str
 ) -> None:

@@ -23,6 +23,7 @@ from tests.accountant.filters.policies import POLICIES
 from tests.accountant.strategies import claims
 from tests.accountant.world import World
 from tests.every_case import check_each
+from tests.nightly import examples
 
 SAME = ("sequence", "granted", "reason", "cost", "asked", "left", "fits")
 
@@ -51,7 +52,7 @@ def shared_fields(decision: Decision) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("cap", [None, "0.3"])
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_a_preview_equals_the_next_decision(
     name: str, cap: str | None, data: st.DataObject

@@ -22,6 +22,7 @@ from tests.accountant.partition.division import days, divide, divided
 from tests.accountant.strategies import claims
 from tests.accountant.world import World
 from tests.every_case import check_each
+from tests.nightly import examples
 
 SAME: Final = ("reason", "cost", "asked", "left", "fits", "ends", "level", "left_at")
 LEVELS: Final[dict[str, list[dict[str, Any]]]] = {
@@ -73,7 +74,7 @@ def preview_request(claim: str, analyst: str | None = "ana") -> PreviewRequest:
 
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(data=st.data())
 def test_a_preview_under_limits_equals_the_next_decision(
     name: str, levels: str, data: st.DataObject

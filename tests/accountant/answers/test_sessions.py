@@ -159,7 +159,7 @@ def test_an_answer_has_each_level_exactly() -> None:
     "noise", ["rho: 0.5, gaussian_refinement", "epsilon: 2, laplace_reduction"]
 )
 def test_intervals_hold_wherever_the_session_stops(noise: str) -> None:
-    runs, missed = rounds(800, 30_000), 0
+    runs, missed = rounds(300, 30_000), 0
     question, bits = one_count(noise, "relative_error: 0.2"), bits_of(6)
     # A number at which sessions stop at many levels, those of luck included.
     levels = set[int]()

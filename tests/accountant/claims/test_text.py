@@ -8,9 +8,10 @@ from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from tests.accountant.strategies import claims
 from tests.every_case import check_each, check_rows
+from tests.nightly import examples
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(claims())
 def test_a_claim_reads_back_from_its_text(claim: c.Claim) -> None:
     assert parse_claim(claim_text(claim)) == claim

@@ -16,6 +16,7 @@ from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.gdp import gdp_delta, gdp_epsilon
 from tests.every_case import check_each
+from tests.nightly import examples
 
 MUS = ["1e-12", "1e-6", "0.001", "0.05", "0.2", "1", "3", "10", "45"]
 EPSILONS = ["0", "1e-12", "1e-6", "0.1", "1", "4", "30", "1000"]
@@ -134,7 +135,7 @@ def test_the_mu_of_pure_dp_is_the_least_one_rounded_up() -> None:
     check_each(check_case, ["1e-30", "1e-12", "1e-3", "0.3", "0.999999", "1", "1.5", "30", "1000"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(-9, 2),
     st.integers(-9, 2),

@@ -15,6 +15,7 @@ from accountant.conversions.optimal_composition import composed_delta, most_comp
 from tests.accountant import exact
 from tests.accountant.filters.rules import composed
 from tests.accountant.filters.rules import most_composed as most_in_full
+from tests.nightly import examples
 
 MOST = 10**7
 
@@ -58,7 +59,7 @@ def test_counts(each: str, epsilon: str, delta: str, count: int) -> None:
     assert maximum(each, epsilon, delta) == count == most_in_full(each, epsilon, delta)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     # The reference takes half a minute for 600,000 mechanisms of 0.01.
     st.integers(3, 300).map(lambda n: f"{n / 100}"),

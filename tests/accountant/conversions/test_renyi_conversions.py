@@ -15,6 +15,7 @@ from tests.accountant.formulas.renyi_dp import budget_mironov, c_alpha, epsilon_
 from tests.accountant.formulas.renyi_mixture import mixture_delta
 from tests.accountant.formulas.renyi_optimal import budget_optimal
 from tests.accountant.strategies import decimals
+from tests.nightly import examples
 
 MP = mpmath.mp.clone()
 MP.dps = 250
@@ -46,7 +47,7 @@ def is_below(ours: Decimal, exact: mpmath.mpf) -> None:
     assert exact - abs(exact) * LOOSE - LOOSE <= real(ours) <= exact
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ORDERS, EPSILONS, DELTAS)
 def test_the_bounds_at_one_order(order: str, amount: str, delta: str) -> None:
     alpha, value, d = Decimal(order), Decimal(amount), Decimal(delta)
@@ -95,7 +96,7 @@ def least_bernoulli(order: str, epsilon: str, delta: str) -> mpmath.mpf:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ORDERS, EPSILONS, DELTAS)
 @example("2", "74.06", "1e-34")  # the minimum lies next to the end of its range
 def test_the_optimal_budget_is_the_least_of_all_pairs_of_coins(
@@ -109,7 +110,7 @@ def test_the_optimal_budget_is_the_least_of_all_pairs_of_coins(
         assert p >= 1 or ours <= bernoulli(order, epsilon, delta, p)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ORDERS, EPSILONS, DELTAS)
 def test_the_budgets_stand_in_their_order(order: str, epsilon: str, delta: str) -> None:
     alpha, e, d = Decimal(order), Decimal(epsilon), Decimal(delta)
@@ -118,7 +119,7 @@ def test_the_budgets_stand_in_their_order(order: str, epsilon: str, delta: str) 
     assert plain < sharper <= budget_optimal(alpha, epsilon=e, delta=d)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     # Beyond these a delta has 10^8 digits: no reference could hold it.
     decimals(-6, 1),
@@ -164,7 +165,7 @@ def test_a_delta_beyond_every_float_is_still_computed() -> None:
     assert Decimal("1e-40000") < ours < Decimal("1e-30000")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ORDERS, EPSILONS)
 def test_a_delta_above_one_over_the_order_leaves_room_beyond_epsilon(
     order: str, epsilon: str

@@ -20,6 +20,7 @@ from accountant.conversions.renyi import (
 from accountant.conversions.renyi_subsampled import MAX_TERMS, subsampled_gaussian_renyi
 from tests.accountant.strategies import decimals
 from tests.every_case import check_each
+from tests.nightly import examples
 
 LOOSE = Fraction(1, 10**25)
 EPSILONS = decimals(-12, 2)
@@ -57,7 +58,7 @@ def check(ours: Fraction | Decimal, exact: mpmath.mpf) -> None:
     assert exact * (1 - MP.mpf(10) ** -300) <= found <= exact * (1 + real(LOOSE))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ORDERS, EPSILONS)
 def test_randomized_response_is_the_divergence_of_two_coins(order: str, epsilon: str) -> None:
     yes = 1 / (1 + MP.exp(-real(epsilon)))
@@ -66,7 +67,7 @@ def test_randomized_response_is_the_divergence_of_two_coins(order: str, epsilon:
     check(randomized_response_renyi(Fraction(order), epsilon=Fraction(epsilon)), exact)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ORDERS, EPSILONS)
 def test_laplace_is_the_moment_of_its_loss(order: str, epsilon: str) -> None:
     # The loss is epsilon left of both centres, -epsilon right of them, and in between falls
@@ -85,7 +86,7 @@ def two_losses(order: str, eta: str, t: mpmath.mpf) -> mpmath.mpf:
     return divergence(order, [(q * MP.exp(high), q), ((1 - q) * MP.exp(low), 1 - q)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ORDERS, EPSILONS)
 def test_bounded_range_is_the_worst_of_all_pairs_of_losses(order: str, eta: str) -> None:
     ours = real(Fraction(bounded_range_renyi(Fraction(order), eta=Fraction(eta))))
@@ -114,7 +115,7 @@ RATES = st.one_of(st.just("1"), decimals(-20, -1)).filter(lambda q: 0 < Fraction
 NOISES = decimals(-3, 8)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(2, 120), RATES, NOISES)
 def test_a_subsampled_gaussian_is_the_binomial_moment(order: int, rate: str, noise: str) -> None:
     q, s = real(rate), real(noise)
@@ -172,7 +173,7 @@ def test_a_sampling_rate_of_1_is_the_gaussian_and_a_rate_of_0_costs_nothing() ->
     assert subsampled_gaussian_renyi(Fraction(8), rate=Fraction(0), noise=noise) == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ORDERS, RATES, NOISES)
 def test_subsampling_never_costs_more_than_the_whole_gaussian(
     order: str, rate: str, noise: str
@@ -200,7 +201,7 @@ CURVES = {
 
 
 @pytest.mark.parametrize("name", CURVES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(ORDERS, min_size=2, max_size=6, unique_by=Fraction))
 def test_a_curve_increases_with_the_order(name: str, orders: list[str]) -> None:
     values = [Fraction(CURVES[name](Fraction(order))) for order in sorted(orders, key=Fraction)]

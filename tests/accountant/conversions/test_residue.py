@@ -15,6 +15,7 @@ from accountant.conversions.residue import has_residue, residue_after_pure
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.every_case import check_each
+from tests.nightly import examples
 
 MUS = ["1e-30", "1e-9", "0.001", "0.2", "1", "3", "10", "40"]
 EPSILONS = ["1e-31", "1e-12", "1e-10", "1e-4", "0.1", "0.159", "0.1595", "1", "10", "100"]
@@ -67,7 +68,7 @@ def test_a_pure_mechanism_has_a_residue_from_its_dominating_gaussian_on(epsilon:
     assert 0 < left < more / 3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.floats(-6, 0.8), st.floats(0, 1), st.sampled_from(["1e-9", "1e-4", "0.1", "1", "4"]))
 def test_the_cost_falls_as_the_state_grows(log_room: float, log_more: float, epsilon: str) -> None:
     """P10, also beyond m = 2, and its bounds: 8 ln cosh(epsilon/2) < cost <= mu(epsilon)^2."""

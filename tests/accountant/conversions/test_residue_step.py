@@ -21,6 +21,7 @@ from accountant.conversions.residue_step import (
 )
 from tests.accountant.conversions import gaussian
 from tests.every_case import check_each, check_rows
+from tests.nightly import examples
 
 EPSILONS = st.builds(
     lambda digits, exponent: Decimal(digits).scaleb(exponent),
@@ -45,7 +46,7 @@ def exact_cost(state: int, epsilon: Decimal) -> mpmath.mpf:
         return cost * UNIT
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(EPSILONS, ROOMS)
 @example(Decimal("1e-12"), 22.4)
 @example(Decimal("1e-12"), -0.5)
@@ -72,7 +73,7 @@ def test_an_epsilon_beyond_the_doubles_takes_the_exact_root() -> None:
     check_each(check_case, [1.0001, 1.3, 4, 50], ["2.5", "4", "10", "30"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(EPSILONS, ROOMS)
 def test_the_two_sides_err_by_less_than_their_bound(epsilon: Decimal, log_room: float) -> None:
     """The error that a proof by doubles allows for, 4e-14, at points off the root."""
@@ -96,7 +97,7 @@ def test_the_two_sides_err_by_less_than_their_bound(epsilon: Decimal, log_room: 
         assert abs(excess(at, s, step)[0] - exact) < 1.7e-14
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(EPSILONS, st.integers(1, 36), st.booleans())
 def test_a_pure_step_is_admitted_exactly_from_its_smallest_state_on(
     epsilon: Decimal, zeros: int, below: bool
@@ -135,7 +136,7 @@ def test_a_cost_is_short_in_a_record() -> None:
     assert len(str(cost).rstrip("0")) <= 16
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.integers(1, 99),
     st.integers(-5, -2),

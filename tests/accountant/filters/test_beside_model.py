@@ -34,8 +34,8 @@ TAKERS: Final = (
     *("advanced_2016", "fully_adaptive", "gdp_residue", "renyi", "renyi_weighted"),
     *("split", "unified_brownian", "zcdp_tight"),
 )
-EACH: Final = rounds(5_000, 125_000)
-"""Decisions of each filter: 40,000 in `make test`, a million in the night."""
+EACH: Final = rounds(1_500, 125_000)
+"""Decisions of each filter: 12,000 in `make test`, a million in the night."""
 LIFE: Final = 60
 CLOSE: Final = Fraction(1, 10**9)
 """Nearer to a limit than this part of it, an amount rounded outward may be on either side."""

@@ -22,6 +22,7 @@ from accountant.policy import ParsedBudget, Policy, guarantee_of
 from tests.accountant import exact
 from tests.accountant.filters import rules
 from tests.accountant.filters.policies import plan_of
+from tests.nightly import examples
 
 TINY = mpmath.mpf(10) ** -40
 
@@ -76,7 +77,7 @@ def test_split_refuses_deltas_that_add_up_to_1() -> None:
         SplitFilter(epsilon_ex_post="1", delta_ex_post="0.6").capacity(budget(own="0.4"))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(-3, 2), st.integers(1, 9), st.integers(-30, -1))
 def test_fully_adaptive_stores_the_root_of_its_rule_rounded_down(
     exponent: int, digit: int, log_delta: int
@@ -92,7 +93,7 @@ def test_fully_adaptive_stores_the_root_of_its_rule_rounded_down(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(-10, 2), st.integers(1, 9), st.integers(-38, -1))
 def test_zcdp_tight_stores_the_largest_rho_rounded_down(
     exponent: int, digit: int, log_delta: int
@@ -103,7 +104,7 @@ def test_zcdp_tight_stores_the_largest_rho_rounded_down(
     assert due * (1 - mpmath.mpf(10) ** -12) - TINY <= ours <= due
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(-12, 2), st.integers(1, 9), st.integers(-38, -1))
 def test_advanced_2016_stores_the_longest_time_and_the_largest_mean(
     exponent: int, digit: int, log_delta: int

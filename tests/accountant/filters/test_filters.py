@@ -25,6 +25,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
 from tests.every_case import check_each
+from tests.nightly import examples
 
 EVERY = sorted(FILTERS)
 
@@ -107,7 +108,7 @@ class TestEveryFilter:
         check_each(check_case, EVERY)
 
     @pytest.mark.parametrize("name", EVERY)
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     @given(digits=st.integers(10, 99))
     def test_a_filters_count_equals_the_number_of_its_single_grants(
         self, name: str, digits: int

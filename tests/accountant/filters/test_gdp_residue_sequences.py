@@ -18,7 +18,7 @@ from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.residue import KIND, capacity, price_of
 from tests.accountant.filters.rules import single
 from tests.accountant.strategies import decimals
-from tests.nightly import rounds
+from tests.nightly import examples, rounds
 
 CLOSE = mpmath.mpf(10) ** -12
 GRID = mpmath.mpf(10) ** -42  # of the reference's own 80 digits, far below ours
@@ -95,7 +95,7 @@ sequences = st.lists(
 BUDGETS = st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(sequences, BUDGETS)
 def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
     sequence: list[c.Claim], budget: tuple[str, str]
@@ -104,7 +104,7 @@ def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
 
 
 @pytest.mark.slow
-@settings(max_examples=rounds(75, 400), deadline=None)
+@settings(max_examples=rounds(20, 400), deadline=None)
 @given(sequences, BUDGETS)
 def test_nor_does_any_of_many_sequences(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
     play(sequence, budget)

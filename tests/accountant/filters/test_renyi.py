@@ -28,6 +28,7 @@ from tests.accountant.filters import rules
 from tests.accountant.filters.policies import opened, plan_of
 from tests.accountant.strategies import atoms, decimals
 from tests.every_case import check_rows
+from tests.nightly import examples
 
 SAMPLED = c.SubsampledGaussian("2", "1", "0.01")
 
@@ -87,7 +88,7 @@ def test_no_order_is_best_where_none_leaves_a_budget() -> None:
     assert best("pure:0.01", epsilon="1e-12", delta="1e-10") is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(decimals(-3, 2), st.integers(-38, -1), st.integers(2, 10**6))
 def test_the_renyi_capacity_is_rounded_down(epsilon: str, log_delta: int, order: int) -> None:
     tested = policy(str(order), epsilon=epsilon, delta=f"1e{log_delta}")
@@ -141,7 +142,7 @@ def test_an_order_of_many_digits_is_not_rounded() -> None:
     assert Fraction(cost, UNIT) >= Fraction(order) / 100
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(atoms(small=-12, large=2), st.sampled_from(["1.5", "2", "22", "77.7", "12345"]))
 def test_each_claim_costs_its_curve(claim: c.Claim, order: str) -> None:
     due = exact.renyi(claim, order)

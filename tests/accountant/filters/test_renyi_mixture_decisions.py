@@ -154,7 +154,7 @@ class TestRandomDecisions:
     def test_next_to_the_edge_where_floats_cannot_tell(self) -> None:
         chance = np.random.default_rng(SEED + 1)
         admitted = refused = 0
-        for setting in settings(rounds(20, 1_000), SEED + 1):
+        for setting in settings(rounds(6, 1_000), SEED + 1):
             kind, capacity, delta = setting.kind, setting.capacity, Fraction(setting.delta)
             for row in at_the_end(setting, chance, 1):
                 low, high = Fraction(1) - Fraction(1, 10**6), Fraction(1) + Fraction(1, 10**6)
@@ -173,13 +173,13 @@ class TestRandomDecisions:
                         # times 1e-16 of delta.
                         assert proved >= delta * (1 - Fraction(1, 10**14))
                         refused += 1
-        assert min(admitted, refused) > 400
+        assert min(admitted, refused) > 120
 
 
 def test_a_decision_by_floats_always_equals_that_by_decimals() -> None:
     chance = np.random.default_rng(SEED + 2)
     clear = unclear = 0
-    for setting in settings(rounds(40, 3_000), SEED + 2):
+    for setting in settings(rounds(20, 3_000), SEED + 2):
         mixture, capacity = RenyiMixtureRule([Decimal(a) for a in setting.orders]), setting.capacity
         for row in at_the_end(setting, chance, 8):
             away = Fraction(f"{chance.choice([-1, 1]) * 10 ** chance.uniform(-16, -3):.6g}")

@@ -26,7 +26,7 @@ from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.filters.rules import RULES, Limits, delta, single
 from tests.accountant.strategies import batches, claims, ex_posts
 from tests.every_case import check_each
-from tests.nightly import rounds
+from tests.nightly import examples, rounds
 
 # The reference works to 80 digits and adds up to a few thousand of its own numbers.
 ROUNDING = mpmath.mpf(10) ** -70
@@ -109,7 +109,7 @@ def check_position(ledger: Ledger) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RULES))
-@settings(max_examples=rounds(30, 60), deadline=None)
+@settings(max_examples=rounds(12, 60), deadline=None)
 @given(st.data())
 def test_no_sequence_exceeds_the_rule_and_every_claim_that_fits_is_granted(
     name: str, data: st.DataObject
@@ -143,7 +143,7 @@ def budgets(name: str) -> list[Policy]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RULES))
-@settings(max_examples=rounds(30, 100), deadline=None)
+@settings(max_examples=rounds(8, 100), deadline=None)
 @given(st.data())
 def test_nor_does_any_under_budgets_of_all_sizes(name: str, data: st.DataObject) -> None:
     policy = data.draw(st.sampled_from(budgets(name)))
@@ -159,7 +159,7 @@ def test_nor_does_any_under_budgets_of_all_sizes(name: str, data: st.DataObject)
     play(policy, data.draw(st.lists(kinds, max_size=20)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(sequences)
 def test_unified_brownian_takes_a_budget_of_rho_too(sequence: list[c.Claim]) -> None:
     play(Policy(filter="unified_brownian", rho="0.05", delta="1e-6"), sequence)

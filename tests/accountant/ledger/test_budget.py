@@ -19,6 +19,7 @@ from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.strategies import atoms, claims
 from tests.accountant.world import World, code, opened
+from tests.nightly import examples
 
 MOST = mpmath.mpf(1) + mpmath.mpf(10) ** -60  # the reference's own 80 digits
 
@@ -43,7 +44,7 @@ def granted(world: World, sequence: list[c.Claim]) -> list[list[tuple[c.Claim, i
 SEQUENCES = st.lists(claims(small=-4, large=0), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEQUENCES)
 def test_basic_never_exceeds_epsilon_or_delta(sequence: list[c.Claim]) -> None:
     world = opened(filter="basic", epsilon="0.7", delta="1e-8")
@@ -58,7 +59,7 @@ def test_basic_never_exceeds_epsilon_or_delta(sequence: list[c.Claim]) -> None:
         assert delta <= Fraction("1e-8")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEQUENCES)
 def test_zcdp_never_exceeds_rho_or_delta(sequence: list[c.Claim]) -> None:
     world = opened(filter="zcdp", rho="0.05", delta="1e-8")
@@ -76,7 +77,7 @@ def tight_rho() -> mpmath.mpf:
     return exact.tight_capacity(mpmath.mpf(1), mpmath.mpf("1e-6"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEQUENCES)
 def test_zcdp_tight_never_exceeds_the_tight_conversion(sequence: list[c.Claim]) -> None:
     world = opened(epsilon="1", delta="1.01e-6", delta_for_claims="1e-8")
@@ -88,7 +89,7 @@ def test_zcdp_tight_never_exceeds_the_tight_conversion(sequence: list[c.Claim]) 
         assert delta <= Fraction("1e-8")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEQUENCES)
 def test_fully_adaptive_never_exceeds_its_formula(sequence: list[c.Claim]) -> None:
     world = opened(filter="fully_adaptive", epsilon="1.5", delta="1e-6")
@@ -99,7 +100,7 @@ def test_fully_adaptive_never_exceeds_its_formula(sequence: list[c.Claim]) -> No
         assert bound <= mpmath.mpf("1.5") * MOST
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(atoms(small=-12, large=2))
 def test_a_cost_brackets_the_exact_one(claim: c.Claim) -> None:
     names = ("rho", "intrinsic_time", "delta", "epsilon")
@@ -119,7 +120,7 @@ def test_a_cost_brackets_the_exact_one(claim: c.Claim) -> None:
         assert epsilon <= ours <= epsilon * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(atoms(small=-8, large=0), min_size=1, max_size=6), st.integers(1, 1000))
 def test_a_batch_costs_exactly_the_sum_of_its_parts(singles: list[c.Claim], times: int) -> None:
     sums = ("rho", "delta", "loss_time", "loss_delta", "loss_shift", "epsilon", "intrinsic_time")

@@ -275,11 +275,11 @@ def _closing(left: Fraction, policy: dict[str, Any]) -> tuple[c.Claim, Fraction]
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: str(load.policy["filter"]))
 def test_a_claim_is_granted_exactly_if_the_sum_of_fractions_fits(load: Load) -> None:
-    """Of a hundred thousand decisions none is another one than exact fractions say."""
+    """Of thousands of decisions none is another one than exact fractions say."""
     chance = random.Random(str(load.policy))
     plan = plan_of(load.policy)
     ledger, spent, many, filled = Ledger.new("census", plan, 0), Fraction(0), 0, 0
-    for _ in range(rounds(34_000, 340_000)):
+    for _ in range(rounds(10_000, 340_000)):
         claim, cost = load.make(chance)
         closing = _closing(1 - spent, load.policy)
         if closing is not None and chance.random() < 0.2 and _has_parts(closing[1]):
@@ -293,7 +293,7 @@ def test_a_claim_is_granted_exactly_if_the_sum_of_fractions_fits(load: Load) -> 
         if not granted and chance.random() < 0.7:
             filled += spent == 1
             ledger, spent = Ledger.new("census", plan, 0), Fraction(0)
-    assert many > 5_000
+    assert many > 1_500
     assert filled or load.policy is not BASIC
 
 

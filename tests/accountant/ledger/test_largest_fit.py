@@ -50,7 +50,7 @@ def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
 # optimal_homogeneous counts claims: of one that does not fit, no smaller one does.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"optimal_homogeneous"}))
-@settings(max_examples=rounds(25, 50), deadline=None)
+@settings(max_examples=rounds(8, 50), deadline=None)
 @given(data=st.data(), times=st.integers(0, 100_000))
 def test_the_offered_claim_fits_and_the_next_larger_one_does_not(
     name: str, data: st.DataObject, times: int

@@ -29,6 +29,7 @@ from tests.accountant import exact
 from tests.accountant.filters.policies import POLICIES, opened, plan_of
 from tests.accountant.returned import by_paying, by_showing, by_voiding
 from tests.every_case import check_each
+from tests.nightly import examples
 
 EVERY_ODOMETER = (
     {"type": "basic"},
@@ -89,7 +90,7 @@ class TestExPost:
         # Of the deltas nothing comes back.
         assert after[plan.sums.index("delta")] == UNIT // 10**8
 
-    @settings(max_examples=100)
+    @settings(max_examples=examples(100))
     @given(st.fractions(0, Fraction("0.25")))
     def test_a_settled_claim_stays_charged_its_payment_rounded_up(self, paid: Fraction) -> None:
         plan, totals = charge_of(POLICIES["ex_post"], SHOWN)
@@ -209,10 +210,10 @@ def hockey_stick_of_settling_by_outcome() -> mpmath.mpf:
     maximum, minimum = (x * mpmath.tanh(x / 2) for x in (mpmath.mpf(3), loss))
     found = mpmath.mpf(0)
     going = {0: mpmath.mpf(1)}  # by how often a came
-    for rounds in range(400):
+    for played in range(400):
         further: defaultdict[int, mpmath.mpf] = defaultdict(mpmath.mpf)
         for a, probability in going.items():
-            b = rounds - a
+            b = played - a
             if a * maximum + b * minimum + maximum <= capacity:
                 further[a + 1] += probability * rare
                 further[a] += probability * (1 - rare)

@@ -32,6 +32,7 @@ from accountant.odometers.stitched import Stitched
 from accountant.odometers.stitched_exact import stitched_exact
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
+from tests.nightly import examples
 
 SUMS = ("loss_time", "loss_epsilon", "loss_epsilon_squared", "loss_kl_mean")
 
@@ -72,14 +73,14 @@ def brackets(ours: float, due: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(singles, amounts, amounts)
 def test_a_reading_is_the_formula_rounded_up(odometer: Odometer, v: int, mean: int) -> None:
     ours = Reader(odometer, SUMS, 0)((v, v, v, mean))
     brackets(ours, formulas.bound(odometer, exact.units(v), exact.units(mean)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(singles, amounts, amounts, amounts)
 def test_a_reading_never_falls(odometer: Odometer, v: int, more: int, mean: int) -> None:
     if isinstance(odometer, Advanced2016N):
@@ -127,14 +128,14 @@ def real(v: float) -> Any:
     return exact.real(Fraction(v))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(deltas, parameters, floats)
 def test_the_closed_form_of_p8_is_rounded_up(delta: str, r: str, v: float) -> None:
     due = formulas.one_sided(delta, r, real(v), plus=formulas.HALF)
     brackets(closed_plus_half(delta=delta, r=r)(v), due)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(deltas, parameters, floats)
 def test_stitching_with_exact_constants_is_rounded_up(delta: str, v0: str, v: float) -> None:
     due = formulas.stitched_exact(exact.real(delta), exact.real(v0), real(v))
@@ -144,7 +145,7 @@ def test_stitching_with_exact_constants_is_rounded_up(delta: str, v0: str, v: fl
 weighted = st.lists(st.tuples(parameters, st.integers(1, 100)), min_size=1, max_size=6)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(deltas, weighted, floats)
 def test_several_lines_are_rounded_up(delta: str, lines: list[tuple[str, int]], v: float) -> None:
     slopes = tuple(slope for slope, _ in lines)
@@ -177,7 +178,7 @@ def test_all_are_infinite_where_v_is() -> None:
         assert u(math.inf) == math.inf
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(singles, min_size=2, max_size=4), amounts, amounts)
 def test_combined_is_the_smallest_of_its_parts(parts: list[Any], v: int, mean: int) -> None:
     odometer = Combined(tuple(parts))

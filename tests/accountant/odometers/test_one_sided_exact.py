@@ -18,6 +18,7 @@ from accountant.odometers.one_sided_mixture_exact import (
     start_above,
 )
 from tests.accountant import exact
+from tests.nightly import examples
 
 levels = st.one_of(st.just(0.0), st.floats(1e-300, 700.0), st.floats(-40, 2.8).map(lambda e: 10**e))
 
@@ -28,7 +29,7 @@ def exact_growth(z: float) -> mpmath.mpf:
     return real**2 / 2 + mpmath.log1p(mpmath.erf(real / mpmath.sqrt(2)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(levels)
 def test_the_root_satisfies_its_inequality_and_hardly_more(level: float) -> None:
     z = root_above(level)

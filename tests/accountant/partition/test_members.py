@@ -19,6 +19,7 @@ from tests.accountant.partition.circle import (
 )
 from tests.accountant.partition.members_model import ROLES, text_of
 from tests.accountant.world import code
+from tests.nightly import examples
 
 
 def test_a_membership_ends_to_the_millisecond() -> None:
@@ -205,7 +206,7 @@ def test_a_missing_role_is_reported_before_anything_that_a_price_would_reveal() 
     enrol(world, "ana", "analyst")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.sampled_from(ROLES), unique=True),
     st.integers(-3, 3),

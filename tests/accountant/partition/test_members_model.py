@@ -21,8 +21,8 @@ from tests.accountant.partition.member_loads import Load, Sent
 from tests.accountant.partition.members_model import Fields, Model, time_of
 from tests.nightly import rounds
 
-RECORDS: Final = rounds(10_000, 500_000)
-EACH: Final = 10_000
+RECORDS: Final = rounds(4_000, 500_000)
+EACH: Final = min(RECORDS, 10_000)
 LIFE: Final = 500
 WINDOW: Final = 3_600_000
 SKEW: Final = 300_000

@@ -12,11 +12,12 @@ from accountant.records.inputs import Input
 from accountant.replay.replay import state_rows
 from tests.accountant.histories import worlds
 from tests.accountant.world import START, WINDOW, World, code, opened
+from tests.nightly import examples
 
 BASIC = {"filter": "basic", "epsilon": "1", "delta": "0"}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds())
 def test_the_rows_that_drafts_write_are_the_rows_of_the_state(
     history: tuple[World, list[bytes]],

@@ -19,6 +19,7 @@ from accountant.records.inputs import Input
 from accountant.replay.replay import state_rows
 from accountant.times import uuid7
 from tests.accountant.partition.plain_reading import Plain, at_text
+from tests.nightly import examples
 
 START = 1_795_255_200_000
 MAX_IDS = 6
@@ -341,7 +342,7 @@ REWOUND = [
 """The second is undone, charge and id: decided again, it is granted from where the first ended."""
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(HISTORIES)
 @example([(REWOUND, False)])
 @example([(HALTED_THEN_CLOSED, False)])
@@ -360,7 +361,7 @@ def test_every_record_and_the_state_equal_those_of_the_plain_reference(
 BACK = st.one_of(st.integers(1, 2_000), st.integers(1, 2 * GENESIS.window_ms))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), BACK), min_size=1, max_size=5))
 def test_a_clock_reset_and_later_records_equal_those_of_the_plain_reference(
     history: list[tuple[list[Step], int]],

@@ -25,9 +25,9 @@ from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.times import iso, uuid7
-from tests.nightly import rounds
+from tests.nightly import NIGHTLY
 
-RECORDS: Final = rounds(6_000, 120_000)
+RECORDS: Final = 120_000
 LIFE: Final = 600
 START: Final = 1_795_255_200_000
 WINDOW, SKEW, HOUR = 3_600_000, 300_000, 3_600_000
@@ -576,7 +576,8 @@ OFTEN: Final = {
 @pytest.mark.slow
 def test_no_request_is_decided_otherwise_than_by_the_model() -> None:
     seen = Counter[str]()
-    for seed in range(RECORDS // LIFE):
+    # These few meet everything in `OFTEN`.
+    for seed in range(RECORDS // LIFE) if NIGHTLY else (0, 3, 7, 9):
         print("seed", seed)  # of the life that fails
         life = Life(seed)
         for _ in range(LIFE):

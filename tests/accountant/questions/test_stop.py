@@ -38,6 +38,7 @@ from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import CENSUS, small_schema
 from tests.accountant.questions.test_noise import laplace_tail
 from tests.every_case import check_each, check_rows
+from tests.nightly import rounds
 
 SCHEMA = small_schema(rows=1)
 
@@ -190,7 +191,7 @@ def answers_of(draw: Draw, exact: int, bits: Callable[[int], int]) -> Answers:
     return LaplaceReduction(exact, scales, bits, step=grid).draw
 
 
-RUNS = 1500
+RUNS = rounds(1_000, 1_500)
 
 
 @pytest.mark.parametrize(

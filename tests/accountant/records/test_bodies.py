@@ -15,6 +15,7 @@ from accountant.replay.replay import state_rows
 from tests.accountant.records.test_inputs import PURE, body
 from tests.accountant.world import World, code, opened
 from tests.every_case import check_rows
+from tests.nightly import examples
 
 
 def nested(depth: int) -> bytes:
@@ -185,7 +186,7 @@ def documents(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(
     st.one_of(st.binary(max_size=200), mutations(), documents()),
     st.sampled_from(["requests", "admin"]),

@@ -19,6 +19,7 @@ from accountant.replay.audit import Auditor, audit
 from tests.accountant.histories import worlds
 from tests.accountant.world import World, code
 from tests.every_case import check_each, check_rows
+from tests.nightly import examples
 
 ODOMETERS = [
     {"type": "one_sided_mixture", "delta": "1e-6", "r": "0.01"},
@@ -110,7 +111,7 @@ def test_a_real_log_passes_and_is_counted() -> None:
     assert msgspec.json.decode(encode(report), type=type(report)) == report
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds())
 def test_an_audit_passes_every_log_that_was_really_written(
     history: tuple[World, list[bytes]],

@@ -17,6 +17,7 @@ from tests.accountant.replay.test_audit import LOG, rechained
 from tests.accountant.replay.test_grant_run import FIELDS, WORLD, forged
 from tests.accountant.world import World
 from tests.every_case import check_each
+from tests.nightly import examples
 
 
 def decided(log: list[bytes], most_ids: int | None = None) -> DecidedLog | None:
@@ -49,7 +50,7 @@ def accepted_by_two(log: list[bytes], most_ids: int | None = None) -> bool:
 
 
 @given(worlds())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_two_halves_accept_a_written_log(played: tuple[World, list[bytes]]) -> None:
     world, _ = played
     assert accepted_by_two(world.log, world.most_ids)

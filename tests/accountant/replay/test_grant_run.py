@@ -18,6 +18,7 @@ from tests.accountant.histories import worlds
 from tests.accountant.replay.test_audit import LOG, rechained
 from tests.accountant.world import World
 from tests.every_case import check_each
+from tests.nightly import examples
 
 
 def of_grants(count: int) -> World:
@@ -54,7 +55,7 @@ def check_same(log: list[bytes], most_ids: int | None = None) -> AuditReport:
 
 
 @given(worlds())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_written_log_gives_the_same_report_usage_and_rows(
     played: tuple[World, list[bytes]],
 ) -> None:

@@ -24,6 +24,7 @@ from accountant.replay.replay import GenesisDiffers, Replay, StateMismatch, stat
 from accountant.times import from_iso
 from tests.accountant.histories import worlds
 from tests.accountant.world import WINDOW, World, opened
+from tests.nightly import examples
 
 
 def from_rows(world: World, *, rows: list[tuple[bytes, bytes]] | None = None) -> Partition:
@@ -48,7 +49,7 @@ def answers(world: World, state: Partition, bodies: list[bytes]) -> list[bytes]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(worlds())
 def test_refolding_twice_gives_the_bytes_and_the_ids_of_the_live_state(
     history: tuple[World, list[bytes]],

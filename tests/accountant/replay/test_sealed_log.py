@@ -27,6 +27,7 @@ from accountant.replay.sealed_log import (
 )
 from accountant.times import from_iso, iso
 from tests.accountant.world import SKEW, WINDOW, World, opened
+from tests.nightly import examples
 
 HOUR = 3_600_000
 
@@ -166,7 +167,7 @@ def test_a_log_is_sealed_again_and_again() -> None:
 
 
 @given(st.lists(st.sampled_from(["ask", "repeat", "wait", "amend", "seal"]), max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_sealed_log_and_the_whole_log_agree_after_any_steps(steps: list[str]) -> None:
     world = opened(filter="basic", epsilon="1")
     body, archived = world.request("pure:0.02"), None

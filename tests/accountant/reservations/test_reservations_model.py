@@ -28,7 +28,7 @@ from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.meter import Amounts, texts
 from tests.nightly import rounds
 
-RECORDS: Final = rounds(10_000, 500_000)
+RECORDS: Final = rounds(5_000, 500_000)
 EACH: Final = 2_500
 """Records of one test, so that it takes less than a minute of a slow core."""
 LIFE: Final = 1_250

@@ -10,6 +10,7 @@ from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
+from tests.nightly import examples
 
 
 def folded(values: list[bytes]) -> tuple[list[list[Alert]], dict[str, DatasetView]]:
@@ -27,7 +28,7 @@ def folded(values: list[bytes]) -> tuple[list[list[Alert]], dict[str, DatasetVie
     return found, views
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(worlds())
 def test_no_alert_is_missing_and_only_an_amendment_repeats_one(
     history: tuple[World, list[bytes]],

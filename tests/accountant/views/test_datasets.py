@@ -23,6 +23,7 @@ from accountant.views.datasets import (
 )
 from tests.accountant.histories import worlds
 from tests.accountant.world import World, opened
+from tests.nightly import examples
 
 BASIC = {"filter": "basic", "epsilon": "1", "delta": "0"}
 
@@ -54,7 +55,7 @@ def test_a_budget_that_was_lowered_is_the_one_shown() -> None:
     assert comparable(view) == comparable(view_of_snapshot(snapshot(world.ledger())))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds())
 def test_decisions_snapshots_and_repeated_decisions_show_the_same(
     history: tuple[World, list[bytes]],
@@ -71,7 +72,7 @@ def test_decisions_snapshots_and_repeated_decisions_show_the_same(
         assert folded(twice + world.decisions, dataset) == view
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(), st.sets(st.integers(2, 50)))
 def test_a_view_that_lost_decisions_is_right_again_after_the_next_grant(
     history: tuple[World, list[bytes]], lost: set[int]

@@ -27,6 +27,7 @@ from accountant.views.usage import (
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
+from tests.nightly import examples
 
 
 def runs_of(values: list[bytes]) -> Mapping[str, Run]:
@@ -62,7 +63,7 @@ def used(following: ViewFolder) -> dict[str, list[UsageView]]:
     return {name: views_of(name, rows) for name, rows in following.usage.items()}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
 def test_runs_come_down_to_one_after_another(
     history: tuple[World, list[bytes]], cuts: list[int]
@@ -74,7 +75,7 @@ def test_runs_come_down_to_one_after_another(
     assert sorted(sent) == sorted(sent_singly)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=3))
 def test_reading_the_same_runs_twice_changes_no_view_or_usage(
     history: tuple[World, list[bytes]], cuts: list[int]
@@ -88,7 +89,7 @@ def test_reading_the_same_runs_twice_changes_no_view_or_usage(
     assert used(following) == before_used
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds())
 def test_own_decisions_are_counted_like_those_read_from_the_log(
     history: tuple[World, list[bytes]],
@@ -139,7 +140,7 @@ def test_usage_counts_the_grants_and_refusals_of_one_analyst() -> None:
     assert decode_usage_view(encode(ana)) == ana
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds())
 def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[bytes]]) -> None:
     world, _ = history

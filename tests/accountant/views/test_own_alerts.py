@@ -16,6 +16,7 @@ from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
+from tests.nightly import examples
 
 
 def encoded(value: bytes) -> EncodedDecision:
@@ -70,7 +71,7 @@ def once(found: list[Alert]) -> list[Alert]:
     return list(kept.values())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
 def test_alerts_of_the_deciding_process_equal_those_of_a_reader_of_the_log(
     history: tuple[World, list[bytes]], cuts: list[int]
@@ -87,7 +88,7 @@ def test_alerts_of_the_deciding_process_equal_those_of_a_reader_of_the_log(
     assert len(found) == len(once(found))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(worlds(), st.integers(0, 1000))
 def test_no_alert_is_lost_or_repeated_where_the_state_is_read_back_in_between(
     history: tuple[World, list[bytes]], cut: int

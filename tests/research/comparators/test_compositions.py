@@ -23,6 +23,7 @@ from research.comparators import (
     strong_epsilon,
 )
 from tests.accountant import exact
+from tests.nightly import examples
 
 HUNDREDTH, MILLIONTH = Decimal("0.01"), Decimal("1e-6")
 
@@ -40,7 +41,7 @@ def summed(runs: Runs, part: Any) -> Any:
     return mpmath.fsum(count * part(exact.real(Fraction(epsilon))) for epsilon, count in runs)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(runs_of, deltas)
 def test_each_bound_is_its_formula_rounded_up(runs: Runs, delta: Decimal) -> None:
     log = -mpmath.log(exact.real(Fraction(delta)))
@@ -54,7 +55,7 @@ def test_each_bound_is_its_formula_rounded_up(runs: Runs, delta: Decimal) -> Non
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(runs_of, deltas, st.integers(3, 10**9))
 def test_the_quoted_odometer_is_its_formula_rounded_up(runs: Runs, delta: Decimal, n: int) -> None:
     d, v = exact.real(Fraction(delta)), summed(runs, lambda e: e**2)
@@ -109,7 +110,7 @@ def hockey_stick(k: int, e: Any, target: Any) -> Any:
 
 
 class TestTheOptimum:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.integers(1, 60), epsilons, st.integers(0, 10**6))
     @example(3, Decimal("0.55"), 10**6)  # of k epsilon itself 80 digits leave 1e-82
     def test_optimal_delta_is_the_binomial_hockey_stick(
@@ -159,7 +160,7 @@ class TestTheOptimum:
         assert optimal_count(**dict(zip(names, arguments, strict=True))) == fit
 
     @pytest.mark.slow
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.integers(1, 200), epsilons, deltas)
     def test_optimal_epsilon_is_the_smallest_that_satisfies_delta(
         self, k: int, epsilon: Decimal, delta: Decimal

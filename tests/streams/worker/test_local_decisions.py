@@ -18,6 +18,7 @@ from streams.worker.local_decisions import LocalDecisions
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
+from tests.nightly import examples
 
 
 class Stage:
@@ -89,7 +90,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds(), STEPS, st.sampled_from([3, 1000]))
 def test_no_interleaving_of_reading_owning_and_dropping_misses_a_decision(
     history: tuple[World, list[bytes]], steps: list[tuple[str, int]], most_waiting: int
