@@ -27,6 +27,7 @@ FEW: Final = 4_000
 RELATIONS: Final[tuple[Neighbours, ...]] = ("add_remove", "replace")
 ADD: Final = RELATIONS[:1]
 REPLACE: Final = RELATIONS[1:]
+NIGHTS: Final = RELATIONS[:0]  # neither, but in `make nightly`
 # Two candidates are about as good as each other, and a unit turns one against the other.
 TWO: Final = other_units("ab" * 12)
 MIDDLE: Final = other_units("a" * 44, ys=(1, *[-1, 3] * 5))
@@ -35,29 +36,29 @@ Case = tuple[str, str, float, Sequence[Row], Sequence[Neighbours]]
 # The question, its noise, the part of the claim that games must find too low, the other units, and
 # the relations that `make test` tries: as many as find each planted bug. `make nightly` tries both.
 CASES: Final[list[Case]] = [
-    ("count where x > 2 rows 1", "epsilon: 1", 0.6, MIXED, ADD),
+    ("count where x > 2 rows 1", "epsilon: 1", 0.6, MIXED, NIGHTS),
     ("count by c, t", "epsilon: 1", 0.4, MIXED, REPLACE),
     ("count by c", "rho: 0.5, rounded_gaussian", 0.6, MIXED, REPLACE),
-    ("histogram(c)", "sigma: 2", 0.6, MIXED, ADD),
-    ("histogram(c)", "sigma: 2, discrete_gaussian", 0.3, MIXED, REPLACE),
+    ("histogram(c)", "sigma: 2", 0.6, MIXED, NIGHTS),
+    ("histogram(c)", "sigma: 2, discrete_gaussian", 0.3, MIXED, NIGHTS),
     ("histogram(c)", "epsilon: 3", 0.6, MIXED, RELATIONS),
     ("sum(x)", "error: 10 at 0.9", 0.6, MIXED, ADD),
     ("sum(x)", "sigma: 6", 0.6, MIXED, RELATIONS),
-    ("sum(x) by c", "rho: 0.5", 0.2, MIXED, ADD),
+    ("sum(x) by c", "rho: 0.5", 0.2, MIXED, NIGHTS),
     ("variance(x)", "rho: 1", 0.3, MIXED, REPLACE),
-    ("sum(x) by c", "epsilon: 1", 0.3, MIXED, REPLACE),
-    ("sum(x) by c", "rho: 0.5, rounded_gaussian", 0.6, MIXED, REPLACE),
+    ("sum(x) by c", "epsilon: 1", 0.3, MIXED, NIGHTS),
+    ("sum(x) by c", "rho: 0.5, rounded_gaussian", 0.6, MIXED, NIGHTS),
     ("sum(fine)", "epsilon: 1", 0.6, MIXED, ADD),
     ("mean(x)", "epsilon: 2", 0.4, MIXED, REPLACE),
-    ("mean(x)", "rho: 0.5, rounded_gaussian", 0.4, MIXED, REPLACE),
-    ("variance(x)", "epsilon: 3", 0.4, MIXED, REPLACE),
-    ("variance(x) by t", "epsilon: 3", 0.4, MIXED, ADD),
+    ("mean(x)", "rho: 0.5, rounded_gaussian", 0.4, MIXED, NIGHTS),
+    ("variance(x)", "epsilon: 3", 0.4, MIXED, NIGHTS),
+    ("variance(x) by t", "epsilon: 3", 0.4, MIXED, NIGHTS),
     ("median(y)", "rho: 1", 0.5, MIDDLE, REPLACE),
-    ("median(y) by t", "epsilon: 2", 0.3, MIDDLE, ADD),
+    ("median(y) by t", "epsilon: 2", 0.3, MIDDLE, NIGHTS),
     ("quantile(y, 0.9)", "epsilon: 1", 0.4, HIGH, ADD),
-    ("quantile(y, 0.9) by c", "epsilon: 2", 0.3, HIGH, REPLACE),
+    ("quantile(y, 0.9) by c", "epsilon: 2", 0.3, HIGH, NIGHTS),
     ("top(c, 1)", "epsilon: 1", 0.4, TWO, ADD),
-    ("top(c, 1) by t", "epsilon: 2", 0.3, TWO, REPLACE),
+    ("top(c, 1) by t", "epsilon: 2", 0.3, TWO, NIGHTS),
     ("top(c, 2)", "epsilon: 6", 0.2, MIXED, ADD),
 ]
 PLAIN: Final[list[Case]] = [
@@ -70,7 +71,7 @@ PLAIN: Final[list[Case]] = [
 
 SESSIONS: Final[list[Case]] = [
     ("count", "epsilon: 2, laplace_reduction from 8", 0.6, MIXED, ADD),
-    ("sum(x) by t", "epsilon: 2, laplace_reduction from 24", 0.5, MIXED, REPLACE),
+    ("sum(x) by t", "epsilon: 2, laplace_reduction from 24", 0.5, MIXED, NIGHTS),
     ("count", "sigma: 2, gaussian_refinement from 6", 0.5, MIXED, ADD),
 ]
 
@@ -105,7 +106,7 @@ def test_answers_keep_what_their_claim_promises(case: Case, relation: Neighbours
 
 
 @pytest.mark.parametrize(
-    "case", PLAIN if NIGHTLY else PLAIN[:2], ids=lambda case: f"{case[0]} - {case[1]}"
+    "case", PLAIN if NIGHTLY else PLAIN[:1], ids=lambda case: f"{case[0]} - {case[1]}"
 )
 def test_a_hundred_thousand_answers_keep_what_their_claim_promises(case: Case) -> None:
     check_case(case, "add_remove", FULL)

@@ -22,8 +22,9 @@ from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.audit_game.auditor import Games, Outcome, audit
 from tests.audit_game.neighbours import Row, game_schema, other_units
 from tests.audit_game.promises import promise_of, together
+from tests.nightly import rounds
 
-GAMES: Final = 600
+GAMES: Final = rounds(300, 600)
 KEY: Final = b"key of the contributions of units"
 SCHEMA: Final[Schema] = game_schema("add_remove")
 OTHERS: Final = other_units("abd" * 4)

@@ -14,6 +14,7 @@ from research.figures import odometers as o
 from research.figures.picture import Curve
 from tests.accountant.reference.common import ROWS
 from tests.every_case import check_each
+from tests.nightly import rounds
 
 CLOSE = Fraction(1, 10**9)
 
@@ -82,7 +83,9 @@ def test_figures_use_the_parameters_of_the_papers():
     ],
 )
 def test_the_experiment_answers_the_expected_number_of_counts(key, mean):
-    assert experiment.answered(key, "1", "0.1") == pytest.approx(mean, abs=0.75)
+    runs = rounds(6, 20)
+    answered = experiment.answered(key, "1", "0.1", runs)
+    assert answered == pytest.approx(mean, abs=3.4 / runs**0.5)
 
 
 def test_the_lecture_s_crossover_and_its_last_point():

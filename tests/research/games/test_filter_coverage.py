@@ -16,12 +16,13 @@ from research.games.composition import Query, Round, privacy_filter_comp
 from research.games.ledgers import FilterLedger, Totals
 from research.games.optimal_stopping import Solution, solve
 from research.games.payoffs import crossing, hockey_stick, moment
+from tests.nightly import rounds
 from tests.research.games import menus as m
 from tests.research.games.coverage import ATTACKS, Attack, promised
 from tests.research.games.exact_interval import interval
 
-RUNS = 100_000
-LEAST_SEEN = 1e-4  # below it so many runs show nothing
+RUNS = rounds(20_000, 100_000)
+LEAST_SEEN = 10 / RUNS  # below it so many runs show nothing
 CASES = [
     pytest.param(attack, id=f"{name}-{i}")
     for name, attacks in ATTACKS.items()

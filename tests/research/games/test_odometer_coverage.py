@@ -11,10 +11,11 @@ from accountant.odometers import AnyOdometer
 from research.games.ledgers import OdometerLedger, Totals
 from research.games.optimal_stopping import Move, Solution, solve
 from research.games.payoffs import hockey_stick
+from tests.nightly import rounds
 from tests.research.games.exact_interval import interval
 from tests.research.games.odometer_attacks import ODOMETER_ATTACKS, OdometerAttack
 
-RUNS = 100_000
+RUNS = rounds(20_000, 100_000)
 # Longer walks of one mechanism are simulated in test_stopping_time.
 MOST_SIMULATED = 100
 CASES = [

@@ -30,9 +30,11 @@ from research.games.stopping_time import (
     crossing_probability,
     rogers_bound,
 )
+from tests.nightly import rounds
 from tests.research.games.exact_interval import interval
 
-EPSILON, DELTA, ROUNDS, RUNS = 0.1, 0.05, 10_000, 100_000
+EPSILON, DELTA, ROUNDS = 0.1, 0.05, 10_000
+RUNS = rounds(50_000, 100_000)  # so few tell 0.0435 from DELTA
 N = np.arange(1, ROUNDS + 1)
 V = ROUNDS * EPSILON**2
 # The ledger's own time of one round: 2 rho = 2 epsilon tanh(epsilon/2).
