@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,15 @@ from accountant.times import uuid7
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.slow
+RUN = """
+import json, sys
+from typer.testing import CliRunner
+from streams.cli.root import app
+
+commands, stdin = json.load(sys.stdin)
+for command in commands:
+    print(json.dumps(CliRunner().invoke(app, command, input=stdin).output))
+"""
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
@@ -66,10 +76,18 @@ class Copy:
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 
-    def rows(self, *command: str, stdin: str = "") -> list[dict[str, object]]:
-        """Run one of the product's commands, and return what it prints as JSON."""
-        output = self.python("-m", "streams.cli", *command, "--json", stdin=stdin)
-        return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    def run(self, *commands: Sequence[str], stdin: str = "") -> list[str]:
+        """Run some of the product's commands in one process, and return what each prints."""
+        output = self.python("-c", RUN, stdin=json.dumps([commands, stdin]))
+        return [json.loads(line) for line in output.splitlines()]
+
+    def rows(self, *commands: Sequence[str], stdin: str = "") -> list[list[dict[str, object]]]:
+        """Do the same, and return what each prints as JSON."""
+        printed = self.run(*[[*command, "--json"] for command in commands], stdin=stdin)
+        return [
+            [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+            for output in printed
+        ]
 
 
 def patched(name: str, directory: Path) -> Copy:
@@ -117,22 +135,28 @@ class TestAFilter:
         assert "accountant/filters/limited.py" in with_filter.touched
 
     def test_opens_grants_refuses_and_is_audited(self, with_filter: Copy, policy: str) -> None:
-        (opened,) = with_filter.rows("dataset", "open", "census", "--policy", policy)
+        (opened,), *output, (shown,), audited = with_filter.rows(
+            ("dataset", "open", "census", "--policy", policy),
+            *[(*ASK, "pure:0.1")] * 3,
+            ("dataset", "show", "census"),
+            ("audit",),
+        )
         assert opened["outcome"] == "opened", opened
-        output = [with_filter.rows(*ASK, "pure:0.1")[0] for _ in range(3)]
-        assert [each["outcome"] for each in output] == ["granted", "granted", "refused"]
-        assert output[-1]["reason"] == "exhausted"
-        (shown,) = with_filter.rows("dataset", "show", "census")
+        assert [each["outcome"] for (each,) in output] == ["granted", "granted", "refused"]
+        assert output[-1][0]["reason"] == "exhausted"
         assert shown["left"] == {"epsilon": "0.8", "delta": "0", "answers": "0"}
-        assert with_filter.rows("audit")[0]["audit"] == "ok"
+        assert audited[0]["audit"] == "ok"
 
     def test_fits_has_its_option(self, with_filter: Copy) -> None:
-        (row,) = with_filter.rows("fits", *self.BUDGET, "--answers", "2")
+        found, missing, output = with_filter.run(
+            ("fits", *self.BUDGET, "--answers", "2", "--json"),
+            ("fits", *self.BUDGET),
+            ("fits", "--help"),
+        )
+        row = json.loads(found)
         assert (row["fits"], row["answers"]) == (2, "2")
-        missing = with_filter.python("-m", "streams.cli", "fits", *self.BUDGET)
         assert "--answers is missing: it must be given for filter limited" in missing
         assert "add --answers 10" in missing
-        output = with_filter.python("-m", "streams.cli", "fits", "--help")
         assert "How many answers limited admits." in output
 
     def test_compare_shows_the_added_filter_as_the_policys_own_and_as_another(
@@ -143,7 +167,7 @@ class TestAFilter:
         body |= {"unit": "person", "neighbours": "add_remove"}
         ids = [uuid7(1_795_000_000_000 + i, i.to_bytes(10, "big")) for i in range(20)]
         lines = "\n".join(json.dumps(body | {"request_id": each}) for each in ids)
-        rows = with_filter.rows("compare", "--policy", policy, stdin=lines)
+        (rows,) = with_filter.rows(("compare", "--policy", policy), stdin=lines)
         filters = {row["name"]: row for row in rows if row["kind"] == "filter"}
         own = filters["limited"]
         assert (own["own"], own["settings"], own["admitted"]) == (True, "answers=2", 2)
@@ -178,22 +202,23 @@ class TestAClaim:
 
     def test_is_granted_charged_and_audited(self, with_claim: Copy) -> None:
         policy = ("--epsilon", "0.15", "--filter", "basic", "--most-per-request", "1")
-        (opened,) = with_claim.rows("dataset", "open", "census", *policy)
+        (opened,), *output, (shown,), audited = with_claim.rows(
+            ("dataset", "open", "census", *policy),
+            *[(*ASK, self.CLAIM)] * 2,
+            ("dataset", "show", "census"),
+            ("audit",),
+        )
         assert opened["outcome"] == "opened", opened
-        output = [with_claim.rows(*ASK, self.CLAIM)[0] for _ in range(2)]
-        assert [each["outcome"] for each in output] == ["granted", "refused"]
-        assert output[-1]["fits"] == "geometric:scale=20,sensitivity=1"
-        (shown,) = with_claim.rows("dataset", "show", "census")
+        assert [each["outcome"] for (each,) in output] == ["granted", "refused"]
+        assert output[-1][0]["fits"] == "geometric:scale=20,sensitivity=1"
         assert shown["left"] == {"epsilon": "0.05", "delta": "0"}
-        assert with_claim.rows("audit")[0]["audit"] == "ok"
+        assert audited[0]["audit"] == "ok"
 
     def test_fits_counts_the_added_claim_under_every_filter_of_pure_claims(
         self, with_claim: Copy
     ) -> None:
         budget = ("--epsilon", "1", "--delta", "1e-6", "--filter", "all")
-        both = [
-            {row["filter"]: row["fits"] for row in with_claim.rows("fits", *budget, "--claim", c)}
-            for c in (self.CLAIM, "pure:0.1")
-        ]
+        asked = [("fits", *budget, "--claim", each) for each in (self.CLAIM, "pure:0.1")]
+        both = [{row["filter"]: row["fits"] for row in rows} for rows in with_claim.rows(*asked)]
         assert both[0] == both[1]
         assert both[0]["basic"] == 10

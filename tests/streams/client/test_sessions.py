@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import itertools
 import json
 import os
 import pickle
@@ -40,7 +41,7 @@ from streams.client.results.store import ResultName
 from streams.client.session_record import SessionRecord
 from streams.clock import SystemClock
 from streams.settings import Settings
-from tests.nightly import rounds
+from tests.nightly import NIGHTLY, rounds
 from tests.patience import PATIENCE_S
 from tests.streams.client import session_crashes
 from tests.streams.clock import TestClock
@@ -875,14 +876,18 @@ async def test_a_cancelled_session_settles_in_full(file: Path, clock: TestClock,
 # Which steps of the program to kill it at; it takes about 230 of them.
 STEPS = 240
 KILLED = {
-    "in process": range(1, STEPS, STEPS // rounds(8, 80)),
-    "http": range(1, STEPS, STEPS // rounds(4, 40)),
+    "in process": range(1, STEPS, STEPS // rounds(5, 80)),
+    "http": range(1, STEPS, STEPS // rounds(3, 40)),
 }
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("how", ["KILL", "INT"])
-@pytest.mark.parametrize("transport", KILLED)
+@pytest.mark.parametrize(
+    ("transport", "how"),
+    itertools.product(KILLED, ["KILL", "INT"])
+    if NIGHTLY
+    else [("in process", "INT"), ("http", "KILL")],
+)
 def test_a_kill_or_an_interrupt_at_any_step_never_charges_too_little(
     file: Path, transport: str, how: str
 ) -> None:

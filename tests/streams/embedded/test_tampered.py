@@ -39,7 +39,7 @@ from tests.streams.evidence.tampering import (
     named,
 )
 
-DRAWS = rounds(10, 60)
+DRAWS = rounds(4, 60)
 _OFF: Final = Settings(checkpoints="off")
 _LOST: Final = re.compile(
     r"ends at decision \d+, but decision \d+ was there"

@@ -23,9 +23,9 @@ from tests.streams.bodies import asking, closing, opening, request_id
 from tests.streams.model import POISON
 from tests.streams.processing.stage import GENESIS, Stage, play
 
-SEEDS: Final = rounds(100, 300)
+SEEDS: Final = rounds(40, 300)
 INPUTS: Final = 100
-BLOCKS: Final = 10
+BLOCKS: Final = 4
 POINTS = ("owned", "decided", "commit_begun", "commit_done", "committed")
 SHORT = msgspec.structs.replace(GENESIS, window_ms=30_000, skew_ms=5_000)
 

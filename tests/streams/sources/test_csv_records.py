@@ -82,7 +82,7 @@ headers = st.sampled_from(
 )
 
 
-@settings(max_examples=rounds(200, 20_000), deadline=None)
+@settings(max_examples=rounds(70, 20_000), deadline=None)
 @given(
     header=headers | line_contents,
     lines=st.lists(line_contents | st.just(b""), max_size=8),
@@ -100,7 +100,7 @@ def test_records_are_those_of_each_line_alone(
     assert found(content, delimiter, block_bytes) == expected(content, delimiter)
 
 
-@settings(max_examples=rounds(60, 5_000), deadline=None)
+@settings(max_examples=rounds(20, 5_000), deadline=None)
 @given(
     header=headers,
     lines=st.lists(line_contents, min_size=1, max_size=6),
@@ -191,7 +191,7 @@ def test_long_lines_fit_into_memory(character: bytes, tmp_path: Path) -> None:
     assert statistics_of_file(source, checked, key=b"") == ((Fraction(30),),)
 
 
-@settings(max_examples=rounds(200, 5_000), deadline=None)
+@settings(max_examples=rounds(70, 5_000), deadline=None)
 @given(st.lists(st.text('",a', max_size=8), max_size=6))
 @example(['1,"4', '5",6', '2,"7"', '"a""', '"a"",b'])
 def test_lines_that_end_inside_quotes_are_those_of_the_csv_module(lines: list[str]) -> None:

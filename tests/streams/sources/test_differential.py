@@ -243,7 +243,7 @@ def questions(draw: st.DrawFn, schema: Schema) -> str:
     return text
 
 
-@settings(max_examples=rounds(60, 2_000), deadline=None)
+@settings(max_examples=rounds(25, 2_000), deadline=None)
 @given(st.data())
 def test_each_kind_of_file_has_the_statistics_of_the_reference(data: st.DataObject) -> None:
     schema = data.draw(schemas())

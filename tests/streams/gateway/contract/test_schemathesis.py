@@ -27,12 +27,12 @@ OPENS = ("tests/streams/gateway/contract/*",)
 STARTS = ()
 
 _HERE = Path(__file__).parent
-CASES = rounds(400, 10_000)
+CASES = rounds(250, 10_000)
 # Of each operation, at random. The thousands that schemathesis derives from the document, which
 # take three minutes of processor time, are for `make nightly`.
-_RANDOM = rounds(15, 700)
+_RANDOM = rounds(6, 700)
 _RANDOM_KNOWN = rounds(3, 200)
-_RANDOM_ROLE = rounds(5, 100)
+_RANDOM_ROLE = rounds(4, 100)
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ _ROLES = {"root": True, "olga": True, "ana": True, "eng": True, "aud": False, "z
 
 @pytest.mark.slow
 @pytest.mark.timeout(2_400 if NIGHTLY else 900)
-@pytest.mark.parametrize("name", _ROLES)
+@pytest.mark.parametrize("name", _ROLES if NIGHTLY else ["ana", "zoe"])
 def test_schemathesis_finds_no_failure_in_any_role(tmp_path: Path, name: str) -> None:
     with RolesServer(tmp_path, pages=PAGES) as server:
         server.open_for_olga("census", access="members")
