@@ -188,9 +188,7 @@ def check_schema(schema: Schema) -> Schema:
 
     Raises: RequestInvalid: naming field, rule and value.
     """
-    source = schema.source.name
-    if not is_word(source):
-        raise RequestInvalid("source.name", _WORD_RULE, source)
+    check_source_name("source.name", schema.source.name)
     if not 1 <= len(schema.columns) <= MAX_COLUMNS:
         rule = f"must be 1 to {MAX_COLUMNS} columns"
         raise RequestInvalid("columns", rule, f"{len(schema.columns)} columns")
@@ -214,6 +212,15 @@ def check_schema(schema: Schema) -> Schema:
         rule = f"must be at most {MAX_SCHEMA_BYTES} bytes"
         raise RequestInvalid("schema", rule, f"{size} bytes")
     return schema
+
+
+def check_source_name(field: str, text: str) -> None:
+    """Check what may name a source, in a schema and in the file of sources.
+
+    Raises: RequestInvalid.
+    """
+    if not is_word(text):
+        raise RequestInvalid(field, _WORD_RULE, text)
 
 
 def _check_is_new(name: str, taken: set[str]) -> None:

@@ -241,7 +241,9 @@ def _void_all(
             if each.state not in {"reserved", "lapsed"}:
                 begun += 1
                 continue
-            again = f"{voided:,} are voided; run the same command again: it voids what is left"
+            again = (
+                f"{voided:,} were voided before; run the same command again to void what is left"
+            )
             with CommandRequest(None, again=again) as request:
                 body = {"version": VERSION, "type": "void", "request_id": str(request.id)}
                 body |= {"analyst": name, "dataset": dataset, "grant": each.grant}

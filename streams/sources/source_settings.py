@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from accountant.errors import RequestInvalid
+from accountant.questions.schema import check_source_name
 from accountant.records.names import check_name
 from accountant.records.unique_keys import without_repeats
 from streams.errors import Refused
@@ -91,7 +92,7 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
         # Of a key that stands twice a decoder takes the last: the first may name other datasets.
         json.loads(content, object_pairs_hook=without_repeats)
         for name, settings in sources.items():
-            _check_datasets(name, settings)
+            _check_names(name, settings)
             if isinstance(settings, DuckdbSource | PostgresqlSource):
                 table_names(settings.table)
     except (msgspec.DecodeError, ValueError) as error:
@@ -103,19 +104,19 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
     return {name: _under(folder, settings) for name, settings in sources.items()}
 
 
-def _check_datasets(name: str, settings: SourceSettings) -> None:
-    """Check the field `datasets` of a source.
+def _check_names(name: str, settings: SourceSettings) -> None:
+    """Check the name of a source, and those of the datasets that read it.
 
     Raises: ValueError.
     """
-    if settings.datasets is UNSET:
-        return
+    datasets = () if settings.datasets is UNSET else settings.datasets
     try:
-        for i, dataset in enumerate(settings.datasets):
+        check_source_name("a source's name", name)
+        for i, dataset in enumerate(datasets):
             check_name(f"{name}.datasets[{i}]", dataset)
     except RequestInvalid as error:
         raise ValueError(str(error)) from error
-    if len(set(settings.datasets)) < len(settings.datasets):
+    if len(set(datasets)) < len(datasets):
         raise ValueError(f"{name}.datasets must name each dataset once")
 
 

@@ -35,6 +35,8 @@ def test_paths_begin_at_the_directory_of_the_file(tmp_path: Path) -> None:
         '{"a": {"kind": "csv", "path": "a", "more": 1}}',
         '{"a": {"kind": "csv", "path": "a", "delimiter": "\'"}}',
         '{"a": {"kind": "csv", "path": "a", "threads": 0}}',
+        # names that no schema can have
+        *('{"a-b": {"kind": "csv", "path": "a"}}', '{"\u0430": {"kind": "csv", "path": "a"}}'),
     ],
 )
 def test_a_file_of_another_form_is_refused_by_name(text: str, tmp_path: Path) -> None:
