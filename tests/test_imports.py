@@ -90,7 +90,8 @@ LAYERS = {
         {"curator", "gateway"},
         # Tests of the API run it without the pages.
         {"pages", "server"},
-        {"server.serve", "worker"},
+        {"worker"},
+        {"server.serve"},
         {"app"},
         {"cli"},
     ),

@@ -20,7 +20,7 @@ from streams.curator.metrics import UnansweredMetrics
 from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import error_text
-from streams.errors import Refused, name_missing_extra
+from streams.errors import Refused, Unavailable, name_missing_extra
 from streams.kafka.connect import connect_kafka
 from streams.kafka.topic_sink import topic_sink
 from streams.logs import get_logger
@@ -29,6 +29,7 @@ from streams.metrics.registry import MetricsCollector, make_registry
 from streams.pages import PAGES
 from streams.processing.garbage import collect_less
 from streams.server.gateway_server import GatewayServer, Listening, ignore_address, run_gateway
+from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.sources.no_sources import no_sources
 from streams.sources.published_states import PublishedStates
@@ -147,10 +148,14 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
         try:
             try:
                 answers = await open_answers(deployment_of(settings))
-                reader = None if answers is None else CheckedAnswers(answers, service)
+                if answers is not None:
+                    await _check_shown(service, settings)
+                    reader = CheckedAnswers(answers, service)
             except Refused as error:
                 # It takes requests all the same.
-                reader = UntrustedAnswers(str(error))
+                if answers is not None:
+                    await answers.close()
+                answers, reader = None, UntrustedAnswers(str(error))
                 _log.error("answers_not_trusted", why=str(error))
             collectors = list[MetricsCollector]()
             if answers is not None:
@@ -180,3 +185,16 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
             await service.close()
 
     asyncio.run(run())
+
+
+async def _check_shown(service: LedgerService, settings: Settings) -> None:
+    """Compare the answers of a gateway with their signed heads, as far as it can read them.
+
+    Raises: Refused: the topic is an older copy, or another one.
+    """
+    from streams.worker.answers_heads import check_shown_answers
+
+    try:
+        await check_shown_answers(service, settings)
+    except Unavailable as error:
+        _log.warning("answers_heads_not_compared", why=str(error))

@@ -6,7 +6,7 @@ The curator does not sign: an auditor wants to know what others saw in its topic
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -57,14 +57,20 @@ class PartitionAnswersHeads:
         self._senders = senders
         self._clock = clock or SystemClock()
         self._served: dict[int, Partition] = {}
-        self._compared = set[int]()
+        self._chain: AnswerChain | None = None
+        self._compared = set[int]()  # partitions of this chain
         self._signed: dict[int, StoredHead] = {}
         self._troubles: dict[int, str] = {}
+        self._unread: str | None = None
 
     @property
     def notes(self) -> list[str]:
         """Notes for operators, for `/readyz`."""
-        return [f"answers of partition {n}: {why}" for n, why in sorted(self._troubles.items())]
+        unread = (
+            [] if self._unread is None else [f"no head of the answers is signed: {self._unread}"]
+        )
+        troubles = sorted(self._troubles.items())
+        return [*unread, *(f"answers of partition {n}: {why}" for n, why in troubles)]
 
     def replayed(self, partition: Partition, seconds: float) -> None:
         """Take a partition: its answers are compared with their signed heads."""
@@ -96,10 +102,10 @@ class PartitionAnswersHeads:
             try:
                 await self._read_on()
             except LedgerFault as error:
-                if reported != str(error):
-                    reported = str(error)
+                self._unread = str(error)
+                if reported != self._unread:
+                    reported = self._unread
                     _log.error("answers_heads_not_signed", why=reported)
-                self._troubles.update(dict.fromkeys(self._served, str(error)))
             await asyncio.sleep(_AGAIN_S)
 
     async def _read_on(self) -> None:
@@ -108,6 +114,7 @@ class PartitionAnswersHeads:
         Returns at once where the ledger has no answers, or this principal may not read them.
         """
         chain = await open_answer_chain(self._deployment)
+        self._unread = None
         if chain is None:
             return
         try:
@@ -120,13 +127,20 @@ class PartitionAnswersHeads:
     async def sign(self, chain: AnswerChain) -> None:
         """Sign the head of each served partition that has grown.
 
+        A topic that is read again may be another one, so it is compared again.
+
         Raises: Unavailable: the answers cannot be read any more.
         """
         if chain.trouble is not None:
             raise Unavailable(chain.trouble)
+        if chain is not self._chain:
+            self._chain = chain
+            self._compared.clear()
+            self._signed.clear()
         for number, partition in list(self._served.items()):
             head = chain.head(number)._replace(branch=partition.branch)
-            if head == self._signed.get(number) or not head.head.number:
+            is_compared = number in self._compared
+            if is_compared and (head == self._signed.get(number) or not head.head.number):
                 continue
             try:
                 await asyncio.to_thread(self._sign_one, chain, partition, head)
@@ -139,7 +153,7 @@ class PartitionAnswersHeads:
                 self._signed[number] = head
 
     def _sign_one(self, chain: AnswerChain, partition: Partition, head: StoredHead) -> None:
-        """Compare once, then sign.
+        """Compare once, then sign; nothing to sign is compared, too.
 
         Raises: Refused: it is an older or another chain. Unavailable.
         """
@@ -157,6 +171,8 @@ class PartitionAnswersHeads:
                     "or begins again (docs/how-to/backup-and-restore.md)"
                 )
             self._compared.add(number)
+        if not head.head.number:
+            return
         done = folder.put(head, self._clock.now())
         if self._senders is not None:
             self._senders.take(*done)
@@ -168,26 +184,57 @@ async def check_answers(store: KafkaAnswers, service: LedgerService, settings: S
     Its mark, which fits the topic, may have been put back together with an older copy. Where there
     is no mark the answers begin again, and nothing that was granted before is run.
 
+    Raises: as `check_shown_answers`.
+    """
+    if _directory(settings) is not None:
+        await _compare(service, settings, await store.marked())
+
+
+async def check_shown_answers(service: LedgerService, settings: Settings) -> None:
+    """Compare the answers that a gateway shows with the signed heads that it can read.
+
     Args:
         settings: whose directory of checkpoints is read, if they name one.
     Raises: Refused: the topic is an older copy, or another one. Unavailable.
     """
+    if _directory(settings) is not None:
+        await _compare(service, settings, None)
+
+
+def _directory(settings: Settings) -> Path | None:
     directory = settings.checkpoints
-    if directory is None or directory == "off":
-        return
-    deployment = deployment_of(settings)
-    marked = await store.marked()
-    heads = [each for each in await service.heads() if each.partition in marked]
-    signed = await asyncio.to_thread(_signed, directory.absolute(), heads)
+    return None if directory is None or directory == "off" else directory.absolute()
+
+
+async def _compare(
+    service: LedgerService, settings: Settings, partitions: Collection[int] | None
+) -> None:
+    """Compare the topic with its signed heads.
+
+    Args:
+        partitions: to compare; None for those that have records.
+    """
+    deployment, directory = deployment_of(settings), _directory(settings)
+    assert directory is not None
     chain = await AnswerChain.start(deployment)
     try:
+        heads = [
+            each
+            for each in await service.heads()
+            if (
+                each.partition in partitions
+                if partitions is not None
+                else chain.head(each.partition).head.number
+            )
+        ]
+        signed = await asyncio.to_thread(_signed, directory, heads)
         for number, found in signed.items():
             head = chain.head(number)._replace(branch=service.branch(number) or 0)
             why = _difference(chain.chain(number), head, found)
             if why is not None:
                 raise Refused(
-                    f"{deployment.topics.answers}, partition {number}, is {why}. No question is "
-                    f"run. Put the newest back. {BEGIN_AGAIN.format(group=store.group)}"
+                    f"{deployment.topics.answers}, partition {number}, is {why}. Put the newest "
+                    f"back. {BEGIN_AGAIN.format(group=chain.group)}"
                 )
     finally:
         await chain.close()
@@ -220,7 +267,7 @@ def partition_answers_heads(
     deployment: Deployment, settings: Settings, senders: Senders | None
 ) -> PartitionAnswersHeads | None:
     """Return the observer of a worker's answers; None if no setting names a directory."""
-    if settings.checkpoints is None or settings.checkpoints == "off":
+    directory = _directory(settings)
+    if directory is None:
         return None
-    directory = settings.checkpoints.absolute()
     return PartitionAnswersHeads(deployment, settings, directory, senders)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from accountant.partition import hash_of
 from streams.answers import StoredAnswer
 from streams.kafka.answers import AnswerTopic
 from streams.kafka.service import KafkaService
-from tests.faults.ledger import Ledger, working
+from tests.faults.ledger import Ledger, until, working
 from tests.forks import commands
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import member, opened, write_data
@@ -107,3 +108,11 @@ async def answer_of(topic: AnswerTopic, grant: str) -> StoredAnswer:
     async with asyncio.timeout(PATIENCE_S):
         await look()
     return found[0]
+
+
+async def address_of(on_kafka: OnKafka) -> str:
+    """Wait until the gateway's process listens; return its address."""
+    await until(lambda: b"listening at http" in on_kafka.log("gateway"), "it listens")
+    found = re.search(rb"listening at (http://[0-9.:]+)", on_kafka.log("gateway"))
+    assert found
+    return found[1].decode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import re
 import signal
 import subprocess
 import time
@@ -35,7 +34,13 @@ from streams.sources.source_settings import CsvSource
 from streams.sources.source_states import SourceStates
 from streams.testing import LocalBroker
 from tests.faults.ledger import until
-from tests.kafka.curated_on_kafka import DATASETS, OnKafka, answer_of, curated_on_kafka
+from tests.kafka.curated_on_kafka import (
+    DATASETS,
+    OnKafka,
+    address_of,
+    answer_of,
+    curated_on_kafka,
+)
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import Counting, comes_true, opened, question, session
 
@@ -207,14 +212,6 @@ async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKaf
         gateway.kill()
         gateway.wait()
         await store.close()
-
-
-async def address_of(on_kafka: OnKafka) -> str:
-    """Wait until the gateway's process listens; return its address."""
-    await until(lambda: b"listening at http" in on_kafka.log("gateway"), "it listens")
-    found = re.search(rb"listening at (http://[0-9.:]+)", on_kafka.log("gateway"))
-    assert found
-    return found[1].decode()
 
 
 async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None:

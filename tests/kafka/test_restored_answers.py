@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -40,7 +41,7 @@ from streams.worker.partition_checkpoints import partition_store
 from tests.faults import oracle
 from tests.faults.ledger import until
 from tests.faults.operator import Operator
-from tests.kafka.curated_on_kafka import OnKafka, answer_of, curated_on_kafka
+from tests.kafka.curated_on_kafka import OnKafka, address_of, answer_of, curated_on_kafka
 from tests.patience import PATIENCE_S
 from tests.streams.cli.here import run_here
 from tests.streams.curator.curated import comes_true, question
@@ -233,8 +234,27 @@ async def test_a_deleted_topic_of_answers_draws_nothing_again(
         assert outcome(await answered(on_kafka, new)) == "answered"
 
 
-async def signed(on_kafka: OnKafka, directory: Path) -> list[str]:
-    """Have a worker's task sign the heads of what the topic has now; return its notes."""
+async def signed(
+    on_kafka: OnKafka, directory: Path, heads: PartitionAnswersHeads | None = None
+) -> list[str]:
+    """Have a worker's task sign the heads of what the topic has now; return its notes.
+
+    Args:
+        heads: the task, which has read the topic before; None for a new one.
+    """
+    deployment = on_kafka.ledger.deployment
+    chain = await open_answer_chain(deployment)
+    assert chain is not None
+    try:
+        heads = heads or await signing(on_kafka, directory)
+        await heads.sign(chain)
+    finally:
+        await chain.close()
+    return heads.notes
+
+
+async def signing(on_kafka: OnKafka, directory: Path) -> PartitionAnswersHeads:
+    """Return the task of a worker that serves all partitions."""
     deployment = on_kafka.ledger.deployment
     heads = PartitionAnswersHeads(deployment, Settings(), directory, None)
     for each in await on_kafka.service.heads():
@@ -242,13 +262,7 @@ async def signed(on_kafka: OnKafka, directory: Path) -> list[str]:
         checkpoints = partition_store(directory, Settings(), each.ledger, each.partition)
         checkpoints.put(each.partition_sequence, each.head, 0, 0)  # with the key that signs
         heads.replayed(Partition(genesis), 0)
-    chain = await open_answer_chain(deployment)
-    assert chain is not None
-    try:
-        await heads.sign(chain)
-    finally:
-        await chain.close()
-    return heads.notes
+    return heads
 
 
 async def test_a_worker_signs_the_head_of_what_it_reads_and_names_an_older_copy(
@@ -256,7 +270,8 @@ async def test_a_worker_signs_the_head_of_what_it_reads_and_names_an_older_copy(
 ) -> None:
     _, copy, _ = await two_answers(on_kafka)
     newest = values(on_kafka)
-    assert await signed(on_kafka, tmp_path / "notes") == []
+    running = await signing(on_kafka, tmp_path / "notes")
+    assert await signed(on_kafka, tmp_path / "notes", running) == []
     found = sorted((tmp_path / "notes").rglob("*.head"))
     assert [is_answers_head(each.read_bytes()) for each in found] == [True] * len(found)
     assert found
@@ -264,15 +279,30 @@ async def test_a_worker_signs_the_head_of_what_it_reads_and_names_an_older_copy(
     assert shown.number == len(newest[shown.partition])
     assert await signed(on_kafka, tmp_path / "notes") == []
 
-    await restore(on_kafka, copy)
-    for note in (notes := await signed(on_kafka, tmp_path / "notes")):
-        assert "older copy of the answers" in note
-    assert len(notes) == len(found), "one for each partition whose head was signed"
+    # A worker that was running reads the topic again, and compares it again. An empty one, too.
+    for copied in [], copy:
+        await restore(on_kafka, copied)
+        for heads in running, None:
+            notes = await signed(on_kafka, tmp_path / "notes", heads)
+            assert len(notes) == len(found), "one for each partition whose head was signed"
+            assert all("older copy of the answers" in note for note in notes)
     assert sorted((tmp_path / "notes").rglob("*.head")) == found
     await Marks(on_kafka).write(marks_of(on_kafka, copy))  # a restore of both
     said = await refusal(on_kafka, "later", ACCOUNTANT_CHECKPOINTS=str(tmp_path / "notes"))
     assert "an older copy of the answers" in said
     assert "a signed head" in said
+
+    signed_by = {"ACCOUNTANT_CHECKPOINTS": str(tmp_path / "notes")}
+    gateway = on_kafka.start("gateway", "gateway", "--port", "0", **signed_by)
+    try:
+        url = await address_of(on_kafka)
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            notes = (await http.get("/readyz")).json().get("notes", [])
+            assert any("a signed head" in note for note in notes)
+            assert (await http.get("/datasets/census/answers")).status_code == 503
+    finally:
+        gateway.kill()
+        gateway.wait()
 
 
 async def test_a_record_that_does_not_continue_the_chain_is_refused(on_kafka: OnKafka) -> None:
