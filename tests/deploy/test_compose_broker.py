@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -27,7 +26,6 @@ OPENS = ("docker-compose.yml", "deploy/**")
 STARTS = ("streams.cli", "deploy.compose.load")
 
 FILE_TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-ACCOUNTANT = Path(sys.executable).with_name("accountant")
 
 
 def admin(composed: ComposeStack, name: str, password: str) -> AdminClient:
@@ -103,9 +101,7 @@ def running(composed, name, log, **ports: str) -> Iterator[str]:
     )
     environment.pop("ACCOUNTANT_INDEX", None)
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [ACCOUNTANT, *service["command"]], env=environment, stdout=output, stderr=output
-        )
+        process = commands.start(*service["command"], env=environment, stdout=output, stderr=output)
     try:
         _, program, *words = service["healthcheck"]["test"]
         assert program == "python"
