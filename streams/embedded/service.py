@@ -499,14 +499,14 @@ class EmbeddedService:
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
+        if self._heads is not None:
+            self._heads.wake(committed.partition)  # before anybody sees them
         if self._events.has_readers:
             self._events.send([encoded.decision for encoded in records])
         if self._appended.has_readers:
             values = [encoded.value for encoded in records]
             self._appended.send([Appended(0, records[0].partition_sequence, values)])
         self._usage.wake()
-        if self._heads is not None:
-            self._heads.wake(committed.partition)
         self._send_alerts(self._crossings.take(records, committed.partition))
 
     def _send_alerts(self, alerts: list[Alert]) -> None:

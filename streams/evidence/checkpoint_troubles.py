@@ -50,13 +50,13 @@ def other_key(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator[tup
 
 
 def other_ledgers(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator[tuple[str, str]]:
-    """Yield an event of the log, and why, for each ledger that this one has replaced."""
+    """Yield an event of the log, and why, for each other ledger that was at this one's path."""
     for newest, folder in stored.others:
         why = (
             f"this is ledger {store.ledger}, but checkpoints of ledger {newest.ledger}, up to its "
-            f"decision {newest.sequence} at {iso(newest.at)}, are in {folder}: a new ledger has "
-            "replaced the old one, with fresh budgets. Restore the old ledger; or, to give it up "
-            "for ever, remove that folder"
+            f"decision {newest.sequence} at {iso(newest.at)}, are in {folder}: it was here, too, "
+            "and what it has granted is not charged in this one. Restore it if it is the right "
+            "one; or, to give it up for ever, remove that folder"
         )
         yield "ledger_replaced", why
 

@@ -11,6 +11,7 @@ never one of a decision that was not made.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
@@ -105,6 +106,7 @@ class Checkpointer:
         self._found_late = False  # by a step after the start
         self._trouble: str | None = None
         self._other_troubles: list[str] = []
+        self._signing = threading.Lock()
 
     @property
     def notes(self) -> list[str]:
@@ -250,17 +252,27 @@ class Checkpointer:
             raise self._lost
 
     def wake(self, partition: Partition) -> None:
-        """Report that the log has grown. One thread at a time may call it.
+        """Report that the log has grown, before anybody is answered. Call it in one thread.
+
+        Beside a copy it signs at once, and compares before and after that: of two processes that
+        do so, one at most answers.
 
         Raises: Refused: the checkpoints were out of reach at the start, and show a loss now.
         """
         if self._lost is not None:
             raise self._lost
         self._head = LogEnd.of(partition)
-        if not self._is_behind:
-            self._is_behind = True
-            if self._behind_since is None:
-                self._behind_since = self._steady()
+        if self._behind_since is None:
+            self._behind_since = self._steady()
+        was_behind, self._is_behind = self._is_behind, True
+        if self._store is not None and self._store.has_copy():
+            self._is_behind = False
+            self.finish()
+            self._rest_until = 0.0
+            self._rest(self._steady())
+            if self._lost is not None:
+                raise self._lost
+        if not was_behind:
             self._runner.wake()
 
     def end(self) -> None:
@@ -292,17 +304,22 @@ class Checkpointer:
         if head is None or not self._compared or self._lost is not None:
             return None
         if now >= self._rest_until:
-            try:
-                self._compare(head)
-            except (Unavailable, Refused) as error:
-                self._end_if_lost(head)
-                self._report(str(error))
-            else:
-                self._report(None)
+            with self._signing:
+                try:
+                    self._compare(head)
+                except (Unavailable, Refused) as error:
+                    self._end_if_lost(head)
+                    self._report(str(error))
+                else:
+                    self._report(None)
         return None if self.refused else max(0.0, self._rest_until - now)
 
     def finish(self) -> None:
         """Keep the last head, unless that was done."""
+        with self._signing:
+            self._finish()
+
+    def _finish(self) -> None:
         started, head = self._steady(), self._head
         if head is None or self._lost is not None:
             return

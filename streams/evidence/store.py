@@ -204,6 +204,10 @@ class CheckpointStore:
         """
         return ()
 
+    def has_copy(self) -> bool:
+        """Tell whether another file of this ledger is at a path that has checkpoints."""
+        return False
+
     def _load(self) -> StoredCheckpoints:
         return StoredCheckpoints(self._checkpoints(self._own))
 
@@ -353,6 +357,17 @@ class FileCheckpoints(CheckpointStore):
             return self._elsewhere()
         except (OSError, UnicodeDecodeError) as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
+
+    def has_copy(self) -> bool:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            with os.scandir(self._of_ledger) as found:  # quick: it is asked after each commit
+                if all(each.name == self._own.name for each in found):
+                    return False
+            for folder in self._other_folders():
+                stored = folder / FILE
+                if stored.exists() and self._is_same_ledger(Path(stored.read_text("utf-8"))):
+                    return True
+        return False
 
     def _elsewhere(self) -> tuple[OtherPath, ...]:
         """Return what this ledger's file has left at other paths, as far as it can be read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from functools import partial
 from pathlib import Path
@@ -60,7 +61,8 @@ def test_an_idle_ledger_and_its_copy_both_halt_once_both_have_granted(
 ) -> None:
     original, second = start(file), start(copy)
     ask(original, 2)
-    ask(second, 12)
+    with pytest.raises(Unavailable):
+        ask(second, 12)
     eventually(lambda: refuse(original, 3) and refuse(second, 13))
     for service, other in ((original, copy), (second, file)):
         (why,) = service.readiness().reasons
@@ -73,6 +75,24 @@ def test_an_idle_ledger_and_its_copy_both_halt_once_both_have_granted(
     for each in (file, copy):
         with pytest.raises(Refused, match="is a file of this ledger, too"):
             start(each)
+
+
+@pytest.mark.parametrize("first", ["original", "copy"])
+def test_of_a_ledger_and_its_copy_one_alone_answers(file: Path, copy: Path, first: str) -> None:
+    """Also between two checkpoints."""
+    seldom = Settings(checkpoint_seconds=3_600)
+    services = [EmbeddedService.open(each, seldom) for each in (file, copy)]
+    one, other = services if first == "original" else reversed(services)
+    ask(one, 2)
+    answered = []
+    for service, number in ((other, 12), (other, 13), (one, 3)):
+        with contextlib.suppress(Unavailable):
+            ask(service, number)
+            answered.append(number)
+    assert answered == []
+    for service in services:
+        assert "is a file of this ledger, too" in service.readiness().reasons[0]
+        service.close_sync()
 
 
 def test_a_copy_that_rests_learns_what_the_original_has_granted(file: Path, copy: Path) -> None:

@@ -304,7 +304,8 @@ def test_a_replaced_ledger_is_reported_at_each_start(
     )
     service.close_sync()
     assert "ledger_replaced" not in caplog.text
-    file.unlink()
+    original = file.with_name("original")
+    file.rename(original)
     EmbeddedService.open(file, Settings(), replace_ledger=True).close_sync()
     ledger_files.opened(file).close_sync()
     for number in (2, 3):
@@ -319,6 +320,13 @@ def test_a_replaced_ledger_is_reported_at_each_start(
     shutil.rmtree(checkpoint_directory / ledger)  # given up for ever
     service = opened(file)
     assert checkpoint_report(service)[0] == []
+    service.close_sync()
+    # If the earlier file comes back, the other one did not replace it, and is named all the same.
+    file.unlink()
+    original.rename(file)
+    service = opened(file)
+    (note,) = checkpoint_report(service)[0]
+    assert "it was here, too, and what it has granted is not charged in this one" in note
     service.close_sync()
 
 

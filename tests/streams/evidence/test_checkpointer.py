@@ -188,22 +188,21 @@ class Copies:
     def commit(self, which: int) -> None:
         """Commit decision 11 and sign it now."""
         self.heads[which].wake(self.ends[which])
-        self.heads[which].finish()
 
     def signed(self, which: int) -> list[tuple[int, str]]:
         return [(each.sequence, each.head) for each in self.stores[which].load().checkpoints]
 
 
 @pytest.mark.parametrize("seconds", [0, 10])
-def test_two_copies_that_sign_at_once_find_each_other_at_rest(
+def test_of_two_copies_that_compare_before_either_signs_one_answers(
     tmp_path: Path, seconds: float
 ) -> None:
     copies = Copies(tmp_path, seconds)
     assert [each.refused for each in copies.heads] == [None, None]
-    copies.stores[0].meanwhile = lambda: copies.commit(1)
-    copies.heads[0].wake(copies.ends[0])
-    copies.background.pass_(seconds * 1000)
-    assert [each.refused for each in copies.heads] == [None, None]
+    copies.stores[0].meanwhile = lambda: copies.heads[1].wake(copies.ends[1])
+    with pytest.raises(Refused, match="is a file of this ledger, too"):
+        copies.heads[0].wake(copies.ends[0])
+    assert copies.heads[1].refused is None
     copies.background.pass_(max(10 * seconds, 1) * 1000)
     assert all("is a file of this ledger, too" in (each.refused or "") for each in copies.heads)
 
@@ -211,7 +210,8 @@ def test_two_copies_that_sign_at_once_find_each_other_at_rest(
 def test_the_copy_that_finds_the_other_signs_its_own_head_first(tmp_path: Path) -> None:
     copies = Copies(tmp_path, 10)
     copies.commit(0)
-    copies.commit(1)  # before it signs, it compares
+    with pytest.raises(Refused, match="is a file of this ledger, too"):
+        copies.commit(1)  # before it signs, it compares
     assert "`accountant accept-rollback --lost 11-11" in (copies.heads[1].refused or "")
     assert copies.signed(1)[-1] == (11, copies.ends[1].head)
     with pytest.raises(Refused, match="is a file of this ledger, too"):
