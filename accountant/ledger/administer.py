@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from operator import gt
 
 import msgspec
@@ -94,17 +95,37 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         ),
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity)
-    crossed = crossed_under(plan, ledger)
-    amended = _after_decision(ledger, at, plan=plan, crossed=crossed)
-    return amended, Verdict(Outcome.AMENDED), _policy_fields(plan)
+    amended = _after_decision(ledger, at, plan=plan, crossed=crossed_under(plan, ledger))
+    return amended, _amended(plan, ledger), _policy_fields(plan)
+
+
+def _amended(plan: CompiledPolicy, before: Ledger) -> Verdict:
+    """Return the verdict on an amendment: it reports reached thresholds that no decision has."""
+    reached = plan.count_crossed(plan.progress(before.totals), exhausted=before.exhausted)
+    reported = _reported(before)
+    crossed = [each for each in plan.policy.alert_at[:reached] if each not in reported]
+    return Verdict(Outcome.AMENDED, crossed=tuple(crossed))
+
+
+def _reported(ledger: Ledger) -> tuple[str, ...]:
+    return ledger.plan.policy.alert_at[: ledger.crossed]
 
 
 def crossed_under(plan: CompiledPolicy, before: Ledger) -> int:
     """Return how many thresholds a dataset has crossed once an amendment gives it `plan`."""
     crossed = plan.count_crossed(plan.progress(before.totals), exhausted=before.exhausted)
-    # What a reservation gave back uncrosses nothing, so the same thresholds stay crossed.
-    same = plan.policy.alert_at == before.plan.policy.alert_at
-    return max(crossed, before.crossed) if same else crossed
+    return max(crossed, count_reported(plan.policy.alert_at, _reported(before)))
+
+
+def count_reported(alert_at: tuple[str, ...], reported: tuple[str, ...]) -> int:
+    """Return how many thresholds lie no higher than the last one reported.
+
+    What a reservation gives back uncrosses nothing: a dataset has reached these before.
+    """
+    if not reported:
+        return 0
+    last = Fraction(reported[-1])
+    return sum(Fraction(each) <= last for each in alert_at)
 
 
 def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
@@ -137,12 +158,12 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     shared = before.policy.population is not UNSET
     if not same or shared or larger or any(map(gt, plan.capacity, before.capacity)):
         return _refuse(ledger, Reason.NOT_LOWER, at)
-    crossed = plan.count_crossed(0, exhausted=ledger.exhausted)
     zero = (0,) * len(plan.sums)
+    crossed = crossed_under(plan, ledger)
     lowered = _after_decision(
         ledger, at, plan=plan, crossed=crossed, totals=zero, readings=plan.readings(zero)
     )
-    return lowered, Verdict(Outcome.AMENDED), _policy_fields(plan)
+    return lowered, _amended(plan, ledger), _policy_fields(plan)
 
 
 def _policy_fields(plan: CompiledPolicy) -> dict[str, object]:

@@ -74,12 +74,10 @@ def limit_at(
         at: milliseconds since 1970.
         resets: those of the partition's clock.
     """
-    compiled, counted = rule.under(plan), state.counted
+    compiled = rule.under(plan)
     spent: Sums = ()
     if compiled.limit is not None:
-        spent = compiled.limit.nothing
-        if counted is not None and counted.since == rule.counted_since:
-            spent = counted.amounts
+        spent = counted_under(state, rule, compiled.limit)
     periods, usage = rule.periods, state.period_usage
     if compiled.period_limit is None or periods is None:
         return ApplicableLimit(state, rule, compiled, spent, (), 0)
@@ -92,6 +90,14 @@ def limit_at(
     if period > latest:
         return ApplicableLimit(state, rule, compiled, spent, compiled.period_limit.nothing, period)
     return ApplicableLimit(state, rule, compiled, spent, usage.amounts, latest)
+
+
+def counted_under(state: LimitState, rule: LimitRule, limit: CompiledLimit) -> Sums:
+    """Return what is used under a rule's limit: what another filter has counted is nothing."""
+    counted = state.counted
+    if counted is None or counted.since != rule.counted_since:
+        return limit.nothing
+    return counted.amounts
 
 
 def remaining_at(

@@ -17,6 +17,7 @@ from accountant.limits.state import (
     amounts_from,
     unused_of,
 )
+from accountant.limits.thresholds import with_reported
 from accountant.limits.wire import (
     LimitRecord,
     LimitUpdate,
@@ -144,11 +145,17 @@ def apply_record(
         state.period_usage,
         used,
         unused,
+        state.reported,
     )
 
 
 def apply_grant(
-    state: LimitState, limit: LimitState, update: LimitUpdate, sequence: int, resets: int
+    state: LimitState,
+    limit: LimitState,
+    update: LimitUpdate,
+    sequence: int,
+    resets: int,
+    plan: CompiledPolicy | None,
 ) -> LimitState:
     """Return the limit's state after a grant.
 
@@ -158,6 +165,7 @@ def apply_grant(
         update: what the decision says about this limit.
         sequence: number of the decision in its dataset.
         resets: number of the partition's clock resets at that time.
+        plan: of the dataset; without it the reported thresholds stay as they were.
     Raises: ValueError: a text is not an amount.
     """
     rule = limit.rule
@@ -173,4 +181,9 @@ def apply_grant(
     if update.used is not None:
         amounts = amounts_from(update.used, update.used_rounded_up)
         used = Count(rule.shared_since, tuple(update.used), amounts)
-    return state.after_grant(sequence, counted, period_usage, used, unused_of(state.rule, used))
+    after = state.after_grant(
+        sequence, counted, period_usage, used, unused_of(state.rule, used), state.reported
+    )
+    if plan is None or not update.crossed:
+        return after
+    return with_reported(state, after, rule, plan, update.crossed, sequence)

@@ -23,6 +23,7 @@ from accountant.limits.state import (
     unused_of,
 )
 from accountant.limits.store import LimitOverlay, LimitStore
+from accountant.limits.thresholds import crossed_by, reported_after, reported_before
 from accountant.limits.wire import LimitUpdate, Texts
 
 _NOTHING: Final[Sums] = ()
@@ -78,13 +79,16 @@ def _charge_limit(
     before, rule, (limit, period_limit) = applied.state, applied.rule, applied.compiled
     counted, period_usage, share = before.counted, before.period_usage, before.used
     totals = of_period = of_share = _NO_TEXTS
-    crossed, period = tuple[str, ...](), None
+    crossed, spent_ratio, reported, period = tuple[str, ...](), None, before.reported, None
     if limit is not None:
         counted = Count(rule.counted_since, limit.kind.state, next(used))
         totals = texts_of(counted.sums, counted.amounts)
-        crossed = tuple(
-            [alert_at[i] for i in limit.crossed_thresholds(applied.counted, counted.amounts)]
-        )
+        spent = applied.counted, counted.amounts
+        crossed = crossed_by(before, rule, limit, alert_at, *spent)
+        if crossed:
+            known = reported_before(before, rule, limit, applied.counted)
+            spent_ratio = limit.spent_ratio(counted.amounts)
+            reported = reported_after(alert_at, known, crossed)
     if period_limit is not None:
         assert rule.periods is not None
         period = applied.period
@@ -100,11 +104,12 @@ def _charge_limit(
         *(record.scope, record.name, record.version),
         *totals,
         crossed,
+        spent_ratio,
         period,
         *of_period,
         *of_share,
     )
-    after = before.after_grant(sequence, counted, period_usage, share, unused)
+    after = before.after_grant(sequence, counted, period_usage, share, unused, reported)
     return ChargedLimit(before, after, rule, update)
 
 
@@ -124,7 +129,7 @@ def _charge_former_team(
         *(record.scope, record.name, record.version), used=used, used_rounded_up=rounded_up
     )
     after = team.after_grant(
-        sequence, team.counted, team.period_usage, share, unused_of(rule, share)
+        *(sequence, team.counted, team.period_usage, share, unused_of(rule, share)), team.reported
     )
     return ChargedLimit(team, after, rule, update)
 
@@ -272,7 +277,7 @@ def _less(state: LimitState, charge: LimitCharge, sequence: int, *, shares: bool
     if shares and used is not None and charge.used and used.since == charge.shared_since:
         used = Count(used.since, used.sums, after_refund(used.amounts, charge.used))
         unused = unused_of(state.rule, used)
-    return state.after_grant(sequence, counted, period_used, used, unused)
+    return state.after_grant(sequence, counted, period_used, used, unused, state.reported)
 
 
 def _is_period_of(paced: PeriodUsage, charge: LimitCharge) -> bool:

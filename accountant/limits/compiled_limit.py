@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from fractions import Fraction
 from functools import lru_cache
 from operator import gt
@@ -110,20 +111,13 @@ class CompiledLimit(NamedTuple):
 
     def count_reached(self, spent: tuple[Units, ...]) -> int:
         """Return how many of the thresholds a spent amount has reached."""
-        used = self.kind.progress(self.capacity, spent)
-        return sum(threshold <= used for threshold in self.thresholds)
-
-    def crossed_thresholds(
-        self, before: tuple[Units, ...], after: tuple[Units, ...]
-    ) -> tuple[int, ...]:
-        """Return the indexes of the thresholds above one spent amount, up to another."""
         if not self.thresholds:
-            return ()
-        kind, now = self.kind, self.kind.progress(self.capacity, after)
-        if now < self.thresholds[0]:
-            return ()
-        was = kind.progress(self.capacity, before)
-        return tuple([i for i, threshold in enumerate(self.thresholds) if was < threshold <= now])
+            return 0
+        return bisect_right(self.thresholds, self.kind.progress(self.capacity, spent))
+
+    def reaches(self, ratio: str, spent: tuple[Units, ...]) -> bool:
+        """Tell whether a spent amount is this part of the additive budget, or more."""
+        return _threshold(ratio, int(self.capacity[0])) <= self.kind.progress(self.capacity, spent)
 
 
 class CompiledLimits(NamedTuple):
@@ -156,9 +150,13 @@ def _budget_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | 
     capacity = amounts_of(record.budget)
     kind = plan.kind if record.policy is None else filter_of(own_policy(record.policy))
     maximum = int(capacity[0])
-    thresholds = tuple([math.ceil(Fraction(ratio) * maximum) for ratio in plan.policy.alert_at])
+    thresholds = tuple([_threshold(ratio, maximum) for ratio in plan.policy.alert_at])
     place = LimitName(record.scope, record.name, "limit")
     return CompiledLimit(kind, capacity, place, record.policy is not None, thresholds)
+
+
+def _threshold(ratio: str, maximum: int) -> int:
+    return math.ceil(Fraction(ratio) * maximum)
 
 
 def _period_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:

@@ -19,6 +19,7 @@ from accountant.limits.wire import (
     LimitRecord,
     PeriodRow,
     PeriodsRow,
+    ReportedRow,
     RuleRow,
     Scope,
     Texts,
@@ -58,6 +59,27 @@ class PeriodUsage(msgspec.Struct, frozen=True, gc=False):
     sums: tuple[str, ...]
     amounts: Sums
     resets: int
+
+
+class Reported(msgspec.Struct, frozen=True, gc=False):
+    """The thresholds that decisions have reported.
+
+    Their ratios and not their number: an amendment changes the list of thresholds, and must not
+    rewrite the row of each analyst under a default.
+
+    Attributes:
+        version: of the limit.
+        ratios: reported under that version.
+        earlier: reported under earlier versions, and still reached since.
+    """
+
+    version: int
+    ratios: tuple[str, ...]
+    earlier: tuple[str, ...] = ()
+
+    def has(self, ratio: str) -> bool:
+        """Tell whether a threshold was reported."""
+        return ratio in self.ratios or ratio in self.earlier
 
 
 class LimitRule:
@@ -117,6 +139,7 @@ class LimitState(msgspec.Struct, frozen=True, gc=False):
         rule: None for an analyst's usage under a default.
         counted, period_usage, used: usage of the limit, of the period limit, and of the share.
         unused: the unused part of its own share, see `unused_of`.
+        reported: None while no threshold was reached.
     """
 
     dataset: str
@@ -129,6 +152,7 @@ class LimitState(msgspec.Struct, frozen=True, gc=False):
     period_usage: PeriodUsage | None = None
     used: Count | None = None
     unused: Sums = ()
+    reported: Reported | None = None
 
     @property
     def key(self) -> Key:
@@ -142,6 +166,7 @@ class LimitState(msgspec.Struct, frozen=True, gc=False):
         period_usage: PeriodUsage | None,
         used: Count | None,
         unused: Sums,
+        reported: Reported | None,
     ) -> LimitState:
         """Return the state after a grant, the dataset's decision `sequence`."""
         return LimitState(
@@ -155,6 +180,7 @@ class LimitState(msgspec.Struct, frozen=True, gc=False):
             period_usage,
             used,
             unused,
+            reported,
         )
 
     @property
@@ -198,7 +224,15 @@ def row_of(state: LimitState) -> LevelRow:
         counted=_count_row(state.counted),
         paced=_period_row(state.period_usage),
         used=_count_row(state.used),
+        reported=_reported_row(state.reported),
     )
+
+
+def _reported_row(reported: Reported | None) -> ReportedRow | UnsetType:
+    if reported is None:
+        return UNSET
+    earlier = reported.earlier or UNSET
+    return ReportedRow(version=reported.version, ratios=reported.ratios, earlier=earlier)
 
 
 def _count_row(count: Count | None) -> CountRow | UnsetType:
@@ -245,7 +279,7 @@ def limit_state_of(row: LevelRow) -> LimitState:
 
     Raises: ValueError: a text is not an amount.
     """
-    record, paced = row.limit, row.paced
+    record, paced, reported = row.limit, row.paced, row.reported
     rule = None if record is UNSET else _rule(record, row.rule or _NO_RULE)
     used = None if row.used is UNSET else Count(*_count(row.used))
     return LimitState(
@@ -259,7 +293,12 @@ def limit_state_of(row: LevelRow) -> LimitState:
         None if paced is UNSET else _period_usage(paced),
         used,
         unused_of(rule, used),
+        None if reported is UNSET else _reported(reported),
     )
+
+
+def _reported(row: ReportedRow) -> Reported:
+    return Reported(row.version, row.ratios, row.earlier or ())
 
 
 def _rule(record: LimitRecord, row: RuleRow) -> LimitRule:

@@ -24,6 +24,7 @@ class LimitStore(Protocol):
     def get(self, key: Key) -> LimitState | None: ...
     def reserved_in(self, dataset: str, team: str) -> ReservedTotals: ...
     def reserved(self, dataset: str) -> Sums: ...
+    def of_dataset(self, dataset: str) -> list[LimitState]: ...
 
 
 class LimitTable:
@@ -33,11 +34,12 @@ class LimitTable:
         levels: by key.
     """
 
-    __slots__ = ("_limits", "_reserved", "_reserved_in", "levels")
+    __slots__ = ("_limits", "_reserved", "_reserved_in", "_uses", "levels")
 
     def __init__(self) -> None:
         self.levels: dict[Key, LimitState] = {}
         self._limits: dict[str, dict[Key, None]] = {}
+        self._uses: dict[str, dict[Key, None]] = {}
         self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
         self._reserved: dict[str, Sums] = {}
 
@@ -89,20 +91,27 @@ class LimitTable:
             self.take_totals(after.teams, {key[0]: after.total})
         if level is None:
             self.levels.pop(key, None)
-            self._limits.get(key[0], {}).pop(key, None)
+            for keys in (self._limits, self._uses):
+                keys.get(key[0], {}).pop(key, None)
         else:
             self.keep(key, level)
 
     def keep(self, key: Key, level: LimitState) -> None:
         """Set a limit's state; the caller updates the totals of shares."""
-        if level.rule is not None and key not in self.levels:
-            self._limits.setdefault(key[0], {})[key] = None
+        if key not in self.levels:
+            keys = self._uses if level.rule is None else self._limits
+            keys.setdefault(key[0], {})[key] = None
         self.levels[key] = level
 
     def limits_of(self, dataset: str) -> list[LimitState]:
         """Return the limits of a dataset that owners set. Any thread may call this."""
         keys = self._limits.get(dataset, {}).copy()
         return [level for key in keys if (level := self.levels.get(key)) is not None]
+
+    def of_dataset(self, dataset: str) -> list[LimitState]:
+        """Return the limits of a dataset, and analysts' usage under its defaults."""
+        keys = (*self._limits.get(dataset, ()), *self._uses.get(dataset, ()))
+        return [self.levels[key] for key in keys]
 
     def take_totals(
         self, teams: dict[tuple[str, str], ReservedTotals], datasets: dict[str, Sums]
@@ -186,6 +195,12 @@ class LimitOverlay:
         """As `LimitTable.reserved_in`, with the replaced limits."""
         inside = self._reserved_in.get((dataset, team))
         return self._below.reserved_in(dataset, team) if inside is None else inside
+
+    def of_dataset(self, dataset: str) -> list[LimitState]:
+        """As `LimitTable.of_dataset`, with the replaced limits."""
+        replaced = {key: level for key, level in self._levels.items() if key[0] == dataset}
+        below = {level.key: level for level in self._below.of_dataset(dataset)}
+        return [*(below | replaced).values()]
 
     def reserved(self, dataset: str) -> Sums:
         """As `LimitTable.reserved`, with the replaced limits."""

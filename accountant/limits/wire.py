@@ -115,7 +115,8 @@ class LimitUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
         window, paced: the number of the period, and its usage in the sums of the dataset's filter.
         used: usage of its reserved share.
         rounded_up, paced_rounded_up, used_rounded_up: as `rounded_up` of a decision.
-        crossed: ratios of the dataset's `alert_at` that its limit has now reached.
+        crossed: ratios of the dataset's `alert_at` that this decision is the first to reach.
+        spent_ratio: the used part of the limit, in [0, 1], rounded up; left out without `crossed`.
     """
 
     scope: Scope
@@ -124,11 +125,28 @@ class LimitUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
     totals: Texts | None = None
     rounded_up: Texts | None = None
     crossed: tuple[str, ...] = ()
+    spent_ratio: float | None = None
     window: int | None = None
     paced: Texts | None = None
     paced_rounded_up: Texts | None = None
     used: Texts | None = None
     used_rounded_up: Texts | None = None
+
+
+class ReachedLimit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A limit whose thresholds an amendment, or a new version of the limit, makes reached.
+
+    Attributes:
+        analyst: of a per-analyst default: whose usage this is.
+        crossed, spent_ratio: as in `LimitUpdate`.
+    """
+
+    scope: Scope
+    name: str | None
+    version: int
+    crossed: tuple[str, ...]
+    spent_ratio: float
+    analyst: str | None = None
 
 
 class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -150,7 +168,7 @@ class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
 def level_alert_id(
     dataset: str,
     generation: int,
-    level: LimitUpdate | LimitRecord,
+    level: LimitUpdate | ReachedLimit | LimitRecord,
     threshold: str,
     *,
     analyst: str | None = None,
@@ -178,6 +196,18 @@ class CountRow(msgspec.Struct, frozen=True, kw_only=True):
     since: int
     totals: Texts
     rounded_up: Texts | UnsetType = UNSET
+
+
+class ReportedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The thresholds that decisions have reported.
+
+    Attributes:
+        version, ratios, earlier: as of `state.Reported`.
+    """
+
+    version: int
+    ratios: tuple[str, ...]
+    earlier: tuple[str, ...] | UnsetType = UNSET
 
 
 class PeriodRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,6 +265,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         limit, rule: the last record about it, also where that has removed it; left out in a row
             of use under a default.
         counted, paced, used: under its limit, in its pace, of its share.
+        reported: left out while no threshold was reached.
     """
 
     version: Format
@@ -248,6 +279,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     counted: CountRow | UnsetType = UNSET
     paced: PeriodRow | UnsetType = UNSET
     used: CountRow | UnsetType = UNSET
+    reported: ReportedRow | UnsetType = UNSET
 
 
 decode_level_row = reader(LevelRow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from operator import gt
 
@@ -15,6 +16,7 @@ from accountant.limits.apply import apply_record, is_possible, limit_record_of
 from accountant.limits.reserved_totals import plus
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
+from accountant.limits.thresholds import reached_limits
 from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.draft import Draft
 from accountant.partition.permits import may_decide
@@ -61,7 +63,21 @@ def _administer(draft: Draft, ledger: Ledger | None, record: DatasetRecord) -> A
         owners = extra.get("owners", ())
         for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]
             draft.members.put(row)
+    alert_at = None if ledger is None else ledger.plan.policy.alert_at
+    if verdict.outcome is Outcome.AMENDED and after.plan.policy.alert_at != alert_at:
+        extra |= _reached(draft, after, draft.levels.of_dataset(after.dataset))
     return after, verdict, extra
+
+
+def _reached(draft: Draft, after: Ledger, states: Iterable[LimitState]) -> dict[str, object]:
+    """Return a decision's fields about thresholds that it is the first to reach at limits."""
+    lookup = partial(draft.members.get, after.dataset)
+    found = reached_limits(
+        states, draft.levels, lookup, after.plan, draft.decided_at, after.sequence
+    )
+    for state in found.states:
+        draft.levels.put(state)
+    return {"reached": found.named, "more_reached": found.more}
 
 
 def _member(draft: Draft, ledger: Ledger, record: SetMember) -> AdminVerdict:
@@ -84,7 +100,11 @@ def _limit(draft: Draft, ledger: Ledger, record: SetLimit) -> AdminVerdict:
     if level is None or level.rule is None:
         return after, verdict, {}
     draft.levels.put(level)
-    return after, verdict, {"limit": level.rule.record}
+    states = [level]
+    if record.scope == "each":
+        uses = draft.levels.of_dataset(record.dataset)
+        states = [each for each in uses if each.team == record.name]
+    return after, verdict, {"limit": level.rule.record, **_reached(draft, after, states)}
 
 
 def apply_member(

@@ -463,6 +463,7 @@ def _ledger_decision(
         left=remaining_wire(ledger),
         odometers=odometers_wire(ledger),
         crossed=verdict.crossed,
+        spent_ratio=ledger.spent_ratio if verdict.crossed else None,
         request=raw,
         source=Origin(record.source, draft.partition.genesis.partition, record.offset),
         level=verdict.level,

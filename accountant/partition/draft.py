@@ -358,8 +358,8 @@ class Draft:
 
 
 def _crosses(decision: Decision) -> bool:
-    """Return whether a decision crosses a threshold of a limit."""
-    return any(each.crossed for each in decision.levels)
+    """Return whether a decision is the first to reach a threshold of a limit."""
+    return bool(decision.reached) or any(each.crossed for each in decision.levels)
 
 
 def genesis_decision(genesis: Genesis, at: int) -> EncodedDecision:

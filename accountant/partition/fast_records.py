@@ -108,7 +108,8 @@ def encode_grant(
     amounts: Amounts = (ledger.mechanisms, *texts, *map(_reading, ledger.readings))
     asked, ends, more, last = verdict.price, verdict.ends, b"", b""
     if verdict.crossed:
-        more = b',"crossed":%b' % encode(verdict.crossed)
+        ratio = encode(ledger.spent_ratio)
+        more = b',"crossed":%b,"spent_ratio":%b' % (encode(verdict.crossed), ratio)
     if ends is not None:
         more += b',"ends":"%b"' % ends.encode()
     if verdict.charged or ledger.held is not None or ledger.guarantee or derived is not None:

@@ -19,7 +19,8 @@ from typing import Final
 
 import msgspec
 
-from accountant.records import First, Source
+from accountant.records import Decision, First, Source
+from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -74,6 +75,13 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 decode_identity = msgspec.json.Decoder(Identity).decode
+
+
+def analyst_charged(decision: Decision | DecisionHeader) -> str:
+    """Return whose request a decision charges or gives back: of a step, the reservation's."""
+    if decision.reservation is not None:
+        return decision.reservation.analyst
+    return decode_identity(decision.request).analyst
 
 
 class RememberedDecision(msgspec.Struct, frozen=True, gc=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from accountant.limits.wire import LimitRecord, LimitUpdate, Scope
+from accountant.limits.wire import LimitRecord, LimitUpdate, ReachedLimit, Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationUpdate
 from accountant.versions import Format, reader
@@ -30,6 +30,7 @@ class PartHeader(msgspec.Struct, gc=False):
     sequence: int
     cost: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
+    spent_ratio: float | None = None
     level: LevelScope | None = None
     levels: tuple[LimitUpdate, ...] = ()
     reservation: ReservationUpdate | None = None
@@ -55,10 +56,12 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     cost: dict[str, str] | None = None
     budget: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
+    spent_ratio: float | None = None
     level: LevelScope | None = None
     levels: tuple[LimitUpdate, ...] = ()
     reservation: ReservationUpdate | None = None
     limit: LimitRecord | None = None
+    reached: tuple[ReachedLimit, ...] = ()
     member: MemberName | None = None
     source: Origin | None = None
     request: msgspec.Raw = NO_REQUEST

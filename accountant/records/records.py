@@ -7,7 +7,13 @@ from typing import Final
 import msgspec
 
 from accountant.claims import Claim
-from accountant.limits.wire import LimitName, LimitRecord, LimitRemaining, LimitUpdate
+from accountant.limits.wire import (
+    LimitName,
+    LimitRecord,
+    LimitRemaining,
+    LimitUpdate,
+    ReachedLimit,
+)
 from accountant.policy import Policy
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
@@ -148,6 +154,7 @@ class DatasetPart(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     left: dict[str, str]
     odometers: dict[str, str]
     crossed: tuple[str, ...] = ()
+    spent_ratio: float | None = None
     ends: str | None = None
     level: LimitName | None = None
     levels: tuple[LimitUpdate, ...] = ()
@@ -183,6 +190,8 @@ class Decision(
         rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, as `2/3`;
             those that are exact are left out.
         crossed: the ratios of `alert_at` that this decision is the first to reach.
+        spent_ratio: the spent part of the additive budget after the decision, in [0, 1], rounded
+            up; left out without `crossed`.
         ends: the filter that admits nothing from this grant on, which basic composition beside it
             has admitted alone; of a refusal, the filter that the offered claim would end.
         fits: the largest claim of the requested kind that would still be granted.
@@ -195,6 +204,9 @@ class Decision(
         administrator: of those, of a `paused` and a `resumed`: an administrator acted for the
             owners.
         limit: of a `limit_set` or `limit_removed`: the limit from then on.
+        reached: of an `amended` or `limit_set`: the limits whose thresholds it is the first to
+            reach.
+        more_reached: how many more there are, which it does not name: their next grant does.
         level: of a refusal that was not for want of the dataset's own budget: the level.
         levels: of a grant: each level that it was charged to, after it.
         left_at: of an `exhausted`: what each level has left.
@@ -231,6 +243,7 @@ class Decision(
     left: dict[str, str] | None = None
     odometers: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
+    spent_ratio: float | None = None
     ends: str | None = None
     first: First | None = None
     error: FieldError | None = None
@@ -247,6 +260,8 @@ class Decision(
     member: Member | None = None
     administrator: bool = False
     limit: LimitRecord | None = None
+    reached: tuple[ReachedLimit, ...] = ()
+    more_reached: int = 0
     level: LimitName | None = None
     levels: tuple[LimitUpdate, ...] = ()
     left_at: tuple[LimitRemaining, ...] = ()

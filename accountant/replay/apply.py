@@ -99,7 +99,7 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
         after = msgspec.structs.replace(
             after, owners=after.owners + owners, members=after.members + members
         )
-    if decision.levels or decision.limit is not None:
+    if decision.levels or decision.limit is not None or decision.reached:
         levels, limits = take_levels(partition, after, decision)
         after = msgspec.structs.replace(
             after, levels=after.levels + levels, limits=after.limits + limits
@@ -154,7 +154,8 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         sequence=ledger.sequence + 1,
         mechanisms=mechanisms,
         totals=totals,
-        crossed=ledger.crossed + len(decision.crossed),
+        # An amendment's are counted above, under its own thresholds.
+        crossed=ledger.crossed + (0 if outcome is Outcome.AMENDED else len(decision.crossed)),
         exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.capacity[0],
         closed=ledger.closed or closes,
         changed_at=at,

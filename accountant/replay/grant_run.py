@@ -70,6 +70,7 @@ class PlainGrant(
     left: msgspec.Raw
     odometers: msgspec.Raw
     crossed: tuple[str, ...] = ()
+    spent_ratio: float | None = None
     request: msgspec.Raw
     source: Origin
 

@@ -10,9 +10,16 @@ from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
 from accountant.limits.apply import apply_grant, apply_record
 from accountant.limits.state import Key, LimitState, limit_state_of, texts_of
-from accountant.limits.wire import LimitRecord, LimitUpdate, decode_level_row, level_row_key
+from accountant.limits.thresholds import key_of, with_reported
+from accountant.limits.wire import (
+    LimitRecord,
+    LimitUpdate,
+    ReachedLimit,
+    decode_level_row,
+    level_row_key,
+)
 from accountant.partition import Partition
-from accountant.partition.ids import decode_identity
+from accountant.partition.ids import analyst_charged
 from accountant.records import Decision
 from accountant.records.members import (
     MemberRow,
@@ -102,7 +109,27 @@ def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tup
         partition.levels.put(state)
         rows += before is None
         limits += state.is_in_force - (before is not None and before.is_in_force)
+    for each in decision.reached:
+        state = _state_reached(partition, ledger, decision, each)
+        partition.checksum.forget(level_row_key(*state.key).decode())
+        partition.levels.put(state)
     return rows, limits
+
+
+def _state_reached(
+    partition: Partition, ledger: Ledger, decision: Decision, reached: ReachedLimit
+) -> LimitState:
+    """Return a limit's state after an amendment, or its own new version, has reported it."""
+    name = reached.name or ""
+    limit = partition.levels.get((ledger.dataset, reached.scope, "", name))
+    state = partition.levels.get(key_of(ledger.dataset, reached, reached.analyst or ""))
+    if limit is None or limit.rule is None or state is None:
+        raise LogDamaged(
+            f"decision {decision.partition_sequence} reports a limit of {reached.scope} {name}, "
+            f"which dataset {ledger.dataset} does not have"
+        )
+    sequence = int(decision.sequence or 0)
+    return with_reported(state, state, limit.rule, ledger.plan, reached.crossed, sequence)
 
 
 def _limits_set_by(
@@ -138,17 +165,9 @@ def limit_after_update(
         )
     state = limit
     if update.scope == "each":
-        key = dataset, "each", name, analyst_of(decision)
-        state = partition.levels.get(key) or LimitState(*key)
+        state = _state_of(partition, dataset, update, analyst_charged(decision))
     sequence, resets = int(decision.sequence or 0), partition.resets.number
-    return state, limit, apply_grant(state, limit, update, sequence, resets)
-
-
-def analyst_of(decision: Decision) -> str:
-    """Return whose request a decision charges or gives back: of a step, the reservation's."""
-    if decision.reservation is not None:
-        return decision.reservation.analyst
-    return decode_identity(decision.request).analyst
+    return state, limit, apply_grant(state, limit, update, sequence, resets, ledger.plan)
 
 
 def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:
@@ -195,11 +214,12 @@ def differing_levels(
         stored_record = None if state is None or state.rule is None else state.rule.record
         if stored_record != record:
             yield f"level {_label(record)}: limit", stored_record, record
+    for each in decision.reached:
+        yield from _differing_thresholds(partition, dataset, each, each.analyst or "")
     for update in decision.levels:
-        key: Key = dataset, update.scope, "", update.name or ""
-        if update.scope == "each":
-            key = dataset, "each", update.name or "", analyst_of(decision)
-        state = partition.levels.get(key) or LimitState(*key)
+        analyst = analyst_charged(decision) if update.scope == "each" else ""
+        yield from _differing_thresholds(partition, dataset, update, analyst)
+        state = _state_of(partition, dataset, update, analyst)
         for field, count, due in (
             ("counted", state.counted, (update.totals, update.rounded_up)),
             ("paced", state.period_usage, (update.paced, update.paced_rounded_up)),
@@ -210,5 +230,21 @@ def differing_levels(
                 yield f"level {_label(update)}: {field}", stored, due
 
 
-def _label(record: LimitRecord | LimitUpdate) -> str:
+def _state_of(
+    partition: Partition, dataset: str, named: LimitUpdate | ReachedLimit, analyst: str
+) -> LimitState:
+    key = key_of(dataset, named, analyst)
+    return partition.levels.get(key) or LimitState(*key)
+
+
+def _differing_thresholds(
+    partition: Partition, dataset: str, named: LimitUpdate | ReachedLimit, analyst: str
+) -> Iterator[tuple[str, object, object]]:
+    reported = _state_of(partition, dataset, named, analyst).reported
+    stored = reported.ratios if reported is not None else ()
+    if not set(named.crossed) <= set(stored):
+        yield f"level {_label(named)}: reported", stored, named.crossed
+
+
+def _label(record: LimitRecord | LimitUpdate | ReachedLimit) -> str:
     return f"{record.scope} {record.name}" if record.name else record.scope

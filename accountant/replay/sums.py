@@ -218,6 +218,8 @@ def _check_charges_nothing(decision: Decision) -> Findings:
     for field in _OF_A_LEDGER:
         yield from same(field, None, getattr(decision, field))
     yield from same("crossed", (), decision.crossed)
+    yield from same("spent_ratio", None, decision.spent_ratio)
+    yield from same("reached", (), decision.reached)
     yield from same("ends", None, decision.ends)
 
 

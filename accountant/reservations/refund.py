@@ -300,6 +300,7 @@ def _update(store: LimitStore, before: LimitState | None, state: LimitState) -> 
         totals,
         rounded_up,
         (),
+        None,
         window,
         paced,
         paced_rounded_up,

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from accountant.ledger import Ledger
+from accountant.ledger.administer import count_reported
 from accountant.ledger.snapshots import (
     held_row,
     ledger_of_row,
@@ -273,8 +274,7 @@ def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
     gives_back = decision.outcome in STEPS and decision.totals != view.totals
     exhausted = (view.exhausted and not gives_back) or ran_out or spent >= plan.capacity[0]
     crossed = plan.count_crossed(spent, exhausted=exhausted)
-    if decision.policy is None:
-        crossed = max(crossed, len(view.crossed))
+    crossed = max(crossed, count_reported(plan.policy.alert_at, view.crossed))
     fields: dict[str, object] = {
         "sequence": decision.sequence,
         "spent_ratio": plan.spent_ratio(totals),

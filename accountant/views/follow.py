@@ -7,7 +7,7 @@ comes down to is what `views.fold_decision` gives for one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -66,7 +66,11 @@ def counted_decision(line: DecisionHeader, value: bytes, *, usage: bool = True) 
         analyst,
         charged,
         # Most decisions have no levels, and are spared the loop.
-        bool(line.crossed or (line.levels and any(level.crossed for level in line.levels))),
+        bool(
+            line.crossed
+            or line.reached
+            or (line.levels and any(level.crossed for level in line.levels))
+        ),
     )
 
 
@@ -114,30 +118,20 @@ class ViewFolder:
         self.budgets[row.dataset] = after
         return alerts(before, after)
 
-    def take_run(self, dataset: str, run: Run) -> list[Alert]:
-        """Take in a run; return the thresholds newly seen to be crossed, in their order."""
+    def take_run(self, dataset: str, run: Run) -> None:
+        """Take in a run."""
         before = self.budgets.get(dataset)
-        view, crossed = alerts_of_run(before, run)
+        view = fold_run(before, run)
         if view is None:
-            return crossed
+            return
         if view is not before:
             self.budgets[dataset] = view
         unit = next(iter(view.budget)), view.generation
         self._usage_table.take(run, lambda _: unit)
-        return crossed
 
 
-def alerts_of_run(view: DatasetView | None, run: Run) -> tuple[DatasetView | None, list[Alert]]:
-    """Return the view after a run, and the thresholds newly seen to be crossed, in their order."""
-    crossed: list[Alert] = []
-    for after in fold_run(view, run):
-        crossed += alerts(view, after)
-        view = after
-    return view, crossed
-
-
-def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
-    """Yield the view after each decision that may change more than sums, and after the last."""
+def fold_run(view: DatasetView | None, run: Run) -> DatasetView | None:
+    """Return the view after a run: of decisions that change sums alone, the last one counts."""
     plain: list[CountedDecision] = []
     for each in run:
         if view is not None and not _is_special(view, each):
@@ -146,15 +140,12 @@ def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
         if plain:
             assert view is not None
             view = _fold_plain(view, plain)
-            yield view
             plain = []
-        after = fold_decision(view, decode_decision(each.value))
-        if after is not None:
-            yield after
-        view = after
+        view = fold_decision(view, decode_decision(each.value))
     if plain:
         assert view is not None
-        yield _fold_plain(view, plain)
+        view = _fold_plain(view, plain)
+    return view
 
 
 def _is_special(view: DatasetView, each: CountedDecision) -> bool:

@@ -81,7 +81,7 @@ class LevelFollower:
         if found is not None:
             state, limit = found
             resets = self.resets(partition).number
-            self._put(apply_grant(state, limit, update, line.sequence or 0, resets))
+            self._put(apply_grant(state, limit, update, line.sequence or 0, resets, None))
 
     def charges(
         self, partition: int, line: DecisionHeader, plan: CompiledPolicy | None
@@ -107,7 +107,7 @@ class LevelFollower:
             if found is None:
                 continue
             before, limit = found
-            after = apply_grant(before, limit, update, line.sequence or 0, resets.number)
+            after = apply_grant(before, limit, update, line.sequence or 0, resets.number, None)
             rule = limit.rule
             assert rule is not None
             if line.outcome in GRANTS:

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from accountant.limits.wire import LimitUpdate, ReachedLimit, Scope
+from accountant.partition.ids import analyst_charged
 from accountant.policy import Policy, sees_only_own
 from accountant.records.header import DecisionHeader
 from accountant.records.http_bodies import served_decision
@@ -18,6 +20,7 @@ from accountant.views.datasets import Alert
 from accountant.views.why import Why, own_rows, without_members
 
 _EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, *PAUSES})
+_REPORTS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
 """Roles that see all of a dataset."""
 
@@ -99,11 +102,17 @@ def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
 
     Everybody sees the dataset's alerts, a team's members those of the team, an analyst their own.
     """
-    if access.sees_all or alert.scope in {None, "dataset"}:
+    return access.sees_all or _sees_limit(access, alert.scope, alert.name, alert.analyst)
+
+
+def _sees_limit(
+    access: DatasetAccess, scope: Scope | None, name: str | None, analyst: str | None
+) -> bool:
+    if scope in {None, "dataset"}:
         return True
-    if alert.scope == "team":
-        return alert.name == access.team
-    return access.name == (alert.name if alert.analyst is None else alert.analyst)
+    if scope == "team":
+        return name == access.team
+    return access.name == (name if analyst is None else analyst)
 
 
 def redact_decision(
@@ -112,7 +121,8 @@ def redact_decision(
     """Return a decision as servers show it to a caller.
 
     An engine may reuse an id that was another analyst's first: the first decision is left out
-    then, and with it the hash, which covers the whole.
+    then, and with it the hash, which covers the whole. Thresholds of limits are left out as their
+    alerts are, see `sees_alert`.
 
     Args:
         digest: SHA-256 of the value, where it is known.
@@ -120,6 +130,10 @@ def redact_decision(
     if line.part_of is not None or _hides_datasets(access, line):
         return _redact_part(access, line, value)
     body = served_decision(value, digest)
+    if _hides_alerts(access, line):
+        members = _members(body)
+        _drop_alerts(access, line, members)
+        return _encode(members)
     is_conflict = line.outcome is Outcome.CONFLICT
     if (
         not is_conflict
@@ -129,6 +143,51 @@ def redact_decision(
         return body
     left = {name: raw for name, raw in _members(body).items() if name not in {"first", "hash"}}
     return _encode(left)
+
+
+def _hides_alerts(access: DatasetAccess, line: DecisionHeader) -> bool:
+    """Tell whether a decision may say of limits what their alerts would not show to a caller.
+
+    This does not depend on whether it says so: a missing hash would reveal that.
+    """
+    if access.sees_all:
+        return False
+    if line.outcome in _REPORTS:
+        return True
+    if not line.levels:
+        return False
+    names = names_in_request(line.request)
+    if access.name in {names.analyst, names.via}:
+        return False
+    return not all(_sees_limit(access, *_limit_of(line, each)) for each in line.levels)
+
+
+def _limit_of(
+    line: DecisionHeader, each: LimitUpdate | ReachedLimit
+) -> tuple[Scope, str | None, str | None]:
+    analyst = each.analyst if isinstance(each, ReachedLimit) else analyst_charged(line)
+    return each.scope, each.name, analyst if each.scope == "each" else None
+
+
+def _drop_alerts(
+    access: DatasetAccess, line: DecisionHeader, members: dict[str, msgspec.Raw]
+) -> None:
+    """Drop what a decision says of thresholds that a caller must not see, and the hash."""
+    for name in ("hash", "more_reached"):
+        members.pop(name, None)
+    if line.reached:
+        shown = [each for each in line.reached if _sees_limit(access, *_limit_of(line, each))]
+        members.pop("reached")
+        if shown:
+            members["reached"] = msgspec.Raw(_encode(shown))
+    if line.levels:
+        levels = [
+            each
+            if _sees_limit(access, *_limit_of(line, each))
+            else msgspec.structs.replace(each, crossed=(), spent_ratio=None)
+            for each in line.levels
+        ]
+        members["levels"] = msgspec.Raw(_encode(levels))
 
 
 def _hides_datasets(access: DatasetAccess, line: DecisionHeader) -> bool:
@@ -152,6 +211,8 @@ def _redact_part(access: DatasetAccess, line: DecisionHeader, value: bytes) -> b
     """Return a decision as one of its datasets sees it, without a hash: that covers the whole."""
     members = _members(served_decision(value))
     members.pop("hash", None)
+    if _hides_alerts(access, line):
+        _drop_alerts(access, line, members)
     if _hides_datasets(access, line):
         request = _members(line.request)
         request.pop("other_datasets", None)

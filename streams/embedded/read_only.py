@@ -131,7 +131,8 @@ class _Fold:
         lines = self._count_lines(numbered_decisions(db, first=self._read + 1))
         while found := runs(islice(lines, _AT_A_TIME)):
             for name, run in found.items():
-                for view in fold_run(self._views.get(name), run):
+                view = fold_run(self._views.get(name), run)
+                if view is not None:
                     self._views[name] = view
 
     def _begin(self, db: apsw.Connection) -> None:

@@ -19,8 +19,8 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.reservations.reservation import Reservation
 from accountant.times import issued_at
-from accountant.views.alerts import OwnAlerts, alerts_of_state
-from accountant.views.datasets import Alert, DatasetView
+from accountant.views.alerts import alerts_of_run, alerts_of_state
+from accountant.views.datasets import Alert, DatasetView, SeenAlerts
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
@@ -107,7 +107,7 @@ class EmbeddedService:
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
-        self._crossings = OwnAlerts()
+        self._seen_alerts = SeenAlerts()
         self.alert_counts = AlertDeliveryMetrics()
         self._outbox = outbox_of(
             file.path,
@@ -495,7 +495,7 @@ class EmbeddedService:
             self._heads.begin(partition)
         # A commit whose outcome was unknown to this process is read from the log.
         self._appended.send([Appended(0, partition.sequence + 1, ())])
-        self._send_alerts(self._crossings.begin(partition))
+        self._send_alerts(alerts_of_state(partition))
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
@@ -507,10 +507,10 @@ class EmbeddedService:
             values = [encoded.value for encoded in records]
             self._appended.send([Appended(0, records[0].partition_sequence, values)])
         self._usage.wake()
-        self._send_alerts(self._crossings.take(records, committed.partition))
+        self._send_alerts(alerts_of_run(records))
 
-    def _send_alerts(self, alerts: list[Alert]) -> None:
-        if alerts:
+    def _send_alerts(self, found: list[Alert]) -> None:
+        if alerts := self._seen_alerts.take(found):
             self._alerts.send(alerts)
             if self._outbox is not None:
                 self._outbox.put(alerts)

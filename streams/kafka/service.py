@@ -25,6 +25,7 @@ from accountant.records.reservation_rows import ReservationRow
 from accountant.records.state_rows import Row
 from accountant.reservations.reservation import Reservation
 from accountant.times import from_iso
+from accountant.views.alerts import alerts_of
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted_decision, runs
 from accountant.views.heads import Head
@@ -466,7 +467,6 @@ class KafkaService:
                 future.set_result(value)
         last = lines[-1]
         self._tail.take_time(partition, last.partition_sequence, from_iso(last.decided_at))
-        crossed: list[Alert] = []
         parts = [
             part
             for line, value in zip(lines, values, strict=True)
@@ -474,18 +474,16 @@ class KafkaService:
         ]
         decided = (counted_decision(*part, usage=False) for part in parts)
         for dataset, run in runs(decided).items():
-            crossed += self._view_folder.take_run(dataset, run)
+            self._view_folder.take_run(dataset, run)
         by_dataset = [line for line, _ in parts], [value for _, value in parts]
         self._limits.take_lines(partition, *by_dataset, self._views)
-        if self._alerts.has_readers:
-            crossed += self._limits.alerts(parts, self._views)
         self.usage_index.note_decision(partition, last.partition_sequence)
         if self._events.has_readers:
             self._events.send([decode_decision(value) for value in values])
         if self._appended.has_readers:
             self._appended.send([Appended(partition, lines[0].partition_sequence, values)])
-        if crossed:
-            self._alerts.send(crossed)
+        if self._alerts.has_readers:
+            self._alerts.send([alert for line in lines for alert in alerts_of(line)])
         self._recent.forget_old()
         return False
 

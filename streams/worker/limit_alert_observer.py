@@ -1,7 +1,7 @@
-"""Alerts about limits in the partitions that this process decides.
+"""Alerts about limits, again, when this process starts to decide a partition.
 
-Only the owner's state knows the amount under each limit; decisions do not have it. Other workers
-find the same thresholds in the decisions, and send the alerts that the owner does not send.
+Decisions give rise to alerts wherever they are read. What a killed worker may not have sent, the
+state of the partition repeats.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import by_dataset
-from accountant.views.alerts import limit_alerts_of_commit, limit_alerts_of_state
+from accountant.views.alerts import limit_alerts_of_state
 from accountant.views.datasets import Alert
 from streams.logs import get_logger
 from streams.processing.observers import Committed
@@ -26,7 +25,7 @@ def _ignore_alerts(_partition: int, _alerts: Iterable[Alert]) -> None:
 
 
 class LimitAlertObserver:
-    """An observer that reports thresholds reached in a partition's state, then in each commit.
+    """An observer that reports the thresholds of limits that a partition's state has reached.
 
     Attributes:
         tell: called with the alerts; it does nothing by default.
@@ -36,24 +35,19 @@ class LimitAlertObserver:
         self.tell: Tell = _ignore_alerts
 
     def replayed(self, partition: Partition, seconds: float) -> None:
-        self._report(partition, lambda: limit_alerts_of_state(partition))
+        number = partition.genesis.partition
+        try:
+            if alerts := [*limit_alerts_of_state(partition)]:
+                self.tell(number, alerts)
+        except Exception:
+            # Admission matters more than alerts.
+            _log.exception("limit_alerts_not_sent", partition=number)
 
     def committed(self, committed: Committed) -> None:
-        partition = committed.partition
-        run = by_dataset(encoded for _, encoded in committed.records)
-        self._report(partition, lambda: limit_alerts_of_commit(run, partition))
+        return
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
         return
 
     def halted(self, partition: int, error: BaseException) -> None:
         return
-
-    def _report(self, partition: Partition, found: Callable[[], list[Alert]]) -> None:
-        number = partition.genesis.partition
-        try:
-            if alerts := found():
-                self.tell(number, alerts)
-        except Exception:
-            # Admission matters more than alerts, and the other workers check as well.
-            _log.exception("limit_alerts_not_sent", partition=number)

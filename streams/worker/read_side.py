@@ -18,7 +18,7 @@ from accountant.records import Snapshot
 from accountant.records.encoded_decision import CountedDecision, by_dataset
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
-from accountant.views.alerts import limit_alerts_of_grants
+from accountant.views.alerts import alerts_of_run
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted_decisions, runs
 from accountant.views.usage import Rows
@@ -211,8 +211,8 @@ class ReadSide:
         agent(self._feed, name="budgets")(fold)
 
     def _take_run(self, dataset: str, run: Run) -> list[Alert]:
-        # Only the partition's owner knows the amount under a limit.
-        return self._following.take_run(dataset, run) + limit_alerts_of_grants(run)
+        self._following.take_run(dataset, run)
+        return alerts_of_run(run)
 
     def _taken(
         self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object

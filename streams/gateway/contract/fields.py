@@ -204,7 +204,7 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
         for name in ("scale", "sigma", "variance", "previous", "first", "least", "shown")
     },
     **{name: reference("OdometerParameter") for name in ("r", "y", "v0", "beta")},
-    **dict.fromkeys(("sequence", "generation", "offset", "partition"), _COUNT),
+    **dict.fromkeys(("sequence", "generation", "offset", "partition", "more_reached"), _COUNT),
     **dict.fromkeys(("cost", "asked", "left", "budget"), _SUMS),
     **{
         name: reference("Time")
@@ -331,6 +331,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "version": _COUNT,
         "crossed": {"items": reference("Ratio")},
     },
+    "ReachedLimit": {**_LEVEL, "version": _COUNT, "crossed": {"items": reference("Ratio")}},
     "LevelLeft": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
     "LevelView": {
         **_LEVEL,

@@ -16,6 +16,7 @@ from accountant.limits.wire import (
     LimitRemaining,
     LimitUpdate,
     PaceRecord,
+    ReachedLimit,
     ReservedRecord,
 )
 from accountant.records import (
@@ -136,7 +137,7 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 # Responses leave out absent values of these types instead of sending null.
 _OF_LEVELS: Final = (
     *(LimitRecord, PaceRecord, ReservedRecord, LimitName, LimitUpdate, LimitRemaining),
-    *(LevelView, PaceView, ShareView, AnalystBudget, ReservationView),
+    *(ReachedLimit, LevelView, PaceView, ShareView, AnalystBudget, ReservationView),
 )
 
 

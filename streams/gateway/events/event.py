@@ -6,15 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from accountant.partition.ids import decode_identity
-from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
-from accountant.records.header import DecisionHeader, decode_header
+from accountant.records import DECODE_ERRORS, check_maker, encode
+from accountant.records.header import decode_header
 from accountant.records.parts import lines_by_dataset
-from accountant.views.alerts import (
-    alerts_of_decision,
-    limit_alerts_of_decision,
-    may_alert,
-    may_alert_of_limits,
-)
+from accountant.views.alerts import alerts_of
 from accountant.views.datasets import Alert
 from accountant.views.visibility import (
     WHOLE,
@@ -25,7 +20,6 @@ from accountant.views.visibility import (
 )
 from streams.errors import Unavailable
 from streams.gateway.events.position import Position
-from streams.service import LedgerService
 
 
 class EventFilter(NamedTuple):
@@ -50,6 +44,8 @@ class LogEvent:
     Attributes:
         partition, number: the decision's place in the log.
         before, after: the stream's position before and after it.
+
+    Raises: Unavailable: the decision does not follow `before`, or cannot be read.
     """
 
     __slots__ = (
@@ -68,30 +64,16 @@ class LogEvent:
             ) from None
         self.partition = partition
         self.number = line.partition_sequence
+        if self.number != before.numbers[partition] + 1:
+            raise Unavailable(
+                f"partition {partition}: decision {self.number} follows {before.numbers[partition]}"
+            )
         self.before = before
         self._line = line
         self._value = value
         self._parts = lines_by_dataset(line, value)
-        self._alerts: tuple[Alert, ...] = ()
+        self._alerts = alerts_of(line)
         self._encoded: bytes | None = None
-
-    @classmethod
-    async def of(
-        cls, service: LedgerService, partition: int, value: bytes, before: Position
-    ) -> LogEvent:
-        """Return a decision with its alerts.
-
-        Raises: Unavailable: the decision does not follow `before`, or cannot be read.
-        """
-        made = cls(partition, value, before)
-        if made.number != before.numbers[partition] + 1:
-            raise Unavailable(
-                f"partition {partition}: decision {made.number} follows {before.numbers[partition]}"
-            )
-        for line, own in made._parts:
-            if line.dataset is not None:
-                made._alerts += await _alerts_of(service, line.dataset, line, own)
-        return made
 
     @property
     def datasets(self) -> tuple[str | None, ...]:
@@ -171,23 +153,6 @@ class LogEvent:
             return decode_identity(self._line.request).caller == analyst
         except DECODE_ERRORS:  # what was asked is no request
             return False
-
-
-async def _alerts_of(
-    service: LedgerService, dataset: str, line: DecisionHeader, value: bytes
-) -> tuple[Alert, ...]:
-    """Return the alerts of a decision as one dataset sees it."""
-    at_levels = may_alert_of_limits(line.outcome, line.levels)
-    if not at_levels and not may_alert(line.outcome, line.crossed):
-        return ()
-    view = await service.dataset(dataset)
-    if view is None:
-        raise Unavailable(f"dataset {dataset} is not shown yet")
-    decision = decode_decision(value)
-    found = alerts_of_decision(decision, view)
-    if at_levels:
-        found += tuple(limit_alerts_of_decision(decision, view, await service.levels(dataset)))
-    return found
 
 
 def _event(kind: bytes, data: bytes, place: Position) -> bytes:

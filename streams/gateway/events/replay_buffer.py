@@ -124,7 +124,7 @@ class ReplayBuffer:
 
     async def _add(self, partition: int, values: Sequence[bytes]) -> None:
         for value in values:
-            log_event = await LogEvent.of(self._service, partition, value, self.position)
+            log_event = LogEvent(partition, value, self.position)
             self._buffered.append(log_event)
             self._position = log_event.after
             self.next += 1

@@ -184,7 +184,7 @@ class EventStream:
                     raise Gone(f"partition {partition} has no decision {known + 1}")
                 found, position = list[LogEvent](), self._position
                 for value in values:
-                    found.append(await LogEvent.of(self._service, partition, value, position))
+                    found.append(LogEvent(partition, value, position))
                     position = found[-1].after
                 async for piece in self._encode_events(found):
                     yield piece

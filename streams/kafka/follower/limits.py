@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from accountant.advice.preview import Preview, preview
@@ -10,7 +10,7 @@ from accountant.limits.applicable_limits import team_of
 from accountant.limits.wire import LevelRow
 from accountant.partition import hash_of
 from accountant.partition.key_hash import home_of
-from accountant.records import DECODE_ERRORS, PartitionRow, decode_decision
+from accountant.records import DECODE_ERRORS, PartitionRow
 from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
 from accountant.records.placement import Placement
@@ -18,8 +18,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.reservation_rows import ReservationRow
 from accountant.reservations.reservation import Reservation
 from accountant.times import from_iso
-from accountant.views.alerts import limit_alerts_of_decision, may_alert_of_limits
-from accountant.views.datasets import Alert, DatasetView
+from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of, plan_of
 from accountant.views.limit_follower import LevelFollower
 from accountant.views.limit_views import (
@@ -109,27 +108,6 @@ class FollowerLimits:
             except (*DECODE_ERRORS, ValueError) as error:
                 # The partition's owner halts at it and reports it.
                 _log.warning("level_unreadable", partition=partition, why=str(error))
-
-    def alerts(
-        self, decided: Iterable[tuple[DecisionHeader, bytes]], views: Mapping[str, DatasetView]
-    ) -> list[Alert]:
-        """Return the alerts about limits that follow from decisions.
-
-        Args:
-            decided: each decision as its header and its bytes; `take_lines` has applied them.
-            views: the state after them.
-        """
-        found: list[Alert] = []
-        for line, value in decided:
-            view = None if line.dataset is None else views.get(line.dataset)
-            if view is None or not may_alert_of_limits(line.outcome, line.levels):
-                continue
-            try:
-                found += limit_alerts_of_decision(decode_decision(value), view, self.levels(view))
-            except Exception as error:
-                # Log and continue: one inconsistent row must not stop the reading of all datasets.
-                _log.warning("level_unreadable", dataset=view.dataset, why=str(error))
-        return found
 
     def ordered_before(self) -> int | None:
         """As `Service.ordered_before`."""

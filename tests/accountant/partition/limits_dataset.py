@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +14,10 @@ from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.fits import Fits
 from tests.faults.oracle.levels import Levels, as_json
-from tests.faults.oracle.limits import Clock
+from tests.faults.oracle.limits import Clock, Limit
 from tests.faults.oracle.meter import Amounts, budget_of, read
 from tests.faults.oracle.policies import promises_more, resolved
+from tests.faults.oracle.thresholds import reached
 from tests.faults.oracle.wire import is_claim
 
 Body = dict[str, Any]
@@ -134,8 +135,19 @@ class Dataset:
             return {"outcome": "closed"}
         if "policy" in body:
             return self._lower(body["policy"], said)
+        limits = (
+            [] if body["alert_at"] == self.policy["alert_at"] else self.division.limits.values()
+        )
         self.policy["alert_at"] = body["alert_at"]
-        return {"outcome": "amended"}
+        return {"outcome": "amended", **self._reached(limits, clock)}
+
+    def _reached(self, limits: Iterable[Limit], clock: Clock) -> Fields:
+        def team(analyst: str) -> str | None:
+            name: str | None = self.member(analyst, clock.at).get("team")
+            return name
+
+        alerts: list[str] = self.policy["alert_at"]
+        return reached(self.division, limits, team, alerts, self.sequence + 1)
 
     def _lower(self, policy: Body, said: Fields) -> Fields:
         if self.granted:
@@ -157,8 +169,9 @@ class Dataset:
         if reason is not None:
             return {"reason": reason}
         reported = self.division.take(body, team, clock.at, said, self.sequence + 1)
-        in_force = self.division.limits[body["scope"], name].in_force
-        return {"outcome": "limit_set" if in_force else "limit_removed", "limit": reported}
+        limit = self.division.limits[body["scope"], name]
+        outcome = "limit_set" if limit.in_force else "limit_removed"
+        return {"outcome": outcome, "limit": reported, **self._reached([limit], clock)}
 
     def _member(self, body: Body) -> Fields:
         name = body["member"]

@@ -8,6 +8,7 @@ from tests.faults.oracle.amounts import rounded_up
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Limit, Use
 from tests.faults.oracle.meter import Amounts, texts
+from tests.faults.oracle.thresholds import reported_row
 
 Limits = dict[tuple[str, str], Limit]
 
@@ -47,7 +48,7 @@ def used_row(limit: Limit, use: Use) -> Fields:
         row["paced"] |= {"resets": use.resets} if use.resets else {}
     if limit.share is not None and use.used[0] and use.used[0] == limit.shared_since:
         row["used"] = {"since": use.used[0], **reported(use.used[1])}
-    return row
+    return row | reported_row(use)
 
 
 def normal(row: Fields, expected: Fields, since: dict[str, int]) -> Fields:

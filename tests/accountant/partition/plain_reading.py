@@ -522,14 +522,29 @@ class Plain:
         for field in ("most_per_request", "access", "visibility"):
             if found.get(field) is not None:
                 changes[field] = found[field]
+        before = plan.policy.alert_at[: ledger["crossed"]]
         plan = CompiledPolicy(msgspec.structs.replace(plan.policy, **changes), plan.capacity)
         ledger["plan"] = plan
-        ledger["crossed"] = (
-            len(plan.policy.alert_at)
+        return {**self.first_of_amendment(ledger, before), **self.written(plan)}
+
+    def first_of_amendment(self, ledger: dict[str, Any], before: tuple[str, ...]) -> dict[str, Any]:
+        alerts = ledger["plan"].policy.alert_at
+        now = (
+            len(alerts)
             if ledger["exhausted"]
-            else self.reached(plan, self.progress(ledger))
+            else self.reached(ledger["plan"], self.progress(ledger))
         )
-        return self.written(plan)
+        lower = [each for each in alerts if before and Fraction(each) <= Fraction(before[-1])]
+        ledger["crossed"] = max(now, len(lower))
+        return self.first(ledger, [each for each in alerts[:now] if each not in before])
+
+    def first(self, ledger: dict[str, Any], crossed: list[str]) -> dict[str, Any]:
+        """Return what a decision tells of thresholds that it is the first to reach."""
+        if not crossed:
+            return {}
+        part = Fraction(self.progress(ledger)) / int(ledger["plan"].capacity[0])
+        ratio = min(1.0, math.nextafter(float(part), 1.0)) if part else 0.0
+        return {"crossed": crossed, "spent_ratio": ratio}
 
     def lowered(self, ledger: dict[str, Any], plan: CompiledPolicy) -> tuple[str, dict[str, Any]]:
         old: CompiledPolicy = ledger["plan"]
@@ -551,9 +566,9 @@ class Plain:
             or any(new > limit for new, limit in zip(plan.capacity, old.capacity, strict=True))
         ):
             return "refused", {"reason": "not_lower"}
+        before = old.policy.alert_at[: ledger["crossed"]]
         ledger["plan"], ledger["totals"] = plan, dict.fromkeys(plan.sums, 0)
-        ledger["crossed"] = len(plan.policy.alert_at) if ledger["exhausted"] else 0
-        return "amended", self.written(plan)
+        return "amended", {**self.first_of_amendment(ledger, before), **self.written(plan)}
 
     def asked(
         self, ledger: dict[str, Any], found: dict[str, Any], claim: CheckedClaim
@@ -605,17 +620,14 @@ class Plain:
         before, now = ledger["crossed"], max(ledger["crossed"], self.reached(plan, progress))
         ledger["crossed"] = now
         ledger["exhausted"] = ledger["exhausted"] or progress >= plan.capacity[0]
-        crossed = policy.alert_at[before:now]
-        return "granted", {"cost": wire, **({"crossed": list(crossed)} if crossed else {})}
+        return "granted", {"cost": wire, **self.first(ledger, list(policy.alert_at[before:now]))}
 
     def ended(self, ledger: dict[str, Any], claim: CheckedClaim) -> dict[str, Any]:
         plan: CompiledPolicy = ledger["plan"]
         halts = bool(plan.policy.halt_on_refusal)
         fields: dict[str, Any] = {}
         if halts or self.progress(ledger) * 20 >= -(-plan.capacity[0] * 19 // 20) * 20:
-            crossed = plan.policy.alert_at[ledger["crossed"] :]
-            if crossed:
-                fields["crossed"] = list(crossed)
+            fields |= self.first(ledger, list(plan.policy.alert_at[ledger["crossed"] :]))
             ledger["exhausted"] = True
             ledger["crossed"] = len(plan.policy.alert_at)
         if halts:
@@ -690,7 +702,7 @@ class Plain:
             "outcome": outcome,
         }
         order = "reason dataset generation sequence cost asked fits totals rounded_up left "
-        order += "odometers crossed first error policy budget"
+        order += "odometers crossed spent_ratio first error policy budget"
         whole |= {name: fields[name] for name in order.split() if name in fields}
         pieces = [f"{text(name)}:{text(each)}" for name, each in whole.items()]
         if body is not None:

@@ -33,7 +33,10 @@ SKEW: Final = 300_000
 START: Final = 1_795_255_200_000
 GENESIS: Final = Genesis("test", 0, 1, WINDOW, SKEW)
 OWN: Final = b'{"partition":0}'
-REPORTED: Final = ("outcome", "reason", "sequence", "limit", "level", "levels", "left_at", "fits")
+REPORTED: Final = (
+    *("outcome", "reason", "sequence", "limit", "level", "levels", "left_at", "fits"),
+    *("reached", "more_reached"),
+)
 
 
 class Life:

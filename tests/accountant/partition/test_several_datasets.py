@@ -286,8 +286,7 @@ def test_views_of_each_dataset_follow_the_decision() -> None:
         for each in counted_decisions(line, own)
     ]
     for name, run in runs(lines).items():
-        for view in fold_run(views.get(name), run):
-            views[name] = view
+        views[name] = fold_run(views.get(name), run)
     for name in NAMES:
         view = views[name]
         assert view is not None

@@ -14,7 +14,8 @@ from msgspec.structs import astuple
 from accountant.records import decode_decision, encode
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
-from accountant.views.datasets import DatasetView, alerts, fold_decision
+from accountant.views.alerts import alerts_of_run
+from accountant.views.datasets import DatasetView, fold_decision
 from accountant.views.follow import Run, ViewFolder, counted_decision, fold_run, runs
 from accountant.views.usage import (
     MAX_ANALYSTS,
@@ -34,19 +35,18 @@ def runs_of(values: list[bytes]) -> Mapping[str, Run]:
     return runs([counted_decision(decode_header(value), value) for value in values])
 
 
-def followed(values: list[bytes], cuts: list[int]) -> tuple[ViewFolder, list[str]]:
-    """Take a log in, cut into runs at some places; return the alerts' ids, too."""
-    following, sent = ViewFolder({}, {}), []
+def followed(values: list[bytes], cuts: list[int]) -> ViewFolder:
+    """Take a log in, cut into runs at some places."""
+    following = ViewFolder({}, {})
     edges = [0, *sorted(cut % (len(values) + 1) for cut in cuts), len(values)]
     for begin, end in itertools.pairwise(edges):
         for dataset, run in runs_of(values[begin:end]).items():
-            sent += [alert.alert_id for alert in following.take_run(dataset, run)]
-    return following, sent
+            following.take_run(dataset, run)
+    return following
 
 
-def one_by_one(values: list[bytes]) -> tuple[dict[str, DatasetView], list[str]]:
+def one_by_one(values: list[bytes]) -> dict[str, DatasetView]:
     views: dict[str, DatasetView] = {}
-    sent = []
     for value in values:
         decision = decode_decision(value)
         if decision.dataset is None:
@@ -55,8 +55,7 @@ def one_by_one(values: list[bytes]) -> tuple[dict[str, DatasetView], list[str]]:
         after = fold_decision(before, decision)
         if after is not None:
             views[decision.dataset] = after
-            sent += [alert.alert_id for alert in alerts(before, after)]
-    return views, sent
+    return views
 
 
 def used(following: ViewFolder) -> dict[str, list[UsageView]]:
@@ -69,10 +68,7 @@ def test_runs_come_down_to_one_after_another(
     history: tuple[World, list[bytes]], cuts: list[int]
 ) -> None:
     values = history[0].log
-    following, sent = followed(values, cuts)
-    views, sent_singly = one_by_one(values)
-    assert following.budgets == views
-    assert sorted(sent) == sorted(sent_singly)
+    assert followed(values, cuts).budgets == one_by_one(values)
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -81,10 +77,10 @@ def test_reading_the_same_runs_twice_changes_no_view_or_usage(
     history: tuple[World, list[bytes]], cuts: list[int]
 ) -> None:
     values = history[0].log
-    following, _ = followed(values, cuts)
+    following = followed(values, cuts)
     before, before_used = following.budgets.copy(), used(following)
     for dataset, run in runs_of(values).items():
-        assert following.take_run(dataset, run) == []
+        following.take_run(dataset, run)
     assert following.budgets == before
     assert used(following) == before_used
 
@@ -103,23 +99,24 @@ def test_a_run_without_its_opening_makes_no_view() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.1")
     late = runs_of(world.log[2:])["census"]
-    assert list(fold_run(None, late)) == []
-    assert ViewFolder({}, {}).take_run("census", late) == []
+    assert fold_run(None, late) is None
+    following = ViewFolder({}, {})
+    following.take_run("census", late)
+    assert following.budgets == {}
 
 
-def test_a_threshold_crossed_within_a_run_has_its_own_time() -> None:
+def test_a_run_has_the_alerts_of_its_decisions() -> None:
     world = opened(**BASIC)
     for claim in ("pure:0.3", "pure:0.3", "pure:0.1"):
         world.now += 1000
         world.ask(claim)
-    following = ViewFolder({}, {})
-    (alert,) = following.take_run("census", runs_of(world.log)["census"])
+    (alert,) = alerts_of_run(runs_of(world.log)["census"])
     assert alert.alert_id == "census/1/0.5"
     assert alert.decided_at == world.decisions[-2].decided_at
 
 
 def usage(world: World, analyst: str) -> UsageView:
-    following, _ = followed(world.log, [])
+    following = followed(world.log, [])
     return following.usage["census"][analyst].view("census", analyst)
 
 
@@ -145,7 +142,7 @@ def test_usage_counts_the_grants_and_refusals_of_one_analyst() -> None:
 def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[bytes]]) -> None:
     world, _ = history
     world.commit()
-    following, _ = followed(world.log, [])
+    following = followed(world.log, [])
     views = views_of("census", following.usage.get("census", {}))
     spent = sum((Fraction(view.spent) for view in views), Fraction(0))
     assert spent == Fraction(int(world.ledger().totals[0]), 10**40)
@@ -166,7 +163,7 @@ def crowd() -> World:
 
 
 def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
-    following, _ = followed(crowd.log, [5_000, 12_000])
+    following = followed(crowd.log, [5_000, 12_000])
     views = views_of("census", following.usage["census"])
     assert len(views) == MAX_ANALYSTS + 1
     assert {(view.granted, view.refused) for view in views[:-1]} == {(1, 1)}
@@ -178,7 +175,7 @@ def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
 
 
 def test_decisions_read_twice_are_counted_once_in_the_row_of_other_analysts(crowd: World) -> None:
-    following, _ = followed(crowd.log, [])
+    following = followed(crowd.log, [])
     before = used(following)
     assert before["census"][-1].analyst == OTHERS
     again = crowd.log[-6_000:]

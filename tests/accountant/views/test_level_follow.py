@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 import pytest
 
 from accountant.limits.state import row_of
@@ -79,7 +80,8 @@ class Reader:
 
     def check(self) -> None:
         """Check that it has come to what a partition has."""
-        assert rows_by_key(self.levels.table) == rows_by_key(self.state.levels)
+        right = self.state.levels
+        assert rows_by_key(self.levels.table, right) == rows_by_key(right, right)
         assert self.levels.resets(0) == self.state.resets
         for dataset in self.state.ledgers:
             table, right = self.levels.table, self.state.levels
@@ -92,9 +94,18 @@ class Reader:
             assert {level.key for level in table.limits_of(dataset)} == limits
 
 
-def rows_by_key(table: LimitTable) -> dict[str, object]:
-    """Return every level as its row tells it, with what its share withholds."""
-    return {str(level.key): (encode(row_of(level)), level.unused) for level in table}
+def rows_by_key(table: LimitTable, right: LimitTable) -> dict[str, object]:
+    """Return every level as its row tells it, with what its share withholds.
+
+    A follower does not follow which thresholds were reported, which only decisions depend on.
+    """
+    found: dict[str, object] = {}
+    for level in table:
+        state, shown = right.get(level.key), level
+        if state is not None and state.reported is not None:
+            shown = msgspec.structs.replace(level, reported=None, sequence=0)
+        found[str(level.key)] = encode(row_of(shown)), level.unused
+    return found
 
 
 def replayed(life: Past) -> Partition:

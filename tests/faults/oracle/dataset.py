@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from tests.faults.oracle import filters, halves, odometers, residue
@@ -21,13 +22,14 @@ from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import AmountRanges, Fields, Readings
 from tests.faults.oracle.fits import Fits
 from tests.faults.oracle.levels import Levels, as_json
-from tests.faults.oracle.limits import Clock
+from tests.faults.oracle.limits import Clock, Limit
 from tests.faults.oracle.members import Members
 from tests.faults.oracle.meter import STATE, Meter
 from tests.faults.oracle.policies import PARAMETERS, promises_more, resolved
 from tests.faults.oracle.reservation_rows import held_fields
 from tests.faults.oracle.reservations import MOST_OPEN, Reservation, Reservations, growth, length_of
 from tests.faults.oracle.steps import STEPS, decide_resolve, decide_step, granted
+from tests.faults.oracle.thresholds import reached, spent_ratio
 from tests.faults.oracle.wire import mechanisms, refinements
 from tests.faults.oracle.worth import atoms, is_sampled, price
 
@@ -152,12 +154,37 @@ class Dataset:
         if record.get("policy") is not None:
             return self._lower(resolved(record["policy"]), said)
         changed = {name: record[name] for name in _AMENDED if record.get(name) is not None}
-        same_alerts = changed.get("alert_at") in (None, self.policy["alert_at"])
+        before = self.policy["alert_at"]
+        reported = before[: self.crossed]
         self.policy = {**self.policy, **changed}
         if changed.get("open_per_holder") == 0:
             del self.policy["open_per_holder"]
-        self.crossed = max(self.crossed_now(), self.crossed if same_alerts else 0)
-        return "amended", None, self.terms()
+        fields = {**self._amended(reported), **self.terms()}
+        same = self.policy["alert_at"] == before
+        limits = [] if same else list(self.division.limits.values())
+        return "amended", None, {**fields, **self._reached(limits, clock.at)}
+
+    def _amended(self, reported: list[str]) -> Fields:
+        """Count what is reached under new thresholds; return the fields about new ones.
+
+        Args:
+            reported: the ratios that decisions have reported so far.
+        """
+        alerts, now = self.policy["alert_at"], self.crossed_now()
+        highest = max(map(Fraction, reported), default=Fraction(0))
+        self.crossed = max(now, sum(Fraction(ratio) <= highest for ratio in alerts))
+        return self._first([ratio for ratio in alerts[:now] if ratio not in reported])
+
+    def _first(self, crossed: list[str]) -> Fields:
+        """Return the fields about thresholds that a decision is the first to reach."""
+        if not crossed:
+            return {}
+        return {"crossed": crossed, "spent_ratio": spent_ratio(min(self.spent_part(), Fraction(1)))}
+
+    def _reached(self, limits: list[Limit], at: int) -> Fields:
+        alerts = self.policy["alert_at"]
+        team = partial(self.members.team, at=at)
+        return reached(self.division, limits, team, alerts, self.sequence + 1)
 
     def _brake(self, record: Fields) -> Verdict:
         pauses = record["type"] == "pause"
@@ -186,7 +213,8 @@ class Dataset:
         outcome = (
             "limit_set" if len(fields.keys() - {"scope", "name", "version"}) else "limit_removed"
         )
-        return outcome, None, {"limit": fields}
+        limit = self.division.limits[record["scope"], record.get("name") or ""]
+        return outcome, None, {"limit": fields, **self._reached([limit], at)}
 
     def terms(self) -> Fields:
         """Return the fields that an opening or an amendment repeats."""
@@ -219,8 +247,8 @@ class Dataset:
         self.division.limits = divided
         is_lower = all(now <= capacity[name] for name, now in self.capacity.items())
         agree("budget", is_lower, True, self.name)
-        self.crossed = self.crossed_now()
-        return "amended", None, self.terms()
+        fields = self._amended(before["alert_at"][: self.crossed])
+        return "amended", None, {**fields, **self.terms()}
 
     def is_for_others(self, claim: Fields) -> bool:
         """Return whether a claim holds for other neighbours only."""
@@ -341,7 +369,7 @@ class Dataset:
         if any(after[n] + withheld[n] > most for n, most in self.capacity.items()):
             return None
         fields = self._grant(claim, charged, said)
-        return {name: fields[name] for name in ("cost", "crossed") if name in fields}
+        return {name: fields[name] for name in ("cost", "crossed", "spent_ratio") if name in fields}
 
     def _voidable(self, claim: Fields, cost: dict[str, Range]) -> dict[str, Range] | None:
         """Return what a reservation is charged under gdp_residue, where all of it fits."""
@@ -390,8 +418,7 @@ class Dataset:
         return {**fields, **self._newly(before)}
 
     def _newly(self, before: int) -> Fields:
-        crossed = self.policy["alert_at"][before : self.crossed]
-        return {"crossed": crossed} if crossed else {}
+        return self._first(self.policy["alert_at"][before : self.crossed])
 
     def _grown(self, name: str, span: Range, said: Fields) -> Range:
         before = self.totals[name]

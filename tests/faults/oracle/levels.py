@@ -6,7 +6,6 @@ All are looked at before any is charged, in the order dataset, team, analyst or 
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 
 from tests.faults.oracle.amounts import Range
 from tests.faults.oracle.division import Division
@@ -15,6 +14,7 @@ from tests.faults.oracle.limits import Clock, Limit, Use
 from tests.faults.oracle.meter import STATE, Amounts, amount_fields, down, grown
 from tests.faults.oracle.reservations import Charge, growth
 from tests.faults.oracle.texts import at_text
+from tests.faults.oracle.thresholds import report
 
 _NOTHING: Fields = {}
 
@@ -195,9 +195,7 @@ class Levels:
             meter.is_by_state and meter.voidable(limit.capacity, before, claim) is None
         )
         use.counted = limit.counted_since, after
-        was, now = (meter.part(limit.capacity, each) for each in (before, after))
-        crossed = [ratio for ratio in alerts if was < Fraction(ratio) <= now]
-        return amount_fields("totals", after) | ({"crossed": crossed} if crossed else {})
+        return amount_fields("totals", after) | report(limit, use, alerts, before, after)
 
     def _hasten(self, charge: Charge, use: Use, claim: str, right: Fields) -> Fields:
         limit = charge.limit

@@ -9,6 +9,7 @@ from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Limit, Use
 from tests.faults.oracle.meter import Amounts, texts
+from tests.faults.oracle.thresholds import reported_row
 
 
 def level_rows(dataset: str, division: Division) -> dict[bytes, Fields]:
@@ -57,7 +58,7 @@ def _used(limit: Limit, use: Use) -> Fields:
         row["paced"] |= {"resets": use.resets} if use.resets else {}
     if limit.share is not None and use.used[0] == limit.shared_since:
         row["used"] = _amounts(*use.used)
-    return row
+    return row | reported_row(use)
 
 
 def _amounts(since: int, amounts: Amounts) -> dict[str, Any]:

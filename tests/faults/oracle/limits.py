@@ -17,6 +17,8 @@ class Use:
         paced: when the period begins that it is of, and what was used in that.
         resets: how often the clock had been set back at the last grant under the pace.
         sequence: of the decision that has moved it last.
+        reported: a version, 0 for none, with the thresholds reported under it, and those reported
+            under earlier ones and still reached since.
     """
 
     counted: tuple[int, Amounts] = (0, {})
@@ -24,6 +26,7 @@ class Use:
     resets: int = 0
     used: tuple[int, Amounts] = (0, {})
     sequence: int = 0
+    reported: tuple[int, set[str], set[str]] = (0, set(), set())
 
 
 @dataclass

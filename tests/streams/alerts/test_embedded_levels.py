@@ -61,9 +61,10 @@ def test_thresholds_of_limits_are_posted_once_over_a_restart(file: Path) -> None
         }
         assert 0.8 <= post.body["spent_ratio"] < 0.8 + 1e-9
     with Receiver() as other, LimitedLedger(file, settings(other)) as life:
-        life.limit("team", part="0.16")
+        life.limit("team", part="0.11")
+        life.grant("0.1", "ben")
         until(lambda: other.taken, "the limit's next version has crossed one")
-    assert other.taken == ["census/1/level/team/red:1/2/0.5"], (
+    assert other.taken == ["census/1/level/team/red:1/2/0.8"], (
         "and what was delivered is remembered"
     )
 

@@ -142,3 +142,18 @@ def test_a_member_who_leaves_a_team_stops_receiving_its_alerts(server: RolesServ
         "ben": {"team blue"},
         "otto": {"team blue", "analyst otto"},
     }
+
+
+def test_each_caller_reads_in_an_amendment_the_limits_whose_alerts_they_receive(
+    server: RolesServer,
+) -> None:
+    spend(server)
+    amend = {**amending(server.clock, "census", alert_at=["0.001"]), "by": "olga"}
+    reply = server.done("olga", "/datasets/census/amend", amend, "amended")
+    assert {label_of(each) for each in reply["reached"]} == ALL_ALERTS
+    for name in NAMES:
+        page = server.see(name, f"/datasets/census/requests/{amend['request_id']}", analyst="olga")
+        assert page.status_code == 200, page.text
+        reached = page.json().get("reached", [])
+        assert {label_of(each) for each in reached} == VISIBLE_ALERTS[name], name
+        assert ("hash" in page.json()) == (VISIBLE_ALERTS[name] == ALL_ALERTS)
