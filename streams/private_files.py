@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from streams.clock import steady
 from streams.errors import Refused
 from streams.logs import get_logger
+from streams.regular_files import NotRegular, open_regular
 
 _log = get_logger(__name__)
 _SUFFIXES = ("", "-wal", "-shm")
@@ -26,7 +27,6 @@ _making = threading.Lock()
 os.register_at_fork(
     before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
 )
-_FOLLOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class PrivateFile(NamedTuple):
@@ -52,21 +52,16 @@ def read_private(
         Refused: it cannot be read, is no regular file, or is accessible to other users.
     """
     try:
-        # Non-blocking: opening a pipe in the file's place would wait for a writer.
-        fd = os.open(path, _FOLLOW | (os.O_NOFOLLOW if own_only else 0))
-        try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise Refused(f"{path} is not a regular file: name {what}")
+        with open_regular(path, follow_links=not own_only) as file:
+            status = os.fstat(file.fileno())
             if own_only and status.st_uid != os.geteuid():
                 raise Refused(f"{path} belongs to another user. Remove it, and {then}")
             check_private(path, status, then)
-            with os.fdopen(fd, "rb", closefd=False) as file:
-                return PrivateFile(file.read(most), status)
-        finally:
-            os.close(fd)
+            return PrivateFile(file.read(most), status)
     except FileNotFoundError:
         raise
+    except NotRegular as error:
+        raise Refused(f"{path} is not a regular file: name {what}") from error
     except OSError as error:
         if own_only and error.errno == errno.ELOOP:
             raise Refused(f"{path} is a symbolic link. Remove it, and {then}") from error

@@ -61,6 +61,7 @@ LAYERS = {
         {"errors", "immutable_sqlite", "variables"},
         {"address", "broadcast", "clock", "service", "trace_context"},
         {"visibility"},
+        {"regular_files"},
         {"reservation_reads"},
         {"dataset_reads"},
         {"settings"},

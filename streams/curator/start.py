@@ -56,7 +56,9 @@ def make_curator(
         from streams.sources import default_key_path, load_contribution_key, make_data_sources
         from streams.sources.confirmed_facts import ConfirmedFacts, confirmed_path
         from streams.sources.source_states import SourceStates
+        from streams.sources.spill_directory import remove_abandoned
 
+        remove_abandoned()
         sources = make_data_sources(settings.data_sources, file.sources)
     file.on_change(sources.use)
     key = settings.data_sources_key or default_key_path(settings.data_sources)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from streams.regular_files import open_regular
 from streams.sources.quoted import text_literal
 
 _MOST_BYTES: Final = 2_000_000
@@ -63,7 +64,7 @@ class CsvRecords:
         plain = rf'[^"{delimiter}\n]*+'
         self._plain = re.compile(rf'(?:(?:"{plain}"|{plain})[{delimiter}\n])*+'.encode())
         self._block_bytes = block_bytes
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             first = _first_line(file)
         text = first.removesuffix(b"\n").removesuffix(b"\r")
         self.names = self._cells(text) if text and _is_utf8(text) else []
@@ -156,7 +157,7 @@ class CsvRecords:
 
     def _blocks(self) -> Iterator[bytes]:
         """Return whole lines after the first, without those too long, each with a line feed."""
-        with self._path.open("rb") as file:
+        with open_regular(self._path) as file:
             _first_line(file)
             while block := file.read(self._block_bytes):
                 start = block.rfind(b"\n") + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from streams.sources.source_tables import (
     duckdb_table,
     parquet_table,
 )
+from streams.sources.spill_directory import spill_directory
 
 OPTIMIZERS: Final = frozenset(
     (
@@ -169,8 +169,8 @@ def connected(
         SourceChanged: it has changed while it was read, whatever else has failed.
     """
     duckdb = import_duckdb()
-    # What does not fit into memory: only its user can read it.
-    with tempfile.TemporaryDirectory(prefix="accountant-source-") as spill:
+    # What does not fit into memory.
+    with spill_directory() as spill:
         files = files_of(settings)
         before = _version(files)
         connection = duckdb.connect(
@@ -268,6 +268,8 @@ def files_of(settings: SourceSettings) -> list[str]:
         raise EnvironmentProblem("no file matches its pattern")
     if any(Path(path).is_dir() for path in found):
         raise EnvironmentProblem("its path is a directory. Name its files: DIRECTORY/*.parquet")
+    if any(Path(path).exists() and not Path(path).is_file() for path in found):
+        raise EnvironmentProblem("its path is a pipe or a device. Name a regular file")
     if not found or not all(Path(path).is_file() for path in found):
         directory = Path(pattern).parent
         is_there = directory.is_dir() or glob.has_magic(str(directory))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from streams.regular_files import open_regular
 from streams.sources.csv_records import BOM, CsvRecords
 from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource, SourceSettings
 from streams.sources.source_tables import EnvironmentProblem, SourceProblem
@@ -35,7 +36,7 @@ def check_format(settings: SourceSettings, path: str) -> None:
     Raises: SourceProblem: it is not, in words that have nothing of the file. EnvironmentProblem.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(Path(path)) as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
         problem = error.strerror or type(error).__name__
@@ -64,7 +65,7 @@ def settings_of_file(path: Path, *, table: str | None, delimiter: str | None) ->
         delimiter: of a CSV file; by default the one that its first line has most often.
     Raises: SourceProblem: an option is missing, or is for another kind. OSError.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         found = _kind_of(file.read(_HEAD_BYTES))
     if found == "DuckDB":
         if table is None:

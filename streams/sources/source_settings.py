@@ -14,6 +14,7 @@ from accountant.questions.schema import check_source_name
 from accountant.records.names import check_name
 from accountant.records.unique_keys import without_repeats
 from streams.errors import Refused
+from streams.regular_files import open_regular
 from streams.sources.quoted import table_names
 
 _MOST_BYTES: Final = 1_000_000
@@ -81,7 +82,7 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
     Raises: Refused: it cannot be read, or does not have this form.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror or error}") from error

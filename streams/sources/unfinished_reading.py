@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from streams.private_files import replace_private
+from streams.regular_files import open_regular
 from streams.sources.database import SourceVersion
 from streams.sources.source_tables import EnvironmentProblem
 
@@ -54,7 +55,8 @@ def unfinished_while(path: Path | None, name: str, version: SourceVersion) -> It
 
 def _read(path: Path) -> dict[str, _Attempts]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, _Attempts])
+        with open_regular(path) as file:
+            return msgspec.json.decode(file.read(), type=dict[str, _Attempts])
     except (FileNotFoundError, msgspec.DecodeError):  # a power loss leaves any bytes
         return {}
 

@@ -113,6 +113,8 @@ class WorkerHttpServer:
             before_request=host_check(settings),
             exception_handlers={kind: HANDLERS[kind] for kind in (HTTPProblem, LedgerFault)},
             openapi_config=None,
+            # This package configures the logs of a process, see `streams.logs`.
+            logging_config=None,
         )
         authenticator = make_authenticator(settings, registry)
         add_authentication(app, authenticator, proxies_of(settings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from pathlib import Path
 
 import duckdb
@@ -21,6 +22,10 @@ FOUND = {
     "no file": ({"kind": "csv", "path": "away.csv"}, "there is no such file"),
     "no directory": ({"kind": "parquet", "path": "away/x.parquet"}, "there is no such directory"),
     "no match": ({"kind": "csv", "path": "away-*.csv"}, "no file matches its pattern"),
+    "pipe": (
+        {"kind": "csv", "path": "pipe"},
+        "its path is a pipe or a device. Name a regular file",
+    ),
     "no table": (
         {"kind": "duckdb", "path": "people.duckdb", "table": "others"},
         "there is no such table",
@@ -40,6 +45,7 @@ def sources_of(directory: Path) -> SourceFile:
         connection.execute(
             "CREATE VIEW costly AS SELECT a.range AS age FROM range(10000000) a, range(10000000) b"
         )
+    os.mkfifo(directory / "pipe")
     path = directory / "sources.json"
     path.write_text(json.dumps({name: fields for name, (fields, _) in FOUND.items()}))
     return SourceFile(path, Settings(data_sources=path), reads=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -72,17 +73,21 @@ async def test_all_who_go_by_the_file_change_in_one_step(path: Path, by: str) ->
         ({"census": {"kind": "xml", "path": "x"}}, "must name sources"),
         (csv("census", seconds=151), "ACCOUNTANT_CURATOR_TURN_SECONDS to at least 906"),
         (None, "cannot be read"),
+        (os.mkfifo, "cannot be read: it is no regular file"),
+        (Path.mkdir, "cannot be read: it is no regular file"),
     ],
-    ids=["no json", "twice", "kind", "seconds", "away"],
+    ids=["no json", "twice", "kind", "seconds", "away", "pipe", "directory"],
 )
 async def test_a_broken_file_keeps_the_one_before_and_says_so(
     path: Path, broken: object, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = read(path)
     with caplog.at_level(logging.INFO):
-        if broken is None:
+        if broken is None or callable(broken):
             move(path, "away")
-        else:
+        if callable(broken):
+            broken(path)
+        elif broken is not None:
             written(path, broken)
         assert not await file.look()
         assert not await file.look()
@@ -91,6 +96,8 @@ async def test_a_broken_file_keeps_the_one_before_and_says_so(
         (note,) = file.notes()
         assert note.startswith("the file of sources is not used, and the one before it still is: ")
         assert words in note
+        if callable(broken):
+            move(path, "broken")
         if broken is None:
             move(path.with_name("away"), path.name)
         else:

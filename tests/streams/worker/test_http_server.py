@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -74,6 +75,12 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -
     assert missing.status_code == 404
     assert missing.json()["error"] == "unknown_dataset"
     assert "nowhere" in missing.json()["message"]
+
+
+async def test_a_server_leaves_the_lines_of_its_process_as_they_are(following: ViewFolder) -> None:
+    before = list(logging.getLogger().handlers)
+    async with served(following):
+        assert logging.getLogger().handlers == before
 
 
 async def test_excess_analysts_are_shown_together_at_the_end(following: ViewFolder) -> None:
