@@ -75,7 +75,7 @@ async def test_each_request_is_decided_once_whatever_is_killed(
 ) -> None:
     draw = random.Random(20_000)
     async with Ledger(broker.bootstrap, application) as ledger:
-        names = await open_half_basic(ledger, 200)
+        names = await open_half_basic(ledger, 100)
         for_members = {"epsilon": "1", "delta": "1e-6", "access": "members"}
         await ledger.send_all((opening(name, **for_members) for name in CIRCLES), topic="admin")
         names += CIRCLES
