@@ -22,7 +22,7 @@ from tests.audit_game.floating_point import attacks
 from tests.audit_game.promises import Promise, promise_of, together
 from tests.nightly import rounds
 
-GAMES: Final = rounds(4_000, 10_000)
+GAMES: Final = 10_000
 MANY: Final = rounds(10_000, 100_000)
 
 

@@ -135,7 +135,7 @@ def test_laws_are_probabilities(trial, name):
     assert (rows.sum(axis=1) < 1 + 1e-12).all()
 
 
-RUNS = rounds(800, 40_000)
+RUNS = rounds(2_000, 40_000)
 
 
 @pytest.mark.parametrize("name", MAIN_METHODS)
