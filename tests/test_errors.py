@@ -47,6 +47,7 @@ from streams.client.unconfirmed import (
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
+from streams.kafka.answers import ChainBroken
 from streams.kafka.wire.diagnose_auth import ConnectionDenied
 from tests.every_case import every_case
 
@@ -113,6 +114,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     AnswerFailed: lambda: AnswerFailed(failed_answer(_granted())),
     UsedAfterFork: lambda: UsedAfterFork(4711),
     Unavailable: lambda: Unavailable("busy", after=2.5),
+    ChainBroken: lambda: ChainBroken("cut", partition=3),
     Gone: lambda: Gone("archived", after=12),
     ConnectionDenied: lambda: ConnectionDenied("the password is wrong"),
     HTTPProblem: lambda: HTTPProblem(Response(b"{}", status_code=422)),

@@ -14,7 +14,7 @@ MARKUP: Final = "markdown"
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is, and what the root's help says of it.
 
     Attributes:
@@ -29,121 +29,131 @@ class Entry(NamedTuple):
 
 
 TABLE: Final = {
-    "login": Entry(
+    "login": CommandEntry(
         "login.login", _USE, "Sign in to a server with your account at its identity provider."
     ),
-    "logout": Entry(
+    "logout": CommandEntry(
         "login.logout",
         _USE,
         "Sign out of a server: delete its stored token, and revoke it at the provider.",
     ),
-    "me": Entry("me.me", _USE, "Show who you are signed in as, and your roles on each dataset."),
-    "mine": Entry(
+    "me": CommandEntry(
+        "me.me", _USE, "Show who you are signed in as, and your roles on each dataset."
+    ),
+    "mine": CommandEntry(
         "me.mine",
         _USE,
         "Show how much you may still use of each dataset, and which limits apply to you.",
     ),
-    "ask": Entry(
+    "ask": CommandEntry(
         "ask.ask",
         _USE,
         "Ask whether a mechanism may run once on a dataset; or ask a question on its data.",
     ),
-    "ask-many": Entry(
+    "ask-many": CommandEntry(
         "ask_many.ask_many",
         _USE,
         "Ask for many mechanisms; write one line for each request to stdout, in order.",
     ),
-    "answers": Entry(
+    "answers": CommandEntry(
         "answers.answers",
         _USE,
         "List the latest answers to a dataset's questions; with --json as they are stored, one a "
         "line.",
     ),
-    "usage": Entry("usage.usage", _USE, "Show the usage of a dataset, from its first request on."),
-    "why": Entry(
+    "usage": CommandEntry(
+        "usage.usage", _USE, "Show the usage of a dataset, from its first request on."
+    ),
+    "why": CommandEntry(
         "why.why", _USE, "Show what used a dataset's budget, and how much longer it lasts."
     ),
-    "watch": Entry(
+    "watch": CommandEntry(
         "watch.watch",
         _USE,
         "Show a live table of every dataset: spent and left, odometers, grants and refusals.",
     ),
-    "audit": Entry("audit.audit", _USE, "Verify a whole decision log, from its first record."),
-    "head": Entry(
+    "audit": CommandEntry(
+        "audit.audit", _USE, "Verify a whole decision log, from its first record."
+    ),
+    "head": CommandEntry(
         "head.head",
         _USE,
         "Print the ledger's id, and the number and hash of each partition's last decision.",
     ),
-    "fits": Entry(
+    "fits": CommandEntry(
         "fits.fits",
         _OFFLINE,
         "Print how many requests of a claim fit a budget; nothing is sent or written.",
     ),
-    "plan": Entry(
+    "plan": CommandEntry(
         "plan.plan",
         _OFFLINE,
         "Print mechanisms that keep an error, their claims and costs, and how many fit a budget.",
     ),
-    "compare": Entry(
+    "compare": CommandEntry(
         "compare.compare",
         _OFFLINE,
         "Decide requests from stdin under a policy and under each of its alternatives.",
     ),
-    "id": Entry("me.new", _OFFLINE, "Print a new request id: a UUIDv7 with this machine's time."),
-    "decide": Entry(
+    "id": CommandEntry(
+        "me.new", _OFFLINE, "Print a new request id: a UUIDv7 with this machine's time."
+    ),
+    "decide": CommandEntry(
         "decide.decide",
         _OFFLINE,
         "Decide requests from stdin, one JSON object a line; write the decision log to stdout.",
     ),
-    "demo": Entry(
+    "demo": CommandEntry(
         "demo.command.demo",
         _RUN,
         "Replay a week of five analysts' requests on three datasets, then audit the log.",
     ),
-    "serve": Entry(
+    "serve": CommandEntry(
         "serve.serve", _RUN, "Run a ledger in a file, and serve HTTP until SIGTERM or SIGINT."
     ),
-    "gateway": Entry(
+    "gateway": CommandEntry(
         "gateway.gateway", _RUN, "Serve HTTP for a ledger on Kafka until SIGTERM or SIGINT."
     ),
-    "worker": Entry("worker.worker", _RUN, "Run a worker on Kafka until SIGTERM or SIGINT."),
-    "curator": Entry(
+    "worker": CommandEntry("worker.worker", _RUN, "Run a worker on Kafka until SIGTERM or SIGINT."),
+    "curator": CommandEntry(
         "curator.curator",
         _RUN,
         "Answer the questions of a ledger on Kafka until SIGTERM or SIGINT.",
     ),
-    "ready": Entry(
+    "ready": CommandEntry(
         "ready.ready",
         _RUN,
         "Show whether a server is ready, and if not, each reason with its next step.",
     ),
-    "accept-answers": Entry(
+    "accept-answers": CommandEntry(
         "accept_answers.accept_answers",
         _RUN,
         "Accept the store of answers of a stopped ledger as all the answers there are.",
     ),
-    "accept-rollback": Entry(
+    "accept-rollback": CommandEntry(
         "accept_rollback.accept_rollback",
         _RUN,
         "Continue a stopped ledger whose log has lost decisions that a checkpoint proves.",
     ),
-    "dataset": Entry(
+    "dataset": CommandEntry(
         "dataset.app", _USE, "Open, amend, pause, resume, close, show and list datasets."
     ),
-    "member": Entry("member.app", _USE, "Set and list the members of a dataset."),
-    "limit": Entry("limit.app", _USE, "Divide a dataset's budget by limits."),
-    "reservation": Entry("reservation.app", _USE, "List, begin, settle and void reservations."),
-    "question": Entry("question.app", _USE, "List and end the questions that wait."),
-    "source": Entry(
+    "member": CommandEntry("member.app", _USE, "Set and list the members of a dataset."),
+    "limit": CommandEntry("limit.app", _USE, "Divide a dataset's budget by limits."),
+    "reservation": CommandEntry(
+        "reservation.app", _USE, "List, begin, settle and void reservations."
+    ),
+    "question": CommandEntry("question.app", _USE, "List and end the questions that wait."),
+    "source": CommandEntry(
         "source.app", _OFFLINE, "Check and confirm the sources of questions, and begin schemas."
     ),
-    "log": Entry("log.app", _USE, "Read the decision log, archive or restore it."),
-    "topics": Entry(
+    "log": CommandEntry("log.app", _USE, "Read the decision log, archive or restore it."),
+    "topics": CommandEntry(
         "topics.app", _RUN, "Create, check and repair the topics of a ledger on Kafka."
     ),
-    "key": Entry("key.app", _RUN, "Keys that sign checkpoints of a log."),
-    "token": Entry("token.app", _RUN, "Create, list and revoke tokens of a server."),
-    "clock": Entry("clock.app", _RUN, "Repair a log after the machine's clock was wrong."),
+    "key": CommandEntry("key.app", _RUN, "Keys that sign checkpoints of a log."),
+    "token": CommandEntry("token.app", _RUN, "Create, list and revoke tokens of a server."),
+    "clock": CommandEntry("clock.app", _RUN, "Repair a log after the machine's clock was wrong."),
 }
 """The commands, in the order of the root's help."""
 

@@ -157,7 +157,7 @@ class ChainBroken(Refused):
         partition: the first one in which this was found.
     """
 
-    def __init__(self, message: str, partition: int) -> None:
+    def __init__(self, message: str, *, partition: int = 0) -> None:
         super().__init__(message)
         self.partition = partition
 
@@ -289,7 +289,7 @@ class AnswerTopic:
                     f"{tp.topic}, partition {tp.partition}, begins at offset {begin}: the records "
                     "before it were deleted. Delete the topic, run `accountant topics create`, and "
                     f"put the newest copy back. {BEGIN_AGAIN.format(group=self.group)}",
-                    tp.partition,
+                    partition=tp.partition,
                 )
 
     @property
@@ -362,7 +362,7 @@ class AnswerTopic:
                 f"{tp.topic}, partition {partition}, offset {offset}: this record does not "
                 "continue the records before it. Somebody else has written to the topic, or "
                 "records were removed. Put the newest copy back, and check who may write to it",
-                partition,
+                partition=partition,
             )
 
     def head(self, partition: int) -> StoredHead:
