@@ -23,7 +23,7 @@ from tests.streams.bodies import enrolment
 
 pytestmark = pytest.mark.faults
 
-REQUESTS = rounds(4_000, 20_000)
+REQUESTS = rounds(8_000, 20_000)
 KILLS = rounds(4, 10)
 EDGES = 400
 PAUSES = rounds(2, 10)
@@ -75,7 +75,7 @@ async def test_each_request_is_decided_once_whatever_is_killed(
 ) -> None:
     draw = random.Random(20_000)
     async with Ledger(broker.bootstrap, application) as ledger:
-        names = await open_half_basic(ledger, 100)
+        names = await open_half_basic(ledger, 200)
         for_members = {"epsilon": "1", "delta": "1e-6", "access": "members"}
         await ledger.send_all((opening(name, **for_members) for name in CIRCLES), topic="admin")
         names += CIRCLES
