@@ -8,7 +8,7 @@ import msgspec
 
 from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accountant.amounts import Units, precise
 from accountant.claims import Brownian
-from accountant.ledger.settlement import returned_by_payment, settled_ex_post
+from accountant.filters.settlement import returned_by_payment, settled_ex_post
 from accountant.mechanisms import laplace_reduction
 from accountant.mechanisms.brownian import BrownianSession
 from accountant.mechanisms.doubling import DoublingSession

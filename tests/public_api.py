@@ -32,11 +32,11 @@ from accountant.answers import NoisyAnswer
 from accountant.claims import Claim
 from accountant.errors import BudgetError, LedgerFault, LogDamaged, RequestInvalid
 from accountant.filters import FILTERS
-from accountant.limits.wire import LevelRow
 from accountant.odometers import AnyOdometer
 from accountant.policy import Policy
 from accountant.records import AdminRecord, Decision, MechanismRequest, PartitionRow, Snapshot
 from accountant.records.http_bodies import Me, Problem
+from accountant.records.limit_records import LevelRow
 from accountant.records.members import Member, MemberRow
 from accountant.records.operator_records import AcceptedRollback, KeyChangeRecord
 from accountant.records.outcomes import Outcome, Reason

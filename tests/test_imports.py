@@ -18,7 +18,7 @@ PACKAGES = (*INSTALLED, "research")
 MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accountant", "streams")}
 
 # Rooms and loose modules from the bottom up: each may import its own room and what is in an
-# earlier line, and nothing else. A dotted name is one module that stands apart from its room.
+# earlier line, and nothing else.
 LAYERS = {
     "accountant": (
         {"foreign_text", "suggest", "times", "values_to_write"},
@@ -32,15 +32,12 @@ LAYERS = {
         {"conversions"},
         {"claims"},
         {"filters", "odometers"},
-        {"ledger.settlement"},
         {"policy"},
         {"questions"},
-        {"limits.wire"},
         {"records"},
-        {"ledger.ledger"},
+        {"dataset_ledger", "members"},
         {"limits"},
         {"ledger"},
-        {"partition.permits"},
         {"reservations"},
         {"partition"},
         {"views"},
@@ -80,19 +77,16 @@ LAYERS = {
         {"kafka", "metrics", "testing"},
         {"alerts"},
         {"embedded"},
-        # What a client claims from the objects of an engine.
-        {"engines.scoped_claim"},
-        {"engines.mechanism", "engines.rounding"},
-        {"engines.opacus_guard", "engines.opendp_constructors"},
-        {"engines.opacus", "engines.opendp"},
-        {"engines.measurable"},
+        {"notebooks"},
+        {"replies"},
+        {"engines"},
         {"client", "http"},
-        {"auth", "engines", "sources"},
+        {"auth", "sources"},
         {"curator", "gateway"},
         # Tests of the API run it without the pages.
         {"pages", "server"},
         {"worker"},
-        {"server.serve"},
+        {"serve"},
         {"app"},
         {"cli"},
     ),
@@ -177,12 +171,6 @@ def own_imports() -> dict[str, set[str]]:
     return {name: {*parsed(path).imports} & every.keys() - {name} for name, path in every.items()}
 
 
-def room_of(package: str, names: list[str]) -> str:
-    """Return the layer of a module: its own in LAYERS, otherwise its directory."""
-    dotted = ".".join(names[:2])
-    return dotted if any(dotted in rooms for rooms in LAYERS[package]) else names[0]
-
-
 def layer_of(package: str, room: str) -> int:
     for i, rooms in enumerate(LAYERS[package]):
         if room in rooms:
@@ -198,8 +186,8 @@ def backward_imports(path: Path) -> Iterator[str]:
         if other != package:
             if other not in MAY_IMPORT[package]:
                 yield f"imports {name}"
-        elif rooms and others and room_of(package, others) != room_of(package, rooms):
-            below, own = (layer_of(package, room_of(package, each)) for each in (others, rooms))
+        elif rooms and others and others[0] != rooms[0]:
+            below, own = layer_of(package, others[0]), layer_of(package, rooms[0])
             if below >= own:
                 yield f"imports {name}, which is not below it"
 
@@ -216,6 +204,40 @@ def wrong_in(paths: list[Path], problems: Callable[[Path], Iterable[str]]) -> st
 def test_no_import_runs_back() -> None:
     wrong = wrong_in(every_module(), backward_imports)
     assert not wrong, wrong
+
+
+def rooms_that_import_each_other(imports: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """Return pairs of rooms; a loose module is a room of its own."""
+    between = {
+        (room, other)
+        for name, others in imports.items()
+        for room, other in ((room_of(name), room_of(each)) for each in others)
+        if room != other and "." in room and "." in other
+    }
+    return {(one, other) for one, other in between if one < other and (other, one) in between}
+
+
+def room_of(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def test_no_two_rooms_import_each_other() -> None:
+    assert not rooms_that_import_each_other(own_imports())
+
+
+def test_rooms_that_import_each_other_are_noticed() -> None:
+    imports = {
+        "streams.client.connect": {"streams.engines.claim"},
+        "streams.engines.run": {"streams.client.ask", "streams.engines.claim"},
+        "streams.client": {"streams.client.connect", "streams.errors"},
+    }
+    assert rooms_that_import_each_other(imports) == {("streams.client", "streams.engines")}
+
+
+def test_a_layer_names_whole_rooms() -> None:
+    for package, layers in LAYERS.items():
+        for room in set().union(*layers):
+            assert "." not in room, f"{package}.{room}: give the module's room one layer"
 
 
 def test_no_module_imports_itself_indirectly() -> None:

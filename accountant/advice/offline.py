@@ -8,8 +8,8 @@ from typing import Final, get_args
 
 import msgspec
 
+from accountant.dataset_ledger import Ledger
 from accountant.errors import BudgetError
-from accountant.ledger import Ledger
 from accountant.partition import Partition, hash_of
 from accountant.partition import decide as adjudication
 from accountant.partition.draft import Draft, genesis_decision

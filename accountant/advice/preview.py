@@ -13,13 +13,12 @@ from msgspec import UNSET, UnsetType
 from accountant.advice.fit import budget_of, fit
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import Price, price
+from accountant.dataset_ledger import Ledger
 from accountant.filters.beside import WITHOUT
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import ApplicableLimits, team_of
-from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.partition.judge import (
     Members,
     NotDerived,
@@ -31,6 +30,7 @@ from accountant.partition.judge import (
     derive_claim,
 )
 from accountant.records import Decision, FieldError
+from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import GRANTS, Reason
 from accountant.records.previews import PreviewRequest, check_asked
 from accountant.records.records import Derived

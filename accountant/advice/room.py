@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from accountant.filters.base import DELTAS
-from accountant.limits.wire import Texts
+from accountant.records.limit_records import Texts
 from accountant.views.limit_views import AnalystBudget, LevelView
 
 

@@ -16,9 +16,9 @@ from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS
 from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
-from accountant.limits.wire import Scope
 from accountant.policy import Policy, filter_of
 from accountant.records import DECODE_ERRORS, Decision
+from accountant.records.limit_records import Scope
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView

@@ -21,8 +21,8 @@ from accountant.display.numbers import (
 from accountant.display.times import moment
 from accountant.filters.base import DELTAS
 from accountant.filters.beside import EPSILON
-from accountant.limits.wire import LimitName, LimitRemaining, What
 from accountant.records import Decision
+from accountant.records.limit_records import LimitName, LimitRemaining, What
 from accountant.views.limit_views import LevelView
 
 _TOO_LITTLE: Final[dict[What, str]] = {

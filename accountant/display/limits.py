@@ -8,7 +8,13 @@ from typing import Final
 from accountant.display.numbers import Texts, counting_line, exact_percent
 from accountant.display.times import each_period, moment
 from accountant.filters.base import DELTAS
-from accountant.limits.wire import LimitRecord, LimitRemaining, Pace, ReservedRecord, Scope
+from accountant.records.limit_records import (
+    LimitRecord,
+    LimitRemaining,
+    Pace,
+    ReservedRecord,
+    Scope,
+)
 from accountant.views.limit_views import LevelView, PaceView, ShareView
 
 _SCOPE_WORDS: Final[dict[Scope, str]] = {

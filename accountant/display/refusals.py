@@ -29,9 +29,9 @@ from accountant.display.may_use import (
 from accountant.display.numbers import Texts, remaining_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
-from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.records import DECODE_ERRORS, Decision, FieldError
+from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
 from accountant.records.reservation_rows import HolderCount
 from accountant.times import from_iso, iso, issued_at

@@ -1,7 +1,1 @@
-"""One dataset: the budget it has spent, and the decision on a request."""
-
-from __future__ import annotations
-
-from accountant.ledger.ledger import Ledger
-
-__all__ = ["Ledger"]
+"""One dataset: the decision on a request, and the rows of its state."""

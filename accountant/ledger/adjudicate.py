@@ -14,16 +14,16 @@ from accountant.amounts import Units, format_units
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
+from accountant.dataset_ledger import Ledger
 from accountant.filters import BesideBasic
 from accountant.fractional import Fractional
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.largest_fit import largest
-from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
 from accountant.limits.charge import ChargedLimit, LimitCharge, charge, charges_of
-from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy import MAX_OPEN
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.reservation_rows import HolderCount
 

@@ -8,7 +8,7 @@ from operator import gt
 import msgspec
 from msgspec import UNSET
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan

@@ -13,13 +13,13 @@ import msgspec
 from accountant.amounts import INFINITE, Units
 from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat
 from accountant.claims.price import Price, price
+from accountant.dataset_ledger import Ledger
 from accountant.filters import Filter
 from accountant.ledger.largest_fit import AnyBudget
-from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits
 from accountant.limits.compiled_limit import CompiledLimit, reserved_of, whole_of
 from accountant.limits.reserved_totals import Sums, plus
-from accountant.limits.wire import LimitName
+from accountant.records.limit_records import LimitName
 from accountant.records.outcomes import Reason
 
 Part = tuple[CompiledLimit, Sums]

@@ -8,11 +8,10 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
+from accountant.dataset_ledger import Held, Ledger
 from accountant.errors import LogDamaged
 from accountant.fractional import Fractional, excess_text, less_excess, round_up_amounts
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import readings_of
-from accountant.ledger.ledger import Held
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import decode_schema, encode_schema
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy

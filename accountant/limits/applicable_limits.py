@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from accountant.claims.price import Price
-from accountant.ledger.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.compiled_limit import CompiledLimit, CompiledLimits, reserved_of
 from accountant.limits.reserved_totals import Sums, any_reserved, minus, plus
 from accountant.limits.state import Key, LimitRule, LimitState
 from accountant.limits.store import LimitStore, of_team
-from accountant.limits.wire import LimitRemaining, Texts
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.records.limit_records import LimitRemaining, Texts
 from accountant.records.members import MemberRow
 from accountant.times import ClockResets, iso
 

@@ -18,15 +18,15 @@ from accountant.limits.state import (
     unused_of,
 )
 from accountant.limits.thresholds import with_reported
-from accountant.limits.wire import (
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.records.limit_fields import kind_of, own_policy, stored_policy
+from accountant.records.limit_records import (
     LimitRecord,
     LimitUpdate,
     PaceRecord,
     ReservedRecord,
     length_of,
 )
-from accountant.policy.compiled_policy import CompiledPolicy, open_plan
-from accountant.records.limit_fields import kind_of, own_policy, stored_policy
 from accountant.records.requests import SetLimit
 
 RESERVABLE_FILTERS: Final = (

@@ -10,7 +10,7 @@ import msgspec
 
 from accountant.amounts import INFINITE, Units
 from accountant.claims.price import Price
-from accountant.ledger.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimit, ApplicableLimits
 from accountant.limits.reserved_totals import Sums, minus, plus, smaller
 from accountant.limits.state import (
@@ -24,7 +24,7 @@ from accountant.limits.state import (
 )
 from accountant.limits.store import LimitOverlay, LimitStore
 from accountant.limits.thresholds import crossed_by, reported_after, reported_before
-from accountant.limits.wire import LimitUpdate, Texts
+from accountant.records.limit_records import LimitUpdate, Texts
 
 _NOTHING: Final[Sums] = ()
 _NO_TEXTS: Final[tuple[Texts | None, Texts | None]] = None, None
@@ -246,7 +246,7 @@ def refund(
       and the amount becomes available to everybody (docs/theory.md, section 3).
     - An infinite amount is never refunded.
 
-    The caller decides how much to refund (`accountant.ledger.settlement`). It refunds nothing of a
+    The caller decides how much to refund (`accountant.filters.settlement`). It refunds nothing of a
     cost that depended on the ledger's state.
 
     Args:

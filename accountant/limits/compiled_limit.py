@@ -13,13 +13,13 @@ from accountant.amounts import Units, format_units, parse_units, part_up
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic, Filter
+from accountant.filters.settlement import voidable_price
 from accountant.fractional import round_up_amounts
-from accountant.ledger.settlement import voidable_price
-from accountant.limits.wire import LimitName, LimitRecord, Texts
 from accountant.policy import filter_of
 from accountant.policy.cap import CappedFilter
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.limit_fields import own_policy
+from accountant.records.limit_records import LimitName, LimitRecord, Texts
 
 
 class CompiledLimit(NamedTuple):

@@ -12,7 +12,8 @@ from accountant.fractional import Fractional, excess_text, less_excess
 from accountant.limits.compiled_limit import CompiledLimits, amounts_of, compile_limit
 from accountant.limits.periods import Periods
 from accountant.limits.reserved_totals import Sums, unused_share
-from accountant.limits.wire import (
+from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.records.limit_records import (
     DAY_MS,
     CountRow,
     LevelRow,
@@ -25,7 +26,6 @@ from accountant.limits.wire import (
     Texts,
     length_of,
 )
-from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.versions import FORMAT
 
 Key = tuple[str, Scope, str, str]

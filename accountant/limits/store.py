@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from accountant.checksum import Checksum, crc_of_row
 from accountant.limits.reserved_totals import ReservedTotals, Sums, larger, minus, plus
 from accountant.limits.state import Key, LimitState, row_of
-from accountant.limits.wire import level_row_key
 from accountant.records import encode
+from accountant.records.limit_records import level_row_key
 
 _NONE_RESERVED: Final = ReservedTotals()
 

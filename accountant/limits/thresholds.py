@@ -16,8 +16,8 @@ from accountant.limits.compiled_limit import CompiledLimit
 from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import Key, LimitRule, LimitState, Reported
 from accountant.limits.store import LimitStore
-from accountant.limits.wire import LimitUpdate, ReachedLimit
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.records.limit_records import LimitUpdate, ReachedLimit
 from accountant.records.members import MemberRow
 
 MAX_REACHED: Final = 100

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from accountant.amounts import format_units, units_up
 from accountant.claims import ExPost
 from accountant.conversions.laplace_reduction import stay_probability
-from accountant.ledger.settlement import noise_reduction_cost
+from accountant.filters.settlement import noise_reduction_cost
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from operator import gt
 
 import msgspec
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import DatasetRecord, administer
 from accountant.limits.applicable_limits import team_of
@@ -17,11 +17,11 @@ from accountant.limits.reserved_totals import plus
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.thresholds import reached_limits
-from accountant.limits.wire import MAX_LIMITS
+from accountant.members.permits import may_decide
 from accountant.partition.draft import Draft
-from accountant.partition.permits import may_decide
 from accountant.partition.reservation_records import decide_resolve
 from accountant.records import AdminRecord, Open, Resolve, SetLimit, SetMember
+from accountant.records.limit_records import MAX_LIMITS
 from accountant.records.members import (
     MAX_MEMBERS,
     Member,

@@ -14,9 +14,9 @@ from msgspec import UNSET
 
 from accountant.amounts import Units
 from accountant.claims import Claim
+from accountant.dataset_ledger import Ledger
 from accountant.errors import RequestInvalid
 from accountant.foreign_text import escape_control_json
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import (
     held_row,

@@ -16,8 +16,9 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.checksum import crc_of_row, text_of
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.store import LimitChanges
+from accountant.members.member_table import MemberChanges
 from accountant.partition import NO_PREVIOUS, Partition
 from accountant.partition.fast_records import Amounts, row
 from accountant.partition.ids import (
@@ -26,7 +27,6 @@ from accountant.partition.ids import (
     oldest_tenth,
     second_of,
 )
-from accountant.partition.member_table import MemberChanges
 from accountant.records import (
     FORMAT,
     RULES,

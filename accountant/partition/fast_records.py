@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from accountant.amounts import UNIT, Units, format_units
+from accountant.dataset_ledger import Ledger
 from accountant.fractional import round_up_amounts
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import READING_UP, held_row, rounded_up_wire, snapshot
 from accountant.limits.charge import ChargedLimit

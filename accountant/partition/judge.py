@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import CheckedClaim, check_claim
+from accountant.dataset_ledger import Ledger
 from accountant.errors import RequestInvalid
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import (
     Verdict,
     adjudicate,
@@ -23,7 +23,7 @@ from accountant.ledger.adjudicate import (
 )
 from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
-from accountant.partition.permits import RequestParties, may_ask
+from accountant.members.permits import RequestParties, may_ask
 from accountant.questions.derive import derive
 from accountant.questions.noise import Noise
 from accountant.questions.question import Question, check_question

@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 
 from accountant.checksum import Checksum, crc_of_row, text_of
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.state import row_of
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import level_row_key
+from accountant.members.member_table import MemberTable
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
-from accountant.partition.member_table import MemberTable
 from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
+from accountant.records.limit_records import level_row_key
 from accountant.records.members import member_row_key
 from accountant.records.reservation_rows import reservation_row_key
 from accountant.reservations.reservation import row_of as reservation_row

@@ -10,9 +10,8 @@ import msgspec
 
 from accountant.amounts import INFINITE, format_units
 from accountant.claims import Claim, check_claim
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger, guarantee_after_resolving
 from accountant.ledger.adjudicate import Verdict, advance, charge_outside, readings_of
-from accountant.ledger.ledger import guarantee_after_resolving
 from accountant.limits.reserved_totals import plus
 from accountant.partition.draft import Draft
 from accountant.records import MechanismRequest, ReservationStep, Resolve, Settle

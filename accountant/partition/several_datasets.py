@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 
 from accountant.claims import CheckedClaim
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.partition.draft import Draft
 from accountant.partition.judge import decide_request

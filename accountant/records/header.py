@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from accountant.limits.wire import LimitRecord, LimitUpdate, ReachedLimit, Scope
+from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationUpdate
 from accountant.versions import Format, reader

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
-from accountant.limits.wire import MAX_DAYS, LimitPolicy, Pace
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
+from accountant.records.limit_records import MAX_DAYS, LimitPolicy, Pace
 from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate

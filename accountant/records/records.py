@@ -7,14 +7,14 @@ from typing import Final
 import msgspec
 
 from accountant.claims import Claim
-from accountant.limits.wire import (
+from accountant.policy import Policy
+from accountant.records.limit_records import (
     LimitName,
     LimitRecord,
     LimitRemaining,
     LimitUpdate,
     ReachedLimit,
 )
-from accountant.policy import Policy
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason

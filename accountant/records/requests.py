@@ -8,12 +8,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
-from accountant.limits.wire import LimitPolicy, Pace, Scope
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.questions.noise import Noise
 from accountant.questions.question import Question
 from accountant.questions.schema import Schema
 from accountant.questions.stop import Stop
+from accountant.records.limit_records import LimitPolicy, Pace, Scope
 from accountant.records.members import Role
 
 Version = Literal[1]

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
-from accountant.limits.wire import Scope, Texts
+from accountant.records.limit_records import Scope, Texts
 from accountant.versions import Format, reader
 
 MAX_SETTLED: Final = 1_000

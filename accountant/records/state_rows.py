@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from accountant.limits.wire import LevelRow, level_row_key
+from accountant.records.limit_records import LevelRow, level_row_key
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import Genesis, Snapshot
 from accountant.records.reservation_rows import ReservationRow, reservation_row_key

@@ -9,11 +9,10 @@ from typing import Final
 
 import msgspec
 
+from accountant.dataset_ledger import Ledger, guarantee_after_resolving
 from accountant.errors import LogDamaged
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import readings_of
 from accountant.ledger.administer import crossed_under
-from accountant.ledger.ledger import guarantee_after_resolving
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity, id_key, pack_decision

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from accountant.dataset_ledger import Ledger
 from accountant.errors import LogDamaged
-from accountant.ledger import Ledger
 from accountant.ledger.snapshots import ledger_of_row
 from accountant.limits.apply import apply_record
 from accountant.limits.state import Key, LimitState, limit_state_of, row_of
-from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
+from accountant.records.limit_records import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, paused_by
 from accountant.records.parts import by_dataset

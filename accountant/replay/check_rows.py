@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from accountant.dataset_ledger import Ledger
 from accountant.errors import LogDamaged
-from accountant.ledger import Ledger
 from accountant.ledger.snapshots import (
     held_row,
     remaining_wire,

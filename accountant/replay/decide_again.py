@@ -7,8 +7,8 @@ from typing import Final
 from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
+from accountant.dataset_ledger import Ledger
 from accountant.errors import RequestInvalid
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import would_end
 from accountant.ledger.budgets import budgets_of
 from accountant.limits.applicable_limits import applicable_limits, team_of

@@ -23,7 +23,7 @@ from typing import Final, Literal
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.snapshots import format_reading
 from accountant.partition import Partition, hash_of
 from accountant.partition.decide import decide

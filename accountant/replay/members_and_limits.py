@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Iterator
 
 from accountant.checksum import crc_of_row
+from accountant.dataset_ledger import Ledger
 from accountant.errors import LogDamaged
-from accountant.ledger import Ledger
 from accountant.limits.apply import apply_grant, apply_record
 from accountant.limits.state import Key, LimitState, limit_state_of, texts_of
 from accountant.limits.thresholds import key_of, with_reported
-from accountant.limits.wire import (
+from accountant.partition import Partition
+from accountant.partition.ids import analyst_charged
+from accountant.records import Decision
+from accountant.records.limit_records import (
     LimitRecord,
     LimitUpdate,
     ReachedLimit,
     decode_level_row,
     level_row_key,
 )
-from accountant.partition import Partition
-from accountant.partition.ids import analyst_charged
-from accountant.records import Decision
 from accountant.records.members import (
     MemberRow,
     decode_member_row,

@@ -21,7 +21,6 @@ from accountant.errors import (
 )
 from accountant.ledger.snapshots import ledger_of_row, snapshot
 from accountant.limits.state import row_of
-from accountant.limits.wire import is_level_row_key, level_row_key
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.records import (
     DECODE_ERRORS,
@@ -36,6 +35,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
+from accountant.records.limit_records import is_level_row_key, level_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset

@@ -9,8 +9,8 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.checksum import crc_of_row
+from accountant.dataset_ledger import Ledger
 from accountant.errors import LogDamaged
-from accountant.ledger import Ledger
 from accountant.limits.applicable_limits import limit_at
 from accountant.limits.charge import LimitCharge, after_refund, charge_of, growth
 from accountant.limits.reserved_totals import plus

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from accountant.checksum import crc_of_row, text_of
-from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.records import (
     DECODE_ERRORS,
@@ -17,6 +16,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
+from accountant.records.limit_records import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.state_rows import Row, decode_row
 from accountant.replay.plain_text import plain

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from accountant.dataset_ledger import Ledger
 from accountant.errors import LogDamaged
-from accountant.ledger import Ledger
 from accountant.partition import Partition
 from accountant.records import PartitionRow
 

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
+from accountant.dataset_ledger import Ledger
 from accountant.fractional import round_up_amounts
-from accountant.ledger import Ledger
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan

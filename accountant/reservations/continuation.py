@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Brownian, CheckedClaim
-from accountant.ledger.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.records.reservation_rows import MAX_SETTLED
 from accountant.reservations.reservation import Reservation
 

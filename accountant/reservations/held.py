@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Claim
+from accountant.dataset_ledger import Held, Ledger
 from accountant.ledger.adjudicate import readings_of
-from accountant.ledger.ledger import Held, Ledger
 from accountant.limits.charge import LimitCharge, after_refund, growth, state_sum
 from accountant.limits.reserved_totals import Sums, plus
 from accountant.records import MechanismRequest

@@ -10,23 +10,23 @@ import msgspec
 from accountant.amounts import INFINITE, Units
 from accountant.claims import CheckedClaim
 from accountant.claims.price import price
+from accountant.dataset_ledger import Ledger
 from accountant.filters import FILTERS, BesideBasic, Filter
 from accountant.filters.beside import BESIDE
-from accountant.fractional import Fractional, parts_of
-from accountant.ledger.adjudicate import advance, readings_of
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.settlement import (
+from accountant.filters.settlement import (
     returned_by_session,
     returned_by_voiding,
     settled_ex_post,
     voidable_mu_squared,
 )
+from accountant.fractional import Fractional, parts_of
+from accountant.ledger.adjudicate import advance, readings_of
 from accountant.limits.charge import LimitCharge, after_refund, refund, state_sum
 from accountant.limits.compiled_limit import CompiledLimit, whole_of
 from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import LimitRule, LimitState, texts_of
 from accountant.limits.store import LimitStore
-from accountant.limits.wire import LimitUpdate
+from accountant.records.limit_records import LimitUpdate
 from accountant.reservations.reservation import Reservation
 
 _STATE: Final = "mu_squared"

@@ -12,7 +12,7 @@ from accountant.claims import Claim
 from accountant.limits.charge import LimitCharge
 from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import amounts_from, texts_of
-from accountant.limits.wire import Texts
+from accountant.records.limit_records import Texts
 from accountant.records.reservation_rows import ChargeRow, ReservationRow, Stage
 from accountant.versions import FORMAT
 

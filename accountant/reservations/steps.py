@@ -10,13 +10,13 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Brownian, ExPost, check_claim
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.adjudicate import advance
-from accountant.ledger.ledger import Ledger
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore
-from accountant.limits.wire import LimitUpdate
-from accountant.partition.permits import Lookup, has_role, may_ask, may_run
+from accountant.members.permits import Lookup, has_role, may_ask, may_run
 from accountant.records import Begin, ReservationStep, Settle, Void
+from accountant.records.limit_records import LimitUpdate
 from accountant.records.outcomes import Outcome, Reason
 from accountant.reservations.continuation import settled_row
 from accountant.reservations.held import with_change

@@ -9,16 +9,16 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.applicable_limits import counted_under
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.thresholds import rule_in_force
-from accountant.limits.wire import LimitRecord, LimitUpdate, ReachedLimit, level_alert_id
 from accountant.partition import Partition
 from accountant.partition.ids import analyst_charged
 from accountant.records import Decision
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader, decode_header
+from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, level_alert_id
 from accountant.records.parts import by_dataset
 from accountant.times import iso
 from accountant.views.datasets import Alert, DatasetView, alerts, view_of_ledger

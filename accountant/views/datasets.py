@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.administer import count_reported
 from accountant.ledger.snapshots import (
     held_row,
@@ -23,11 +23,11 @@ from accountant.ledger.snapshots import (
     totals_from,
     totals_wire,
 )
-from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import Schema, decode_schema
 from accountant.records import Decision, Snapshot
+from accountant.records.limit_records import Scope
 from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
 from accountant.records.records import HeldRow
 from accountant.records.request_names import schema_of_opening

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from accountant.amounts import ratio_between
-from accountant.ledger import Ledger
-from accountant.ledger.ledger import Held
+from accountant.dataset_ledger import Held, Ledger
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import encode_schema

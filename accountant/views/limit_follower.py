@@ -15,9 +15,9 @@ from accountant.limits.apply import apply_grant, apply_record
 from accountant.limits.charge import LimitCharge, charge_of, growth
 from accountant.limits.state import Key, LimitState, limit_state_of
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import LevelRow, LimitUpdate
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.header import DecisionHeader
+from accountant.records.limit_records import LevelRow, LimitUpdate
 from accountant.records.outcomes import GRANTS, Outcome
 from accountant.times import ClockResets, from_iso
 from accountant.views.usage import analyst_in

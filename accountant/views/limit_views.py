@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units, ratio_between
+from accountant.dataset_ledger import Ledger
 from accountant.fractional import round_up_amounts, whole_down
-from accountant.ledger import Ledger
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import (
     ApplicableLimit,
@@ -23,7 +23,7 @@ from accountant.limits.compiled_limit import CompiledLimit
 from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.store import LimitOverlay, LimitTable
-from accountant.limits.wire import LimitPolicy, LimitRecord, Scope, Texts
+from accountant.records.limit_records import LimitPolicy, LimitRecord, Scope, Texts
 from accountant.reservations.reservation import Reservation
 from accountant.times import NO_RESETS, ClockResets, iso
 from accountant.views.ledgers import held_ratio

@@ -12,7 +12,7 @@ from accountant.claims import Claim
 from accountant.limits.charge import LimitCharge
 from accountant.limits.reserved_totals import Sums, plus
 from accountant.limits.state import Key, texts_of
-from accountant.limits.wire import Texts
+from accountant.records.limit_records import Texts
 from accountant.reservations.reservation import NEVER, Reservation
 from accountant.times import iso
 

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from accountant.limits.wire import LimitUpdate, ReachedLimit, Scope
 from accountant.partition.ids import analyst_charged
 from accountant.policy import Policy, sees_only_own
 from accountant.records.header import DecisionHeader
 from accountant.records.http_bodies import served_decision
+from accountant.records.limit_records import LimitUpdate, ReachedLimit, Scope
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import PAUSES, Outcome
 from accountant.records.parts import by_dataset

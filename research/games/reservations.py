@@ -14,7 +14,7 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.claims import Claim, check_claim
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.limits.store import LimitTable
 from accountant.policy import Policy, resolve

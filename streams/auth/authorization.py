@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from accountant.partition.permits import (
+from accountant.members.permits import (
     has_role,
     is_by_administrator,
     may_ask,

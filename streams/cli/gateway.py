@@ -24,7 +24,7 @@ def gateway(
     """
     from streams.address import ledger_url
     from streams.logs import configure_server
-    from streams.server.serve import serve_kafka
+    from streams.serve import serve_kafka
 
     with explain_errors():
         if ledger_url(url).kind != "kafka":

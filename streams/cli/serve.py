@@ -48,7 +48,7 @@ def serve(
     """
     from streams.address import ledger_url
     from streams.logs import configure_server
-    from streams.server.serve import serve as serve_ledger
+    from streams.serve import serve as serve_ledger
 
     with explain_errors():
         if ledger_url(url).kind != "sqlite":

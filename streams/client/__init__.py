@@ -22,9 +22,8 @@ from streams.client.asked_question import AskedQuestion
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.async_session import AsyncMechanismSession
 from streams.client.connect import NoSuchLedger
-from streams.client.grants import Codec, NotGranted
+from streams.client.grants import Codec
 from streams.client.lookups import UnknownDataset
-from streams.client.reply import Call, Reply
 from streams.client.requests import Unanswered
 from streams.client.results.store import NameTaken, ResultMissing, ResultStore, StillRunning
 from streams.client.session import MechanismSession
@@ -48,6 +47,8 @@ from streams.errors import (
     Unauthenticated,
     Unavailable,
 )
+from streams.replies.not_granted import NotGranted
+from streams.replies.reply import Call, Reply
 
 __all__ = [
     "Accountant",

@@ -44,7 +44,6 @@ from streams.client.grants import (
 )
 from streams.client.lookups import preview_question
 from streams.client.questions import Questions
-from streams.client.reply import Reply
 from streams.client.request_notes import OnError, note_requests
 from streams.client.requests import (
     PLACEHOLDER_NAME,
@@ -67,6 +66,7 @@ from streams.clock import Clock, SystemClock
 from streams.engines.measurable import engine_mechanism
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import AccountantWarning
+from streams.replies.reply import Reply
 from streams.settings import Settings
 
 T = TypeVar("T")

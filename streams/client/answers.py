@@ -17,11 +17,11 @@ from accountant.questions.question import TopQuestion
 from accountant.records.outcomes import Outcome
 from streams.client.asked_question import AskedQuestion
 from streams.client.grants import Codec
-from streams.client.notebooks.display import remaining_words
-from streams.client.notebooks.frames import arrow_table, pandas_frame
-from streams.client.reply import Reply
 from streams.client.requests import PreparedRequest, unanswered_error
 from streams.errors import Unavailable
+from streams.notebooks.display import remaining_words
+from streams.notebooks.frames import arrow_table, pandas_frame
+from streams.replies.reply import Reply
 
 _LARGEST: Final = 2**63
 

@@ -45,7 +45,6 @@ from streams.client.grants import (
     parse_once,
 )
 from streams.client.lookups import preview_question
-from streams.client.reply import Call, Reply, awaitable_call
 from streams.client.request_notes import OnError, note_requests
 from streams.client.requests import (
     PLACEHOLDER_NAME,
@@ -66,6 +65,7 @@ from streams.clock import Clock, SystemClock
 from streams.engines.measurable import engine_mechanism
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import AccountantWarning
+from streams.replies.reply import Call, Reply, awaitable_call
 from streams.settings import Settings
 
 T = TypeVar("T")

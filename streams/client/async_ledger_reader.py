@@ -29,8 +29,8 @@ from streams.client.lookups import (
     get_page,
     list_of_dataset,
 )
-from streams.client.reply import awaitable_call
 from streams.client.requests import default_analyst
+from streams.replies.reply import awaitable_call
 from streams.service import Service
 
 T = TypeVar("T")

@@ -39,12 +39,12 @@ from streams.client.lookups import (
     own_name,
     schema_of,
 )
-from streams.client.reply import Call, awaitable_call
 from streams.client.requests import PreparedRequest, RequestDraft, default_analyst, draft_request
 from streams.client.results.store import ResultMissing, ResultStore
 from streams.client.retry import Deadline
 from streams.clock import Clock
 from streams.errors import AccountantWarning
+from streams.replies.reply import Call, awaitable_call
 
 ANSWER_WAIT_S: Final = 60.0
 """Default wait for a decision and its answer, in seconds."""

@@ -20,7 +20,6 @@ from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
 from streams.broadcast import Subscription
 from streams.client.connect import NoSuchLedger, connect_file_or_server
-from streams.client.notebooks.display import client_html
 from streams.client.requests import PreparedRequest
 from streams.client.retry import GRACE_S
 from streams.client.service_kind import is_over_http
@@ -28,6 +27,7 @@ from streams.client.shared_files import UsedAfterFork, release
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
+from streams.notebooks.display import client_html
 from streams.service import Answer, Service
 from streams.settings import Settings
 

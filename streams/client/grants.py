@@ -17,16 +17,12 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims.text import claim_text
-from accountant.display.refusals import broken_rule, when_more
-from accountant.display.requested import requested_words
-from accountant.errors import BudgetError, RequestInvalid
+from accountant.errors import RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
 from accountant.records.outcomes import GRANTS, Outcome
 from streams.client.asked_question import AskedQuestion
 from streams.client.connection import run_uncancelled
-from streams.client.notebooks.display import remaining_words
-from streams.client.reply import Reply
 from streams.client.request_notes import (
     GRANTED,
     IN_DOUBT,
@@ -53,6 +49,8 @@ from streams.client.results.store import (
 )
 from streams.clock import steady
 from streams.errors import AccountantWarning, Refused
+from streams.replies.not_granted import NotGranted
+from streams.replies.reply import Reply
 
 POLL_S: Final = 0.05
 """How often a release checks whether a run of the same grant elsewhere has ended."""
@@ -63,40 +61,6 @@ _decode_request = msgspec.json.Decoder(MechanismRequest).decode
 
 _LONGEST_NAME: Final = 200
 PER_CALL_ARGUMENTS: Final = ("once", "request_id")
-
-
-class NotGranted(BudgetError):
-    """The ledger did not grant the request, so nothing may run. The message says why.
-
-    Attributes:
-        reply: the ledger's reply.
-        reason: the reason code, or the outcome if there is none.
-        fits: the largest claim of its kind that would be granted, None if unknown.
-        request_id: of the request.
-    """
-
-    def __init__(self, reply: Reply, *, then: str = "") -> None:
-        self.reply = reply
-        first = reply.first if reply.repeated else None
-        decision_shown = reply if first is None or first.granted else first
-        self.reason = str(decision_shown.reason or decision_shown.outcome)
-        self.fits = reply.fits
-        self.request_id = reply.request_id
-        waiting = when_more(reply.decision)
-        remaining = remaining_words(reply.decision)
-        asked = requested_words(reply.decision) if reply.fits else ""
-        error = reply.decision.error
-        parts = (
-            f"{reply.dataset or 'the request'} not granted: {self.reason}.",
-            "" if error is None else f"{broken_rule(error)}.",
-            reply.why,
-            f"You asked for {asked}." if asked else "",
-            f"This would fit: {reply.fits}." if reply.fits else "",
-            "" if waiting is None else waiting.text,
-            f"The dataset has {remaining}." if remaining else "",
-            then,
-        )
-        super().__init__(" ".join(each for each in parts if each))
 
 
 class Codec(NamedTuple):

@@ -29,7 +29,6 @@ from streams.client.lookups import (
     own_name,
     unknown_dataset,
 )
-from streams.client.reply import RefusalDetails, Reply
 from streams.client.request_notes import (
     DECIDED,
     IN_DOUBT,
@@ -51,6 +50,7 @@ from streams.client.requests import (
 from streams.client.response_matcher import ResponseMatcher
 from streams.client.retry import GRACE_S, Deadline
 from streams.errors import Refused, Unavailable, Unreadable
+from streams.replies.reply import RefusalDetails, Reply
 from streams.service import Service
 
 T = TypeVar("T")

@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn, Self
 
 from streams.client.connection import Connection
 from streams.client.grants import POLL_S
-from streams.client.reply import Reply
 from streams.client.request_notes import note_request
 from streams.client.requests import PreparedRequest, Unanswered, error_text
 from streams.client.results.run_check import check_run
@@ -25,6 +24,7 @@ from streams.client.session_record import (
     check_process,
 )
 from streams.errors import AccountantWarning, Unavailable
+from streams.replies.reply import Reply
 
 _NOT_ENTERED: Final = "not entered"
 _OPEN: Final = "open"

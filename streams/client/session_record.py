@@ -18,8 +18,7 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
 from accountant.records import VERSION, Begin, MechanismRequest, Settle, Void, encode
 from accountant.records.outcomes import Outcome, Reason
-from streams.client.grants import TAGGED_JSON, Codec, NotGranted, to_sent_request
-from streams.client.reply import Reply
+from streams.client.grants import TAGGED_JSON, Codec, to_sent_request
 from streams.client.request_notes import IN_DOUBT, NOT_SENT, OnError, note_request
 from streams.client.requests import PreparedRequest, new_id, prepare_body
 from streams.client.results.codec import storable_types
@@ -37,6 +36,8 @@ from streams.client.results.store import (
 from streams.client.shared_files import UsedAfterFork
 from streams.clock import Clock, steady
 from streams.errors import Refused
+from streams.replies.not_granted import NotGranted
+from streams.replies.reply import Reply
 
 WHOLE: Final = ""
 """The level of an answer that is a mechanism's only one."""

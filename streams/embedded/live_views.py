@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.views.datasets import DatasetView, view_of_ledger
 
 

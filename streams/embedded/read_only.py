@@ -18,7 +18,6 @@ from accountant.errors import BudgetError, LogDamaged
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.state import limit_state_of
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
 from accountant.records import Decision, PartitionRow, Source, decode_snapshot
@@ -26,6 +25,7 @@ from accountant.records.decoding import decode_from_log
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.inputs import CheckedInput
+from accountant.records.limit_records import decode_level_row, level_row_keys
 from accountant.records.members import (
     Member,
     MemberRow,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
 try:
     from diffprivlib import mechanisms
@@ -22,13 +22,13 @@ import numpy as np
 
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from streams.client.accountant import Accountant
-from streams.client.grants import NotGranted
 from streams.engines.diffprivlib_blocks import BlockBudget, NotAsked
 from streams.engines.diffprivlib_gaussians import gaussian_delta
 from streams.engines.diffprivlib_tools import LOSSES, RunningTool, revealing_argument, running_tool
 from streams.engines.rounding import pure_or_approximate
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
+from streams.replies.not_granted import NotGranted
+from streams.replies.reply import Reply
 
 
 def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> ScopedClaim:
@@ -66,6 +66,14 @@ def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> Sco
     return scoped_claim(claim, unit=unit, neighbours=neighbours)
 
 
+class AskableLedger(Protocol):
+    """What a `LedgerBudget` needs of a connected `Accountant`."""
+
+    def ask(self, dataset: str, claim: ScopedClaim, *, analyst: str | None, purpose: str) -> Reply:
+        """Ask to run one mechanism on a dataset."""
+        ...
+
+
 class NotAdmitted(NotGranted, EngineBudgetError):  # type: ignore[misc] # the engine has no types
     """The ledger refused a tool of diffprivlib; the tool has not run."""
 
@@ -94,7 +102,7 @@ class LedgerBudget(BlockBudget):
 
     def __init__(
         self,
-        ledger: Accountant,
+        ledger: AskableLedger,
         dataset: str,
         *,
         unit: str,

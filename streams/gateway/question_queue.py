@@ -12,7 +12,7 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 
-from accountant.partition.permits import has_role
+from accountant.members.permits import has_role
 from accountant.records import encode
 from accountant.times import iso
 from streams.answers.waiting import QuestionQueue

@@ -11,12 +11,12 @@ from typing import Final, Self
 
 from accountant.advice.preview import Preview
 from accountant.errors import BudgetError
-from accountant.limits.wire import LevelRow
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput
+from accountant.records.limit_records import LevelRow
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.parts import lines_by_dataset

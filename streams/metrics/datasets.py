@@ -9,8 +9,8 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from accountant.amounts import UNIT
+from accountant.dataset_ledger import Ledger
 from accountant.fractional import round_up_amounts
-from accountant.ledger import Ledger
 from accountant.policy import guarantee_of
 from accountant.reservations.held import settled_ratio
 from streams.metrics.snapshot import MetricsSnapshot

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.state import LimitState
-from accountant.limits.wire import Scope, Texts
 from accountant.partition import Partition
+from accountant.records.limit_records import Scope, Texts
 from accountant.times import from_iso
 from accountant.views.limit_views import DatasetLimits, LevelView, level_view
 from streams.metrics.snapshot import LevelUse

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.partition import Partition
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import Rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.partition import Partition
 from accountant.reservations.deadlines import ReservationCounts
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.reservations.deadlines import ReservationCounts
 from accountant.views.limit_views import LevelView
 from streams.index import IndexState

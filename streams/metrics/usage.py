@@ -7,7 +7,7 @@ from copy import copy
 from typing import NamedTuple
 
 from accountant.amounts import format_units
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome
 from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vacancies

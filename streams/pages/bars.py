@@ -27,7 +27,7 @@ from accountant.display.numbers import (
 )
 from accountant.display.spending import ratio_for_good, settled_amount, spending
 from accountant.display.times import time_until
-from accountant.limits.wire import Scope, Texts
+from accountant.records.limit_records import Scope, Texts
 from accountant.views.limit_views import LevelView, PaceView, ShareView
 
 

@@ -12,10 +12,10 @@ import msgspec
 from accountant.display.numbers import percent_digits
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.limits.wire import MAX_DAYS, days_of
 from accountant.records import VERSION, encode
 from accountant.records.coerce import coerce_until
 from accountant.records.inputs import CheckedInput, check_body
+from accountant.records.limit_records import MAX_DAYS, days_of
 from accountant.records.members import ROLES, Member
 from accountant.values_to_write import period_to_write
 from accountant.views.confirmations import Confirmation

@@ -16,10 +16,10 @@ from accountant.display.refusals import MoreAvailable, refusal_words, when_more
 from accountant.display.requested import requested_words
 from accountant.display.texts import shorten
 from accountant.display.times import time_until
-from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
 from accountant.records import DECODE_ERRORS, Decision
+from accountant.records.limit_records import Scope
 from accountant.records.outcomes import GRANTS, Reason
 from accountant.times import from_iso
 from accountant.views.limit_views import LevelView, PaceView

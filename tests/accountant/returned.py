@@ -8,7 +8,7 @@ from fractions import Fraction
 from accountant.amounts import Units
 from accountant.claims import Brownian, CheckedClaim, ExPost
 from accountant.filters import BesideBasic
-from accountant.ledger.settlement import (
+from accountant.filters.settlement import (
     returned_by_payment,
     returned_by_session,
     returned_by_voiding,

@@ -22,7 +22,7 @@ from accountant.foreign_text import (
     escape_lines,
     escape_text,
 )
-from streams.client.notebooks.html_table import grid, table
+from streams.notebooks.html_table import grid, table
 
 HOSTILE = "a\x1b[2J\r\n\t\x00\x7f\x9b\u061c\u200e\u202e\u2028\u2029\u2066\ud800é"
 

@@ -8,7 +8,7 @@ import json
 import msgspec
 
 from accountant.claims.text import parse_claim
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision

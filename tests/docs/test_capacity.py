@@ -8,11 +8,11 @@ from pathlib import Path
 import yaml
 
 from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
-from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.ids import MAX_IDS
 from accountant.policy import MAX_OPEN
 from accountant.policy.policy import MAX_ALERTS
 from accountant.records.inputs import MAX_BYTES, MAX_RESERVING
+from accountant.records.limit_records import MAX_LIMITS
 from accountant.records.members import MAX_MEMBERS
 from accountant.records.outcomes import Reason
 from accountant.views.usage import MAX_ANALYSTS, MAX_ROWS

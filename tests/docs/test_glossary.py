@@ -17,7 +17,7 @@ import streams.client.http
 import streams.gateway
 from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
-from accountant.limits.wire import Scope, What
+from accountant.records.limit_records import Scope, What
 from streams.server import access_log
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

@@ -12,10 +12,16 @@ import msgspec
 from accountant.advice.preview import Preview
 from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
-from accountant.limits.wire import LevelRow, LimitRecord, LimitRemaining, LimitUpdate, RuleRow
 from accountant.policy import Policy, resolve
 from accountant.records import Decision, MechanismRequest
 from accountant.records.inputs import Source, check
+from accountant.records.limit_records import (
+    LevelRow,
+    LimitRecord,
+    LimitRemaining,
+    LimitUpdate,
+    RuleRow,
+)
 from accountant.records.members import MemberRow
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.previews import PreviewRequest, check_preview

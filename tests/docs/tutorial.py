@@ -26,7 +26,7 @@ from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 OPENS = ("README.md", "docs/tutorials/*", "examples/**", "Makefile")
-STARTS = ("streams.cli", "streams.server.serve", "streams.worker.app", "streams.curator.start")
+STARTS = ("streams.cli", "streams.serve", "streams.worker.app", "streams.curator.start")
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(

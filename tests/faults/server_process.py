@@ -18,7 +18,7 @@ from tests.faults.oracle import Answer
 from tests.forks import commands
 from tests.patience import PATIENCE_S
 
-STARTS = ("streams.cli", "streams.server.serve")
+STARTS = ("streams.cli", "streams.serve")
 _HEADERS: Final = {"content-type": "application/json", "prefer": "wait=2"}
 
 

@@ -23,7 +23,7 @@ import threading
 import time
 from typing import Any, NoReturn
 
-STARTS = ("streams.cli", "streams.server.serve", "streams.worker.app", "streams.curator.start")
+STARTS = ("streams.cli", "streams.serve", "streams.worker.app", "streams.curator.start")
 
 LONGEST_ORDER = 1 << 20
 # What commands import when they run.
@@ -46,7 +46,7 @@ _WARM = (
     "streams.evidence.key_changes",
     "streams.evidence.log_signatures",
     "streams.logs",
-    "streams.server.serve",
+    "streams.serve",
     "streams.worker.app",
 )
 

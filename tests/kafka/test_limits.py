@@ -14,8 +14,8 @@ from aiokafka import AIOKafkaProducer
 
 from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
-from accountant.limits.wire import level_row_key
 from accountant.records import Decision, decode_decision
+from accountant.records.limit_records import level_row_key
 from accountant.records.previews import PreviewRequest
 from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.kafka.deployment import Deployment

@@ -27,7 +27,7 @@ from tests.patience import PATIENCE_S
 from tests.runbooks.page import Block, box
 from tests.streams.auth.certificates import certificate
 
-STARTS = ("streams.cli", "streams.server.serve", "streams.worker.app", "streams.curator.start")
+STARTS = ("streams.cli", "streams.serve", "streams.worker.app", "streams.curator.start")
 
 ACCOUNTANT: Final = Path(sys.executable).with_name("accountant")
 NAMES: Final = ("root", "olga", "ana")

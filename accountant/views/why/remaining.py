@@ -10,7 +10,7 @@ from accountant.limits.applicable_limits import reserved_for_other_teams
 from accountant.limits.compiled_limit import amounts_of
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import LimitRecord, ReservedRecord, days_of
+from accountant.records.limit_records import LimitRecord, ReservedRecord, days_of
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of

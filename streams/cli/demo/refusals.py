@@ -6,8 +6,8 @@ from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, remaining_amount, spent_amount, symbol
 from accountant.display.refusals import when_more
 from accountant.display.times import each_period
-from accountant.limits.wire import LimitRemaining
 from accountant.records import Decision
+from accountant.records.limit_records import LimitRemaining
 from streams.cli.demo.replay import DecidedRequest
 from streams.cli.demo.teams import DIVISIONS, Division
 

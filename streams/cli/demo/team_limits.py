@@ -13,7 +13,7 @@ from rich.text import Text
 from accountant.display.limits import budget_words, pace_words, share_words
 from accountant.display.numbers import part_of, remaining_amounts
 from accountant.display.times import moment
-from accountant.limits.wire import Texts
+from accountant.records.limit_records import Texts
 from accountant.views.limit_views import LevelView
 from streams.cli.demo.teams import TEAMS
 from streams.cli.printing.output import spent_bar

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from accountant.limits.wire import Scope
+from accountant.records.limit_records import Scope
 
 TEAMS: Final = MappingProxyType({"research": ("ana", "ben", "chloe"), "product": ("dev", "eve")})
 """Who is in which team, the same in every dataset."""

@@ -19,7 +19,6 @@ from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
 from accountant.filters.renyi_weighted import MAX_ORDERS
 from accountant.foreign_text import PLAIN_PATTERN
 from accountant.fractional import EXCESS_PATTERN
-from accountant.limits.wire import MAX_DAYS
 from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016_n import MAX_N, MIN_N
 from accountant.odometers.base import MIN_PARAMETER
@@ -44,6 +43,7 @@ from accountant.questions.schema import (
 )
 from accountant.questions.tokens import MAX_TEXT
 from accountant.records.inputs import MAX_PURPOSE
+from accountant.records.limit_records import MAX_DAYS
 from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import NAME_PATTERN
 from accountant.records.parts import MAX_OTHERS

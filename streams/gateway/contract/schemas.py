@@ -10,15 +10,6 @@ import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.answers import NoisyAnswer
-from accountant.limits.wire import (
-    LimitName,
-    LimitRecord,
-    LimitRemaining,
-    LimitUpdate,
-    PaceRecord,
-    ReachedLimit,
-    ReservedRecord,
-)
 from accountant.records import (
     AdminRecord,
     Decision,
@@ -28,6 +19,15 @@ from accountant.records import (
 from accountant.records.http_bodies import Me, Problem
 from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.limit_fields import BUDGET_FIELDS
+from accountant.records.limit_records import (
+    LimitName,
+    LimitRecord,
+    LimitRemaining,
+    LimitUpdate,
+    PaceRecord,
+    ReachedLimit,
+    ReservedRecord,
+)
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First, HeldRow, ReservationUpdate

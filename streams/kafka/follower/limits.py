@@ -7,11 +7,11 @@ from functools import partial
 
 from accountant.advice.preview import Preview, preview
 from accountant.limits.applicable_limits import team_of
-from accountant.limits.wire import LevelRow
 from accountant.partition import hash_of
 from accountant.partition.key_hash import home_of
 from accountant.records import DECODE_ERRORS, PartitionRow
 from accountant.records.header import DecisionHeader
+from accountant.records.limit_records import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.records.placement import Placement
 from accountant.records.previews import PreviewRequest

@@ -9,9 +9,9 @@ import msgspec
 from accountant.display.admin_refusals import CurrentDataset
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import refusal_words
-from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.records import Decision
+from accountant.records.limit_records import Scope
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView

@@ -6,7 +6,7 @@ import pytest
 
 from accountant.display.binding_limits import binding_words, short_sum
 from accountant.display.refusals import refusal_words, when_more
-from accountant.limits.wire import LimitName, LimitRemaining
+from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.views.limit_views import LevelView, PaceView
 from tests.accountant.display.test_refusals import AT, refused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.display.limits import left_at_words, limit_sentence, scope_words
-from accountant.limits.wire import LimitRecord, LimitRemaining, PaceRecord, ReservedRecord
+from accountant.records.limit_records import LimitRecord, LimitRemaining, PaceRecord, ReservedRecord
 
 
 def test_the_scope_of_a_limit_in_words() -> None:

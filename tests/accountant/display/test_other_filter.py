@@ -9,8 +9,8 @@ import pytest
 
 from accountant.claims.text import parse_claim
 from accountant.display.other_filter import other_filter_words
-from accountant.limits.wire import LimitName
 from accountant.policy import Policy, resolve
+from accountant.records.limit_records import LimitName
 from accountant.records.outcomes import Reason
 from tests.accountant.display.test_refusals import refused
 

@@ -9,9 +9,9 @@ import pytest
 
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.refusals import refusal_words, when_more
-from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy import Policy
 from accountant.records import FORMAT, RULES, Decision
+from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import uuid7
 from tests.accountant.world import START

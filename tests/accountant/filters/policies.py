@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from accountant.dataset_ledger import Ledger
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, Filter
-from accountant.ledger import Ledger
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 

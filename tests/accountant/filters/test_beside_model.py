@@ -13,8 +13,8 @@ from accountant.advice.preview import PreviewRequest, preview
 from accountant.amounts import UNIT
 from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
+from accountant.dataset_ledger import Ledger
 from accountant.fractional import whole_down
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan

@@ -12,7 +12,7 @@ from accountant.amounts import UNIT
 from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.conversions.gdp import mu_of_pure
-from accountant.ledger.settlement import voidable_price
+from accountant.filters.settlement import voidable_price
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.policies import POLICIES, plan_of

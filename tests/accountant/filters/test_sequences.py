@@ -17,8 +17,8 @@ from accountant import claims as c
 from accountant.amounts import format_units, parse_units
 from accountant.claims import check_claim
 from accountant.claims.price import price
+from accountant.dataset_ledger import Ledger
 from accountant.errors import RequestInvalid
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy
 from accountant.records.outcomes import Outcome, Reason

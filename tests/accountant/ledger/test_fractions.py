@@ -18,8 +18,8 @@ from accountant.amounts import parse_units
 from accountant.claims import AllOf, Repeat, check_claim
 from accountant.claims.price import price
 from accountant.claims.text import claim_text, parse_claim
+from accountant.dataset_ledger import Ledger
 from accountant.fractional import PARTS, parts_of
-from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.snapshots import ledger_of_row, snapshot
 from accountant.policy import Policy, resolve

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from accountant.limits.wire import DAY_MS
 from accountant.records import Decision
+from accountant.records.limit_records import DAY_MS
 from tests.accountant.partition.circle import BASIC, enrol, opened
 from tests.accountant.world import World, code
 

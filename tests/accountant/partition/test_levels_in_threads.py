@@ -10,9 +10,9 @@ import pytest
 
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import LimitRecord
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.records.limit_records import LimitRecord
 
 REPORTED = LimitRecord("analyst", "ana", 1, "0.5", budget={"epsilon": "0.5", "delta": "0"})
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from accountant.limits.wire import level_alert_id
 from accountant.partition.decide import decide
 from accountant.records import Source
 from accountant.records.inputs import Input
+from accountant.records.limit_records import level_alert_id
 from tests.accountant.partition.circle import BASIC, enrol, sound
 from tests.accountant.partition.division import (
     ask_for_outcome,

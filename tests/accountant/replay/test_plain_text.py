@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from accountant.limits.wire import LimitUpdate
+from accountant.records.limit_records import LimitUpdate
 from accountant.records.outcomes import Outcome
 from accountant.replay.sums import same
 from tests.every_case import check_rows

@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.advice.preview import Preview, preview
 from accountant.claims import Claim
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.limits.applicable_limits import team_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft

@@ -11,10 +11,10 @@ import pytest
 
 from accountant.limits.state import row_of
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
 from accountant.records.header import DecisionHeader, decode_header
+from accountant.records.limit_records import LevelRow
 from accountant.records.state_rows import decode_row
 from accountant.replay.replay import Replay
 from accountant.views.limit_follower import LevelFollower

@@ -11,7 +11,7 @@ import pytest
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import team_of
-from accountant.limits.wire import Texts
+from accountant.records.limit_records import Texts
 from accountant.views.limit_views import (
     AnalystBudget,
     DatasetLimits,

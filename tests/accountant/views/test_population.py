@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.policy import Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.times import iso

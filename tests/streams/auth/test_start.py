@@ -9,7 +9,7 @@ import pytest
 
 from streams.auth import check_access, token_file
 from streams.errors import Refused
-from streams.server.serve import serve, serve_kafka
+from streams.serve import serve, serve_kafka
 from streams.settings import Settings, load
 from streams.worker.app import build
 from tests.every_case import check_rows

@@ -19,8 +19,8 @@ from streams.cli.demo.screen import Screen
 from streams.cli.demo.team_limits import TeamLimit, team_limits
 from streams.cli.demo.week import DemoRequest
 from streams.client import Accountant, AsyncAccountant, NotGranted
-from streams.client.notebooks import client_html
 from streams.clock import SystemClock
+from streams.notebooks import client_html
 from streams.pages import PAGES
 from tests.every_case import every_case
 from tests.streams.cli.conftest import Command

@@ -12,7 +12,7 @@ import pytest
 
 from streams.client import Accountant, AsyncAccountant, AsyncMechanismSession, MechanismSession
 from streams.client.connection import AsyncConnection, Connection
-from streams.client.reply import Call
+from streams.replies.reply import Call
 
 ROOT = Path(__file__).parents[3]
 RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__"}

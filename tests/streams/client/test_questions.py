@@ -25,9 +25,9 @@ from streams.client import (
     SimilarName,
     UnknownDataset,
 )
-from streams.client.notebooks import frames
 from streams.client.requests import new_id
 from streams.clock import Clock, SystemClock
+from streams.notebooks import frames
 from streams.settings import Settings
 from tests.every_case import check_each
 from tests.streams.clock import TestClock

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from accountant.limits.wire import LevelRow
 from accountant.records import decode_decision, decode_partition_row
 from accountant.records.header import decode_header
+from accountant.records.limit_records import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.reservation_rows import ReservationRow

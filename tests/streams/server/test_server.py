@@ -11,8 +11,8 @@ import pytest
 
 from streams.embedded.file_lock import FileLock
 from streams.errors import Refused
+from streams.serve import serve, serve_kafka
 from streams.server.gateway_server import address_of, bind
-from streams.server.serve import serve, serve_kafka
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 
@@ -50,7 +50,7 @@ def test_each_serve_command_needs_its_own_kind_of_url() -> None:
 _SERVE = """
 import sys
 from streams import logs
-from streams.server.serve import serve
+from streams.serve import serve
 from streams.settings import load
 settings = load(url="sqlite:///" + sys.argv[1], port=0)
 logs.configure(settings)

@@ -147,7 +147,7 @@ def test_a_collector_that_is_away_delays_no_request_and_no_stop(tmp_path: Path) 
 
 _IMPORTS = """
 import sys
-import streams.client, streams.server.serve, streams.worker.app
+import streams.client, streams.serve, streams.worker.app
 from streams.settings import Settings
 from streams.tracing import start_tracing
 assert start_tracing(Settings()) is None

@@ -18,7 +18,6 @@ from accountant.amounts import parse
 from accountant.claims.fields import check_delta, check_epsilon, check_noise, check_rate, check_rho
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import parse_order
-from accountant.limits.wire import Pace
 from accountant.odometers.base import checked_delta, parameter
 from accountant.policy import Policy, check_alerts, resolve
 from accountant.questions.decimals import SIGNED_PATTERN, parse_signed_decimal
@@ -26,6 +25,7 @@ from accountant.questions.noise import check_confidence
 from accountant.records import SetLimit
 from accountant.records.inputs import check
 from accountant.records.limit_fields import check_limit
+from accountant.records.limit_records import Pace
 from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.responses import RESPONSES

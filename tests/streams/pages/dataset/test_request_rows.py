@@ -9,8 +9,8 @@ import pytest
 
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import MoreAvailable
-from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.records import FORMAT, RULES, Decision
+from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.limit_views import LevelView
 from streams.pages.request_rows import RefusalText, request_row

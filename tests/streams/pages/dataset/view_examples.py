@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accountant.ledger import Ledger
+from accountant.dataset_ledger import Ledger
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.times import from_iso

@@ -9,8 +9,8 @@ import msgspec
 
 from accountant.records import Decision, FieldError
 from accountant.views.datasets import DatasetView, view_of_ledger
-from streams.client.notebooks.display import dataset_html, decision_html
-from streams.client.notebooks.html_table import grid, table
+from streams.notebooks.display import dataset_html, decision_html
+from streams.notebooks.html_table import grid, table
 from tests.accountant.world import World, opened
 
 HOSTILE = "<script>alert(1)</script>\"'&<img src=x onerror=y>"

@@ -19,8 +19,8 @@ import pytest
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 from streams.client import Accountant
-from streams.client.notebooks import client_html, reply_html, rows_of, to_arrow, to_pandas
-from streams.client.reply import Reply
+from streams.notebooks import client_html, reply_html, rows_of, to_arrow, to_pandas
+from streams.replies.reply import Reply
 from tests.accountant.world import opened as opened_world
 from tests.streams.clock import TestClock
 
@@ -99,7 +99,7 @@ def test_without_the_library_the_error_says_what_to_install(
     (tmp_path / "without.py").write_text(
         "import sys\n"
         f"sys.modules[{module!r}] = None\n"
-        f"from streams.client.notebooks import {name}\n"
+        f"from streams.notebooks import {name}\n"
         f"{name}([])\n"
     )
     done = subprocess.run(

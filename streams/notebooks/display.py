@@ -29,7 +29,7 @@ from accountant.display.times import moment
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget
-from streams.client.notebooks.html_table import format_value, grid, table
+from streams.notebooks.html_table import format_value, grid, table
 
 _MAX_ROWS: Final = 50
 _HEAD: Final = ("dataset", "guarantee", "spent", "left", "state")

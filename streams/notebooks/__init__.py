@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.client.notebooks.display import client_html, reply_html
-from streams.client.notebooks.frames import rows_of, to_arrow, to_pandas
+from streams.notebooks.display import client_html, reply_html
+from streams.notebooks.frames import rows_of, to_arrow, to_pandas
 
 __all__ = ["client_html", "reply_html", "rows_of", "to_arrow", "to_pandas"]

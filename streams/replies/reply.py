@@ -18,7 +18,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import deciding_part, parts_of
 from accountant.records.receipts import Receipt
 from accountant.views.limit_views import LevelView
-from streams.client.notebooks.display import remaining_words, reply_html
+from streams.notebooks.display import remaining_words, reply_html
 
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")

@@ -18,9 +18,9 @@ from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters import FILTERS
+from accountant.filters.settlement import noise_reduction_cost, voidable_price
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.settlement import noise_reduction_cost, voidable_price
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import decode_policy

@@ -1,0 +1,1 @@
+"""Members of a dataset: their table, and what each may do."""

@@ -1,0 +1,1 @@
+"""The reply to a request, and the error for one that is not granted."""
