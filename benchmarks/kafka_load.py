@@ -15,8 +15,8 @@ from accountant.records import encode
 from accountant.records.encoded_decision import EncodedDecision
 from benchmarks import requests
 from streams.errors import Refused
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.log import topics
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 

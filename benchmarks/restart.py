@@ -25,7 +25,7 @@ from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import InputQueue
 from streams.embedded.service import EmbeddedService
 from streams.kafka.deployment import Deployment
-from streams.kafka.journal import KafkaJournal
+from streams.kafka.log.journal import KafkaJournal
 from streams.kafka.wire.reader import consumer
 from streams.processing.journal import Commit
 from streams.processing.memory_journal import MemoryJournal, MemoryLog

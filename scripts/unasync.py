@@ -1,7 +1,8 @@
 """Write the synchronous client of the asynchronous one: `python scripts/unasync.py`.
 
-Each streams/client/async_NAME.py makes a NAME.py, the same without `async` and `await`. What
-the two clients do differently is written by hand, in streams/client/connection.py.
+Each streams/client/_async/NAME.py makes a streams/client/_sync/NAME.py, the same without `async`
+and `await`. What the two clients do differently is written by hand, in
+streams/client/connection/connection.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-SOURCES: Final = sorted((ROOT / "streams" / "client").glob("async_*.py"))
+SOURCES: Final = sorted((ROOT / "streams" / "client" / "_async").glob("[!_]*.py"))
 HEAD: Final = "# Generated from {source} by `make client`: change that file instead.\n"
 RULES: Final = (
     # What the documentation says of one client alone.
@@ -34,7 +35,7 @@ RULES: Final = (
     (r"\bAwaitable\[(T|SessionRecord)\]", r"\1"),
     ("awaited=True", "awaited=False"),
     # Names.
-    (r"\bclient\.async_", "client."),
+    (r"\bclient\._async\b", "client._sync"),
     (
         r"\bAsync(Accountant|Connection|Grant|Iterator|LedgerReader|MechanismSession|Questions|RequestSender)\b",
         r"\1",
@@ -48,7 +49,7 @@ RULES: Final = (
 
 def target_of(source: Path) -> Path:
     """Return the file that is generated from an asynchronous one."""
-    return source.with_name(source.name.removeprefix("async_"))
+    return source.parents[1] / "_sync" / source.name
 
 
 def generated(source: Path) -> str:
@@ -61,7 +62,7 @@ def generated(source: Path) -> str:
         text = subprocess.run(  # noqa: S603 - our own command
             ruff, input=text, capture_output=True, text=True, check=True, cwd=ROOT
         ).stdout
-    return HEAD.format(source=source.name) + text
+    return HEAD.format(source=f"_async/{source.name}") + text
 
 
 if __name__ == "__main__":

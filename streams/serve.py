@@ -21,20 +21,20 @@ from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import error_text
 from streams.errors import Refused, Unavailable, name_missing_extra
-from streams.kafka.connect import connect_kafka
-from streams.kafka.topic_sink import topic_sink
-from streams.logs import get_logger
+from streams.kafka.log.topic_sink import topic_sink
+from streams.kafka.service.connect import connect_kafka
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import MetricsCollector, make_registry
 from streams.pages import PAGES
 from streams.processing.garbage import collect_less
 from streams.server.gateway_server import GatewayServer, Listening, ignore_address, run_gateway
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.sources.no_sources import no_sources
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_file import open_source_file
-from streams.tracing import check_tracing
+from streams.telemetry.logs import get_logger
+from streams.telemetry.tracing import check_tracing
 
 _log = get_logger(__name__)
 _SWITCH_S: Final = 0.0005
@@ -131,8 +131,8 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
     check_access(settings)
     check_tracing(settings)
     with name_missing_extra():  # importing the Kafka client takes a third of a second
-        from streams.kafka.answers import AnswerTopic, open_answers
         from streams.kafka.deployment import deployment_of
+        from streams.kafka.service.answers import AnswerTopic, open_answers
 
     def ready(address: str) -> None:
         collect_less()

@@ -35,7 +35,7 @@ from streams.client import (
     Unanswered,
     UsedAfterFork,
 )
-from streams.client.requests import Undecided
+from streams.client.requests.requests import Undecided
 from streams.client.unconfirmed import (
     EndsJointGuarantee,
     SecondDataset,
@@ -47,7 +47,7 @@ from streams.client.unconfirmed import (
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
-from streams.kafka.answers import ChainBroken
+from streams.kafka.service.answers import ChainBroken
 from streams.kafka.wire.diagnose_auth import ConnectionDenied
 from tests.every_case import every_case
 

@@ -55,23 +55,11 @@ LAYERS = {
         {"figures", "live_experiment"},
     ),
     "streams": (
-        {"errors", "immutable_sqlite", "variables"},
-        {"address", "broadcast", "clock", "service", "trace_context"},
-        {"visibility"},
-        {"regular_files"},
-        {"reservation_reads"},
-        {"dataset_reads"},
-        {"settings"},
-        {"logs", "tracing"},
-        {
-            "background",
-            "lock_holder",
-            "ndjson",
-            "oauth",
-            "private_files",
-            "stop_limit",
-            "webhook_post",
-        },
+        {"errors"},
+        {"address", "clock", "ndjson", "webhook_post"},
+        {"service", "settings"},
+        {"telemetry"},
+        {"files", "oauth", "tasks"},
         {"answers", "index", "processing"},
         {"evidence"},
         {"kafka", "metrics", "testing"},
@@ -227,9 +215,9 @@ def test_no_two_rooms_import_each_other() -> None:
 
 def test_rooms_that_import_each_other_are_noticed() -> None:
     imports = {
-        "streams.client.connect": {"streams.engines.claim"},
+        "streams.client.connection.connect": {"streams.engines.claim"},
         "streams.engines.run": {"streams.client.ask", "streams.engines.claim"},
-        "streams.client": {"streams.client.connect", "streams.errors"},
+        "streams.client": {"streams.client.connection.connect", "streams.errors"},
     }
     assert rooms_that_import_each_other(imports) == {("streams.client", "streams.engines")}
 
@@ -335,7 +323,7 @@ def test_a_read_of_a_clock_is_noticed() -> None:
 
 
 # Its files are opened by Python's own SQLite, and by nothing else.
-RESULTS = ("client/results/", "client/test_named_releases.py", "client/test_sessions.py")
+RESULTS = ("client/releases/", "client/sessions/")
 
 
 def test_no_second_sqlite_opens_a_ledger() -> None:

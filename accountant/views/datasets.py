@@ -130,7 +130,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         alert_id: `dataset/generation/threshold`, the same however often it is sent; of a level
-            see `limits.wire.level_alert_id`.
+            see `limit_records.level_alert_id`.
         spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
         scope, name: of a level whose limit it is; None of the dataset's own budget.

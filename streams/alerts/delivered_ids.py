@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import IO
 
 from accountant.views.datasets import Alert, SeenAlerts
-from streams.logs import get_logger
-from streams.private_files import make_private
+from streams.files.private_files import make_private
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -11,7 +11,7 @@ from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.pending_alerts import DueAlert, PendingAlerts
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

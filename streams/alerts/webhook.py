@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
-from streams.logs import get_logger
 from streams.settings import Settings
+from streams.telemetry.logs import get_logger
 from streams.webhook_post import WHOLE_S, WebhookPoster
 
 _log = get_logger(__name__)

@@ -21,7 +21,7 @@ from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -20,8 +20,8 @@ from streams.alerts.webhook import (
     DeliveryResult,
     webhook_of,
 )
-from streams.background import THREADS, Background
 from streams.settings import Settings
+from streams.tasks.background import THREADS, Background
 
 MAX_WAITING: Final = 10_000
 _LAST_S: Final = 2.0

@@ -20,7 +20,7 @@ from streams.answers.tables import (
     select_answers,
 )
 from streams.errors import Refused
-from streams.immutable_sqlite import file_stamp, open_immutable
+from streams.files.immutable_sqlite import file_stamp, open_immutable
 
 _BUSY_MS: Final = 10_000
 

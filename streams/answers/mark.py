@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from streams.errors import Refused
-from streams.private_files import read_private
+from streams.files.private_files import read_private
 
 SUFFIX: Final = ".mark"
 _MOST: Final = 4_096

@@ -22,10 +22,10 @@ from streams.answers.heads import AnswerHeads, ChainHead, StoredHead
 from streams.answers.mark import SUFFIX, fits_mark
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, check_schema, insert_first
-from streams.broadcast import Broadcast, Subscription
 from streams.errors import Refused, Unavailable
-from streams.logs import get_logger
-from streams.private_files import check_private, make_private, sync_directory
+from streams.files.private_files import check_private, make_private, sync_directory
+from streams.tasks.broadcast import Broadcast, Subscription
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -13,8 +13,8 @@ from streams.answers.store import AnswerReader, LogPlace
 from streams.answers.waiting import WaitingQuestions
 from streams.clock import Clock
 from streams.errors import Gone, JournalFault
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _SLICE: Final = 1_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from streams.answers.store import StoredAnswer
-from streams.broadcast import Broadcast, Subscription
 from streams.errors import Unavailable
+from streams.tasks.broadcast import Broadcast, Subscription
 
 
 class UntrustedAnswers:

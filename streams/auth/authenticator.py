@@ -15,8 +15,8 @@ from streams.auth.static_tokens import StaticTokens
 from streams.auth.token_file import TOKEN_PREFIX
 from streams.clock import steady
 from streams.http.refusal import Refusal
-from streams.logs import get_logger
 from streams.settings.access import MOST_TOKEN
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _AUTHORIZATION: Final = b"authorization"

@@ -35,9 +35,9 @@ from streams.auth.unknown_dataset import did_you_mean
 from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.refusal import forbidden
-from streams.logs import get_logger
+from streams.service.visibility import Visibility
 from streams.settings.access import EVERYBODY, AccessSettings, listed
-from streams.visibility import Visibility
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _APPLIED: Final = frozenset(

@@ -13,8 +13,8 @@ from accountant.records.header import decode_header
 from accountant.views.visibility import DatasetAccess, redact_decision, sees_decision
 from streams.auth.principal import principal_of
 from streams.http.context import HttpRequest
-from streams.logs import get_logger
-from streams.service import MAX_READ, LedgerService
+from streams.service.ledger_service import MAX_READ, LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _BATCH: Final = 1_000

@@ -14,8 +14,8 @@ from typing import Final
 
 from streams.auth.token_file import TOKEN_PREFIX
 from streams.errors import Refused
-from streams.logs import get_logger
-from streams.private_files import read_private
+from streams.files.private_files import read_private
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _MOST_BYTES: Final = 1_024

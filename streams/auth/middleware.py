@@ -16,7 +16,7 @@ from streams.auth.principal import KEY, Principal, Scraper
 from streams.clock import steady
 from streams.http.guard import Guard, add_guard, answer
 from streams.http.refusal import Refusal, not_permitted, refusal_response
-from streams.trace_context import current_exchange
+from streams.telemetry.trace_context import current_exchange
 
 HEALTH: Final = frozenset({"/healthz", "/healthz/metrics", "/readyz"})
 """Public paths; an unauthenticated caller learns the state alone, no reason."""

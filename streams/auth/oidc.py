@@ -15,8 +15,8 @@ from streams.auth.principal import Principal
 from streams.auth.provider_keys import ProviderKeys
 from streams.clock import SystemClock
 from streams.http.refusal import Refusal
-from streams.logs import get_logger
 from streams.oauth.provider_http import ProviderUnavailable
+from streams.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from jwt.types import Options

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import UNSET
 
 from streams.errors import Unavailable
-from streams.logs import get_logger
-from streams.service import Service
+from streams.service.ledger_service import Service
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _MOST_NAMED: Final = 3

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from streams.clock import steady
-from streams.logs import get_logger
 from streams.oauth.endpoints import read_endpoints
 from streams.oauth.provider_http import ProviderUnavailable, provider_http, read_object
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from streams.errors import Refused
+from streams.files.private_files import read_private
 from streams.oauth.token_endpoint import OAuthClient
-from streams.private_files import read_private
 from streams.settings import PREFIX, Settings
 
 CALLBACK: Final = "/sign-in/callback"

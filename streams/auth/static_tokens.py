@@ -15,7 +15,7 @@ from streams.auth.token_file import Row, TokenFileState, hash_of, read, state_of
 from streams.clock import SystemClock, steady
 from streams.errors import Refused
 from streams.http.refusal import Refusal
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _UNREADABLE: Final = Refusal(503, "token file unreadable")

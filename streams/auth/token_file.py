@@ -19,7 +19,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from accountant.times import from_iso, iso
 from streams.errors import Refused
-from streams.private_files import lock_against_writers, read_private, replace_private
+from streams.files.private_files import lock_against_writers, read_private, replace_private
 
 TOKEN_PREFIX: Final = "acct_"  # noqa: S105 (it tells tokens of ours from a provider's)
 MOST_TOKENS: Final = 10_000

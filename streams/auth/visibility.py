@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from accountant.views.visibility import Caller
 from streams.auth.principal import principal_of
 from streams.http.context import HttpRequest, context_of
-from streams.visibility import Visibility
+from streams.service.visibility import Visibility
 
 _KEY: Final = "accountant.visibility"
 

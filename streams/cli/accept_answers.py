@@ -20,7 +20,7 @@ def accept_answers(url: Url = DEFAULT_URL, json: Json = False) -> None:
     """
     from streams.answers import answers_path
     from streams.cli.printing.output import print_json
-    from streams.client.connect import check_exists
+    from streams.client.connection.connect import check_exists
     from streams.clock import SystemClock
     from streams.embedded.answer_heads import accept_answers as accept
     from streams.embedded.answer_heads import heads_of

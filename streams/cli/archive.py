@@ -89,7 +89,7 @@ def _archived(
     from accountant.partition.operate import check_note
     from streams.cli.printing.output import progress
     from streams.cli.stopped_ledger import StoppedLog
-    from streams.client.connect import check_exists
+    from streams.client.connection.connect import check_exists
     from streams.clock import CheckedClock, SystemClock
     from streams.embedded.archive import archive as archive_log
     from streams.embedded.file_ownership import stopped_ledger

@@ -57,7 +57,7 @@ def ask_many(
     from streams.cli.printing.output import write_lines
     from streams.cli.reading.connect import connect
     from streams.cli.reading.json_lines import numbered_lines
-    from streams.client.requests import BATCH_LINES, Unanswered
+    from streams.client.requests.requests import BATCH_LINES, Unanswered
 
     counts: Counter[str] = Counter()
     unanswered = 0
@@ -165,7 +165,7 @@ def _code(error: BudgetError) -> str:
     from accountant.errors import RequestInvalid
     from accountant.records.inputs import Undecodable
     from accountant.records.outcomes import Reason
-    from streams.client.requests import Unanswered
+    from streams.client.requests.requests import Unanswered
     from streams.errors import NotPermitted
 
     if isinstance(error, Undecodable):

@@ -108,7 +108,7 @@ def ask_question(
     from streams.cli.printing.say import say
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
-    from streams.client.grants import is_charged
+    from streams.client.releases.grants import is_charged
 
     with explain_errors():
         if dry_run:

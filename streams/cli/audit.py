@@ -342,7 +342,7 @@ def _comparison(
         import asyncio
 
         from streams.cli.reading.answer_comparison import broken_answers
-        from streams.kafka.answers import ChainBroken, read_all_answers
+        from streams.kafka.service.answers import ChainBroken, read_all_answers
 
         try:
             topic = asyncio.run(read_all_answers(source.deployment))

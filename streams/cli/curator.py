@@ -33,8 +33,8 @@ def curator(
     answers the questions itself. Exit code 4 if another curator has taken over.
     """
     from streams.address import ledger_url
-    from streams.logs import configure_server
     from streams.settings import load_server
+    from streams.telemetry.logs import configure_server
 
     with explain_errors():
         if ledger_url(url).kind != "kafka":
@@ -55,11 +55,11 @@ def _run(settings: Settings) -> None:
     from streams.curator.metrics import CuratorMetrics
     from streams.curator.start import first_error, make_curator
     from streams.gateway.question_queue import question_queue_routes
-    from streams.kafka.answers import KafkaAnswers
-    from streams.kafka.connect import connect_kafka
     from streams.kafka.deployment import deployment_of
+    from streams.kafka.service.answers import KafkaAnswers
+    from streams.kafka.service.connect import connect_kafka
     from streams.server.monitoring import with_answers
-    from streams.stop_limit import end_within
+    from streams.tasks.stop_limit import end_within
     from streams.worker.answers_heads import check_answers
     from streams.worker.http_server import WorkerHttpServer
 

@@ -35,7 +35,7 @@ from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import reader
 from streams.cli.reading.policy_options import named_options, policy_of
 from streams.client import NoSuchLedger
-from streams.client.requests import new_id
+from streams.client.requests.requests import new_id
 from streams.clock import SystemClock
 
 

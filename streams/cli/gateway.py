@@ -23,8 +23,8 @@ def gateway(
     Reads all decisions before it listens. Exit code 3 if the broker does not answer.
     """
     from streams.address import ledger_url
-    from streams.logs import configure_server
     from streams.serve import serve_kafka
+    from streams.telemetry.logs import configure_server
 
     with explain_errors():
         if ledger_url(url).kind != "kafka":

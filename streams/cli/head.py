@@ -108,7 +108,7 @@ def _show_ledger(found: list[Head]) -> None:
 
 def _place(address: str) -> Sink:
     from streams.evidence.sink_choice import sink_at
-    from streams.kafka.topic_sink import topic_sink
+    from streams.kafka.log.topic_sink import topic_sink
     from streams.settings import load_command
 
     return sink_at(address, load_command(), topic_sink)

@@ -20,7 +20,7 @@ from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 if TYPE_CHECKING:
     from streams.cli.reading.log_reader import Part
     from streams.kafka.deployment import Deployment
-    from streams.kafka.restore import RestoredPartition
+    from streams.kafka.operate.restore import RestoredPartition
 
 app = typer.Typer(help="Read the decision log, archive or restore it.", no_args_is_help=True)
 app.command("archive")(archive)
@@ -122,7 +122,7 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     from streams.cli.audit import run_audit
     from streams.cli.printing.output import progress
     from streams.cli.reading.log_reader import ExportedLog, log_source
-    from streams.kafka.restore import Copy, restore
+    from streams.kafka.operate.restore import Copy, restore
 
     if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
         hint = "accountant log export --url kafka://HOST:PORT > FILE"

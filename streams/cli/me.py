@@ -148,7 +148,7 @@ def new() -> None:
 
     Make one id for each request, and use the same id for every retry of it.
     """
-    from streams.client.requests import new_id
+    from streams.client.requests.requests import new_id
     from streams.clock import SystemClock
 
     say(new_id(SystemClock()))

@@ -12,7 +12,7 @@ from streams.cli.command_table import MARKUP, TableGroup
 from streams.cli.printing.exits import complain, escape_usage_errors, explain_errors
 from streams.cli.printing.safe_streams import output_error, reader_is_gone, replace_streams
 from streams.cli.printing.say import say
-from streams.variables import in_upper_case, may_be_ours
+from streams.settings.variables import in_upper_case, may_be_ours
 
 _SERVERS = frozenset({"serve", "gateway", "worker", "curator"})
 _HELP = """Keep the privacy budgets of datasets, and decide each request against them once.
@@ -69,7 +69,7 @@ def _root(
 ) -> None:
     import logging
 
-    from streams.logs import configure_command
+    from streams.telemetry.logs import configure_command
 
     # `serve`, `gateway`, `worker` and `curator` set up their own logging, and check all names.
     configure_command()

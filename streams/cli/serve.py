@@ -47,8 +47,8 @@ def serve(
     Prints the address when it listens. Exit code 4 if it refuses to start.
     """
     from streams.address import ledger_url
-    from streams.logs import configure_server
     from streams.serve import serve as serve_ledger
+    from streams.telemetry.logs import configure_server
 
     with explain_errors():
         if ledger_url(url).kind != "sqlite":

@@ -54,7 +54,7 @@ class StoppedLog(NamedTuple):
             from streams.embedded.checkpointing import ledger_id
 
             return ledger_id(self.place)
-        from streams.kafka.genesis import checkpoints_name
+        from streams.kafka.log.genesis import checkpoints_name
 
         return await checkpoints_name(self.place)
 
@@ -94,8 +94,8 @@ def _checkpointer(
     place: Path | Deployment, settings: Settings, clock: Clock, partition: Partition
 ) -> Checkpointer | None:
     if isinstance(place, Path):
-        from streams.background import THREADS
         from streams.embedded.checkpointing import own_heads
+        from streams.tasks.background import THREADS
 
         return own_heads(place, settings, clock, None, THREADS)
     from streams.worker.partition_checkpoints import partition_checkpointer
@@ -132,7 +132,7 @@ def write_records(
     Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none. ClockOutOfRange: on
         Kafka, the clock is ahead of the broker's.
     """
-    from streams.client.connect import check_exists
+    from streams.client.connection.connect import check_exists
     from streams.clock import SystemClock
     from streams.embedded.file_ownership import stopped_ledger
 
@@ -163,11 +163,11 @@ async def _each_partition(
     write_into: Callable[[StoppedLog], Awaitable[None]],
     only: int | None,
 ) -> None:
-    from streams.kafka.broker_clock import compare_clock
     from streams.kafka.deployment import deployment_of
-    from streams.kafka.journal import KafkaJournal
-    from streams.kafka.lost_inputs import NoInputs
-    from streams.kafka.restore import check_no_workers
+    from streams.kafka.log.broker_clock import compare_clock
+    from streams.kafka.log.journal import KafkaJournal
+    from streams.kafka.operate.lost_inputs import NoInputs
+    from streams.kafka.operate.restore import check_no_workers
 
     deployment = deployment_of(settings)
     if only is not None and only >= deployment.partitions:

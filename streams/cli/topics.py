@@ -57,7 +57,7 @@ def create(
     Exit code 4 if an existing topic has wrong settings.
     """
     from streams.cli.printing.output import print_json
-    from streams.kafka.topics import create as create_topics
+    from streams.kafka.log.topics import create as create_topics
 
     with explain_errors():
         done = asyncio.run(create_topics(deployment(url, partitions, replication)))
@@ -84,7 +84,7 @@ def check(
     """
     from streams.cli.printing.output import print_json
     from streams.errors import Refused
-    from streams.kafka.acls.check import check_acls
+    from streams.kafka.operate.acls.check import check_acls
 
     with explain_errors():
         where, named = deployment(url, partitions, replication), _roles(principal)
@@ -115,7 +115,7 @@ def check(
 
 async def _topic_problems(where: Deployment) -> list[str]:
     from streams.errors import Refused
-    from streams.kafka.topics import check as check_topics
+    from streams.kafka.log.topics import check as check_topics
     from streams.kafka.wire.errors import BrokerAuthFailed
 
     try:
@@ -142,9 +142,9 @@ def acls(
     ACLs instead, which needs a super user; safe to repeat.
     """
     from streams.cli.printing.output import print_json
-    from streams.kafka.acls.bindings import add
-    from streams.kafka.acls.commands import TOOL, commands, script
-    from streams.kafka.acls.roles import ROLES
+    from streams.kafka.operate.acls.bindings import add
+    from streams.kafka.operate.acls.commands import TOOL, commands, script
+    from streams.kafka.operate.acls.roles import ROLES
 
     with explain_errors():
         where = deployment(url, None, None)
@@ -165,7 +165,7 @@ def acls(
 
 def _roles(texts: list[str] | None) -> dict[str, str]:
     """Return the role of each principal."""
-    from streams.kafka.acls.roles import ROLES
+    from streams.kafka.operate.acls.roles import ROLES
 
     roles = {}
     for text in texts or ():
@@ -204,7 +204,7 @@ def accept_lost_inputs(
     from streams.cli.printing.output import print_json, progress
     from streams.cli.stopped_ledger import compare_log
     from streams.clock import SystemClock
-    from streams.kafka.lost_inputs import accept_lost_inputs as accept
+    from streams.kafka.operate.lost_inputs import accept_lost_inputs as accept
     from streams.settings import load_command
 
     if topic not in {"requests", "admin"}:

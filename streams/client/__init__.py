@@ -15,20 +15,20 @@ from accountant.errors import RequestInvalid
 from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
-from streams.client.accountant import Accountant
-from streams.client.admin_requests import PolicyDiffers
-from streams.client.answers import AnswerFailed, NotYetAnswered, PrivateAnswer
-from streams.client.asked_question import AskedQuestion
-from streams.client.async_accountant import AsyncAccountant
-from streams.client.async_session import AsyncMechanismSession
-from streams.client.connect import NoSuchLedger
-from streams.client.grants import Codec
-from streams.client.lookups import UnknownDataset
-from streams.client.requests import Unanswered
-from streams.client.results.store import NameTaken, ResultMissing, ResultStore, StillRunning
-from streams.client.session import MechanismSession
-from streams.client.session_record import OutOfOrder
-from streams.client.shared_files import UsedAfterFork
+from streams.client._async.accountant import AsyncAccountant
+from streams.client._async.session import AsyncMechanismSession
+from streams.client._sync.accountant import Accountant
+from streams.client._sync.session import MechanismSession
+from streams.client.connection.connect import NoSuchLedger
+from streams.client.connection.lookups import UnknownDataset
+from streams.client.connection.shared_files import UsedAfterFork
+from streams.client.questions.answers import AnswerFailed, NotYetAnswered, PrivateAnswer
+from streams.client.questions.asked_question import AskedQuestion
+from streams.client.releases.grants import Codec
+from streams.client.releases.store import NameTaken, ResultMissing, ResultStore, StillRunning
+from streams.client.requests.admin_requests import PolicyDiffers
+from streams.client.requests.requests import Unanswered
+from streams.client.sessions.session_record import OutOfOrder
 from streams.client.unconfirmed import (
     EndsJointGuarantee,
     SecondDataset,

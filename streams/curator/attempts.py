@@ -12,7 +12,7 @@ import msgspec
 
 from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore, StepKind
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _FIRST: Final[StepKind] = "attempt_1"

@@ -21,8 +21,8 @@ from accountant.partition import hash_of
 from streams.answers.granted import granted_question
 from streams.answers.store import AnswerReader, Answers, StoredAnswer
 from streams.errors import Refused, Unavailable
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _REMEMBERED: Final = 10_000

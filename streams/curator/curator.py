@@ -34,11 +34,11 @@ from streams.curator.source_watch import SourceWatch
 from streams.curator.state_watch import StateWatch
 from streams.curator.turns import Turns
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_file import SourceFile
 from streams.sources.source_states import SourceStates
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _SPARE_THREADS: Final = 16

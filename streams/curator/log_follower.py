@@ -18,8 +18,8 @@ from streams.clock import steady
 from streams.curator.counts import CuratorCounts
 from streams.curator.sessions import Stopping
 from streams.errors import Gone, JournalFault, Refused
-from streams.logs import get_logger
-from streams.service import Appending, LedgerService
+from streams.service.ledger_service import Appending, LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _SLICE: Final = 1_000

@@ -15,7 +15,7 @@ from streams.answers.store import (
 )
 from streams.clock import steady
 from streams.errors import JournalFault
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _ANSWERS: Final = "answers"

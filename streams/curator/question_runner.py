@@ -23,11 +23,11 @@ from streams.curator.sessions import SessionSteps, Stopping
 from streams.curator.source_retries import SourceRetries
 from streams.curator.turns import Ended, Turns
 from streams.errors import Unavailable
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.sources import SourceAway
 from streams.sources.source_access import SourceAccess, SourceReader
 from streams.sources.source_states import SourceStates
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _BEGIN_S: Final = 30.0

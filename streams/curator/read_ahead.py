@@ -16,9 +16,9 @@ from msgspec import UNSET
 
 from accountant.errors import LedgerFault
 from accountant.questions import Schema
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.sources.source_access import SourceAccess, SourceReader
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 30.0

@@ -24,8 +24,8 @@ from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _WAIT_S: Final = 60.0

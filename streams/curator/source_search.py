@@ -7,11 +7,11 @@ import contextlib
 from typing import Final
 
 from streams.curator.read_ahead import in_own_thread
-from streams.logs import get_logger
 from streams.sources.source_facts import read_facts
 from streams.sources.source_file import SourceFile
 from streams.sources.source_settings import SourceSettings
 from streams.sources.source_tables import SourceProblem
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 30.0

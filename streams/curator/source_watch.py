@@ -8,10 +8,10 @@ from typing import Final
 
 from accountant.errors import LedgerFault
 from streams.curator.counts import CuratorCounts
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_file import SourceFile
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 30.0

@@ -20,10 +20,10 @@ from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
 from streams.errors import Refused, Unavailable, name_missing_extra
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.sources.source_file import SourceFile
+from streams.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from streams.metrics.registry import MetricsCollector

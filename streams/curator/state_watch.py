@@ -11,12 +11,12 @@ from accountant.errors import LedgerFault
 from accountant.questions import Schema
 from streams.answers.published_states import PublishedState, StatePublisher
 from streams.curator.counts import CuratorCounts
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.sources.confirmed_facts import column_words
 from streams.sources.source_access import SourceAccess, SourceReader
 from streams.sources.source_facts import UNCLEAN, check_schema
 from streams.sources.source_states import SourceState, SourceStates, finding_words
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 30.0

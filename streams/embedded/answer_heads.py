@@ -16,8 +16,8 @@ from streams.clock import Clock
 from streams.embedded.checkpointing import kept_of, ledger_id
 from streams.embedded.ledger_file import ANSWER_HEADS_TABLE, partition_row, reader
 from streams.errors import Refused, Unavailable
-from streams.logs import get_logger
 from streams.settings import Settings
+from streams.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from streams.evidence.answers_head_folder import AnswersHeadFolder, AnswersHeadSigner

@@ -12,11 +12,11 @@ from accountant.errors import LedgerFault
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS
 from accountant.views.heads import ledger_of
-from streams.background import Background
 from streams.clock import Clock
 from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
+from streams.tasks.background import Background
 
 if TYPE_CHECKING:
     from streams.evidence.checkpointer import Checkpointer

@@ -15,7 +15,7 @@ from streams.embedded.ledger_file import numbered_decisions, reader
 from streams.embedded.sealed_log import first_unarchived, usage_of_seal
 from streams.errors import Gone, Unavailable
 from streams.index import Beginning, UsageReader
-from streams.service import MAX_PAGE_BYTES
+from streams.service.ledger_service import MAX_PAGE_BYTES
 
 
 def read_slice(db: apsw.Connection, first: int, limit: int) -> list[bytes]:

@@ -15,7 +15,7 @@ from typing import IO, Final
 from streams.clock import SystemClock
 from streams.embedded.file_identity import FileIdentity, identify
 from streams.errors import Refused
-from streams.lock_holder import (
+from streams.files.lock_holder import (
     LockHolder,
     find_flock_holder,
     read_holder,

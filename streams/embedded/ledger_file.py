@@ -25,8 +25,8 @@ from accountant.records import (
     partition_row_key,
 )
 from streams.errors import Refused
-from streams.immutable_sqlite import file_stamp, has_wal, open_immutable
-from streams.private_files import make_private
+from streams.files.immutable_sqlite import file_stamp, has_wal, open_immutable
+from streams.files.private_files import make_private
 
 T = TypeVar("T")
 

@@ -58,7 +58,6 @@ from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
-from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.embedded.decision_reader import LogSlices, read_slice
 from streams.embedded.file_identity import FileIdentity, identify
 from streams.embedded.ledger_file import (
@@ -72,8 +71,9 @@ from streams.embedded.ledger_file import (
 from streams.embedded.sealed_log import first_unarchived, read_sealed
 from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
-from streams.reservation_reads import reservations_of
-from streams.service import MAX_PAGE_BYTES, Answer, Readiness, heads_of
+from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
+from streams.service.ledger_service import MAX_PAGE_BYTES, Answer, Readiness, heads_of
+from streams.service.reservation_reads import reservations_of
 
 _AT_A_TIME: Final = 20_000  # a longer run of one dataset's decisions needs less full decoding
 _SNAPSHOT: Final = b'{"type":"snapshot"'

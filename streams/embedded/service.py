@@ -31,10 +31,7 @@ from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook_outbox import outbox_of
-from streams.background import THREADS, Background
-from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
-from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.embedded.answer_heads import LedgerAnswerHeads, signing_heads
 from streams.embedded.checkpointing import check_ledger, check_missing, own_heads, senders_of
 from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
@@ -53,14 +50,17 @@ from streams.embedded.queue import (
 )
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
+from streams.files.private_files import ensure_private
 from streams.index import UsageReader, index_path
 from streams.metrics.live_ledgers import LiveLedgers
-from streams.private_files import ensure_private
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
-from streams.reservation_reads import reservations_of
-from streams.service import Answer, Appended, Readiness, heads_of
+from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
+from streams.service.ledger_service import Answer, Appended, Readiness, heads_of
+from streams.service.reservation_reads import reservations_of
 from streams.settings import Settings
+from streams.tasks.background import THREADS, Background
+from streams.tasks.broadcast import Broadcast, Subscription
 
 if TYPE_CHECKING:
     from streams.evidence.sink_choice import TopicSink

@@ -29,14 +29,14 @@ import apsw
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
-from streams.background import THREADS, Background
 from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock
 from streams.embedded.queue import InputQueue, NextBatch, QueuedBody
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
-from streams.logs import get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.processor import Processor
+from streams.tasks.background import THREADS, Background
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _STOP_S: Final = 10.0

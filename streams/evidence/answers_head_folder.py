@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from streams.answers.heads import StoredHead
-from streams.background import THREADS, Background
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.answers_head import AnswersHead, open_head, sign_head
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.signed_checkpoint import ANSWERS_SUFFIX, CheckpointInvalid
 from streams.evidence.store import write_checkpoint
-from streams.logs import get_logger
+from streams.tasks.background import THREADS, Background
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _KEEP: Final = 4  # a file torn by a power loss leaves others

@@ -19,7 +19,6 @@ from typing import Final
 
 from accountant.partition import Partition
 from accountant.times import iso
-from streams.background import THREADS, Background
 from streams.clock import DAY_MS, WARN_AHEAD_MS, Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.checkpoint_troubles import (
@@ -34,7 +33,8 @@ from streams.evidence.log_end import LogEnd
 from streams.evidence.rollbacks import LostDecisions, find_fork
 from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.store import CheckpointStore, StoredCheckpoints
-from streams.logs import get_logger
+from streams.tasks.background import THREADS, Background
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _STOP_S: Final = 5.0

@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from streams.errors import Refused
-from streams.private_files import read_private
+from streams.files.private_files import read_private
 
 _ALGORITHM: Final = b"\x01"  # Ed25519, as signed notes number it
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@:-]{0,99}")  # no space and no plus

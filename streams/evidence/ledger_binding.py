@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from streams.errors import Refused
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _NAMES: Final = "names"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.background import THREADS, Background
 from streams.errors import NotInstalled, Refused
 from streams.evidence.sink_sender import Senders
 from streams.evidence.sinks import Address, ReadableSink, Sink, address_of, addresses_of
 from streams.evidence.store import Directory
 from streams.settings import Settings
+from streams.tasks.background import THREADS, Background
 
 TopicSink = Callable[[Address, Settings], ReadableSink]
 """Returns the topic at an address. Raises: Refused, NotInstalled."""

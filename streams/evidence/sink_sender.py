@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from accountant.errors import LedgerFault
-from streams.background import THREADS, Background
 from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Sink
-from streams.logs import get_logger
+from streams.tasks.background import THREADS, Background
+from streams.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

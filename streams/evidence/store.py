@@ -22,7 +22,7 @@ from streams.evidence.signed_checkpoint import (
     sign_checkpoint,
 )
 from streams.evidence.sinks import Kind
-from streams.private_files import state_directory, sync_directory
+from streams.files.private_files import state_directory, sync_directory
 
 _KEEP: Final = 4  # a file torn by a power loss leaves others
 _KEY: Final = "key"

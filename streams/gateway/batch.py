@@ -23,7 +23,7 @@ from streams.gateway.submit import wait_of, wrong_content_type
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import NDJSON, HTTPProblem, oversize, problem
 from streams.ndjson import LineSplitter
-from streams.trace_context import current_exchange
+from streams.telemetry.trace_context import current_exchange
 
 MAX_LINES: Final = 1_000
 MAX_BATCH_BYTES: Final = 8 << 20

@@ -23,7 +23,7 @@ from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import PROBLEM_JSON, response_to
 from streams.http.request_quota import quota_of
-from streams.service import Answer
+from streams.service.ledger_service import Answer
 
 Line = bytes | Response[bytes]
 """A line of the body, or the problem in place of one that cannot be read."""

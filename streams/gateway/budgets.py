@@ -20,7 +20,7 @@ from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, list_response
 from streams.http.refusal import forbidden
-from streams.visibility import Visibility
+from streams.service.visibility import Visibility
 
 # Datasets between two yields to the event loop: 5 microseconds each, 50 with limits.
 _BATCH: Final = 50

@@ -1,6 +1,6 @@
 """Asks the sender back before a record is appended that is probably a slip.
 
-Clients with a ledger of their own ask the same questions in `streams.client.confirm`.
+Clients with a ledger of their own ask the same questions in `streams.client.connection.confirm`.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from streams.gateway.submit import wrong_content_type
 from streams.http.context import HttpRequest
 from streams.http.problems import JSON, HTTPProblem, problem
 from streams.http.refusal import forbidden
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _NOT_HERE = (

@@ -20,7 +20,7 @@ from accountant.views.datasets import DatasetView
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem, problem
 from streams.http.refusal import forbidden
-from streams.service import Answer
+from streams.service.ledger_service import Answer
 from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_access import SourceAccess, SourceReader, SourceRefusal

@@ -58,7 +58,7 @@ from streams.gateway.source_check import check_source, confirm_opened
 from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
-from streams.service import Answer
+from streams.service.ledger_service import Answer
 
 _STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
 

@@ -11,7 +11,7 @@ from litestar.datastructures import State
 
 from streams.answers.store import AnswerReader
 from streams.clock import Clock, SystemClock
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
 
 HttpRequest = Request[None, None, State]

@@ -14,7 +14,7 @@ from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.errors import Gone
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 JSON = "application/json"

@@ -8,7 +8,7 @@ from typing import Final
 from accountant.partition import hash_of
 from accountant.views.tallies import LogDiffers
 from streams.index.usage_index import NOTHING, IndexPosition, Log, UnusableIndex, UsageIndex
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 SLICE: Final = 4_000

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from streams.clock import SystemClock
+from streams.files.lock_holder import read_holder, this_process, write_holder
 from streams.index.usage_index import UnusableIndex
-from streams.lock_holder import read_holder, this_process, write_holder
 
 
 class IndexInUse(UnusableIndex):

@@ -25,8 +25,8 @@ from typing import Final, TypeVar
 import apsw
 
 from accountant.errors import BudgetError
-from streams.background import THREADS, Background
 from streams.errors import Unavailable
+from streams.files.private_files import file_mode, make_private
 from streams.index.cursor import SLICE, LogCursor
 from streams.index.index_lock import IndexInUse, IndexLock
 from streams.index.rows import Rows
@@ -38,8 +38,8 @@ from streams.index.usage_index import (
     UsageIndex,
     is_index,
 )
-from streams.logs import get_logger
-from streams.private_files import file_mode, make_private
+from streams.tasks.background import THREADS, Background
+from streams.telemetry.logs import get_logger
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 
 from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsageSums
-from streams.background import THREADS, Background
 from streams.errors import Unavailable
 from streams.index.cursor import SLICE
 from streams.index.indexer import Indexer
 from streams.index.rows import most_apart
 from streams.index.usage_index import Log
 from streams.settings import Settings
+from streams.tasks.background import THREADS, Background
 
 _WAIT_S: Final = 5.0  # of a reader; after a start the index may have a log to take in
 _SCRAPE_WAIT_S: Final = 0.5

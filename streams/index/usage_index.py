@@ -12,7 +12,7 @@ import apsw
 
 from accountant.partition import hash_of
 from accountant.views.tallies import DecisionTally, count
-from streams.immutable_sqlite import FileStamp, file_stamp, has_wal, open_immutable
+from streams.files.immutable_sqlite import FileStamp, file_stamp, has_wal, open_immutable
 from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
 

@@ -16,10 +16,10 @@ from accountant.views.ledgers import held_ratio_of
 from accountant.views.population import joint_guarantees
 from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
-from streams.pages.bars import Bar, bar_of
+from streams.pages.dataset.bars import Bar, bar_of
 from streams.pages.paths import HOME
 from streams.pages.render import render_page
-from streams.visibility import Visibility
+from streams.service.visibility import Visibility
 
 _MOST: Final = 500
 

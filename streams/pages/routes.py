@@ -11,20 +11,20 @@ from litestar.handlers import HTTPRouteHandler
 from streams.auth.authenticator import Authenticator
 from streams.auth.sign_in_client import sign_in_client
 from streams.clock import Clock
-from streams.pages.ask import post_question
 from streams.pages.assets import dataset_style, icon, style
 from streams.pages.csrf import set_form_secret
-from streams.pages.dataset_page import show_dataset_page
-from streams.pages.form_handlers import post_limit, post_member, post_pause, post_void
+from streams.pages.dataset.ask import post_question
+from streams.pages.dataset.dataset_page import show_dataset_page
+from streams.pages.dataset.form_handlers import post_limit, post_member, post_pause, post_void
+from streams.pages.login.provider_client import ProviderClient
+from streams.pages.login.session_auth import SessionAuth, set_session_auth
+from streams.pages.login.session_refresh import SessionRefresh
+from streams.pages.login.sessions import Sessions
+from streams.pages.login.sign_in import sign_in, sign_in_page, sign_out
+from streams.pages.login.sign_in_at_provider import finish_at_provider, start_at_provider
 from streams.pages.overview import overview
 from streams.pages.paths import is_page, wants_page
-from streams.pages.provider_client import ProviderClient
 from streams.pages.render import problem_page
-from streams.pages.session_auth import SessionAuth, set_session_auth
-from streams.pages.session_refresh import SessionRefresh
-from streams.pages.sessions import Sessions
-from streams.pages.sign_in import sign_in, sign_in_page, sign_out
-from streams.pages.sign_in_at_provider import finish_at_provider, start_at_provider
 from streams.settings import Settings
 
 Handler = Callable[[Request[Any, Any, Any], Any], Response[Any]]

@@ -16,11 +16,11 @@ from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.clock import MAX_AHEAD_MS, CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Refused, Unavailable
-from streams.logs import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.poison import Poison
 from streams.processing.recovery import recover_partition
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -9,8 +9,8 @@ from accountant.partition import Partition
 from accountant.records import Genesis
 from accountant.replay.replay import Replay, StateMismatch, state_rows
 from accountant.replay.sealed_log import SealedReplay
-from streams.logs import get_logger
 from streams.processing.journal import Commit, Journal
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from accountant.foreign_text import escape_text
-from streams.logs import ACCESS_LOGGER, get_logger
-from streams.trace_context import Exchange
+from streams.telemetry.logs import ACCESS_LOGGER, get_logger
+from streams.telemetry.trace_context import Exchange
 
 Level = Literal["off", "errors", "requests", "all"]
 

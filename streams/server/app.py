@@ -63,7 +63,7 @@ from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
 from streams.server.monitoring import monitoring, with_answers
 from streams.server.rate_limit import add_name_limit, add_rate_limit
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
 from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates

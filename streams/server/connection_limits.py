@@ -22,7 +22,6 @@ from uvicorn.server import ServerState
 
 from streams.clock import steady
 from streams.http.problems import PROBLEM_JSON, problem
-from streams.logs import get_logger
 from streams.server.access_log import AccessLog
 from streams.server.connection_pool import Network, Pool, Wait, host_of
 from streams.server.exchange_middleware import ExchangeMiddleware
@@ -30,8 +29,9 @@ from streams.server.plain_exchange import PlainCycle
 from streams.server.plain_http import PlainRequest, parse_request
 from streams.server.rate_limit import network_of
 from streams.server.strict_http import StrictConnection
-from streams.trace_context import EXCHANGE, REQUEST_ID, Exchange, new_request_id
-from streams.tracing import Tracing
+from streams.telemetry.logs import get_logger
+from streams.telemetry.trace_context import EXCHANGE, REQUEST_ID, Exchange, new_request_id
+from streams.telemetry.tracing import Tracing
 
 _log = get_logger(__name__)
 

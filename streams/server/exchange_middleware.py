@@ -10,11 +10,17 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from streams.clock import steady
 from streams.http.guard import answer
 from streams.http.problems import problem
-from streams.logs import get_logger
 from streams.server.access_log import AccessLog
 from streams.server.rate_limit import address_of
-from streams.trace_context import EXCHANGE, Exchange, begin_exchange, new_request_id, parse_ids
-from streams.tracing import RequestSpan, Tracing
+from streams.telemetry.logs import get_logger
+from streams.telemetry.trace_context import (
+    EXCHANGE,
+    Exchange,
+    begin_exchange,
+    new_request_id,
+    parse_ids,
+)
+from streams.telemetry.tracing import RequestSpan, Tracing
 
 _log = get_logger(__name__)
 

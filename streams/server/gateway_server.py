@@ -20,21 +20,21 @@ from streams.auth.open_datasets import log_open_datasets
 from streams.clock import Clock
 from streams.http.context import Context
 from streams.http.host_header import is_loopback
-from streams.logs import get_logger
 from streams.server.access_log import AccessLog
 from streams.server.app import Pages, create_app
 from streams.server.connection_limits import BoundedServer
 from streams.server.monitoring import with_answers
 from streams.server.probes import Probes, bind_socket
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
 from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_file import SourceFile, open_source_file
 from streams.sources.source_states import SourceStates
-from streams.stop_limit import end_within
-from streams.tracing import Tracing, start_tracing
+from streams.tasks.stop_limit import end_within
+from streams.telemetry.logs import get_logger
+from streams.telemetry.tracing import Tracing, start_tracing
 
 _log = get_logger(__name__)
 _GRACE_S: Final = 5

@@ -18,7 +18,7 @@ from streams.http.problems import JSON
 from streams.http.refusal import forbidden
 from streams.metrics.probe import probe_families
 from streams.metrics.registry import MetricList, exposition
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_states import SourceStates
 

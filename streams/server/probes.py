@@ -13,12 +13,12 @@ from streams.auth.authenticator import Authenticator
 from streams.errors import Refused
 from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
-from streams.logs import get_logger
 from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
 from streams.server.monitoring import health
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 from streams.settings import PREFIX, Settings
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 MAX_PROBES: Final = 16

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from accountant.likeness import most_alike, typing_errors
 from streams.errors import Refused
-from streams.variables import (
+from streams.settings.variables import (
     LETTERS,
     PREFIX,
     READ_ELSEWHERE,

@@ -15,9 +15,9 @@ import msgspec
 
 from accountant.records.unique_keys import without_repeats
 from streams.errors import Refused
-from streams.logs import get_logger
-from streams.private_files import lock_against_writers, read_private, replace_private
+from streams.files.private_files import lock_against_writers, read_private, replace_private
 from streams.sources.source_facts import ColumnFact, SourceFacts
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _MOST_BYTES: Final = 20_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from streams.errors import Refused
-from streams.private_files import read_private, sync_directory
+from streams.files.private_files import read_private, sync_directory
 
 KEY_BYTES: Final = 32
 

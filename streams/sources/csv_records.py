@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from streams.regular_files import open_regular
+from streams.files.regular_files import open_regular
 from streams.sources.quoted import text_literal
 
 _MOST_BYTES: Final = 2_000_000

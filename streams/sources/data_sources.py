@@ -12,7 +12,6 @@ from accountant.questions.evaluate import Vector
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from streams.errors import Refused
-from streams.logs import get_logger
 from streams.sources.database import (
     Interruption,
     OpenedSource,
@@ -36,6 +35,7 @@ from streams.sources.source_settings import (
 from streams.sources.source_tables import EnvironmentProblem, SourceChanged, SourceProblem
 from streams.sources.statistics import statistics
 from streams.sources.unfinished_reading import unfinished_while
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from streams.regular_files import open_regular
+from streams.files.regular_files import open_regular
 from streams.sources.csv_records import BOM, CsvRecords
 from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource, SourceSettings
 from streams.sources.source_tables import EnvironmentProblem, SourceProblem

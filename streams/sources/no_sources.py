@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec import UNSET
 
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import PREFIX
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _DO: Final = (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streams.errors import NotInstalled, Refused, needs_extra
-from streams.private_files import read_private
+from streams.files.private_files import read_private
 from streams.sources.cells import SourceColumn
 from streams.sources.quoted import name_literal, table_names
 from streams.sources.source_settings import PostgresqlSource

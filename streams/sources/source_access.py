@@ -26,8 +26,7 @@ from accountant.questions import Schema
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from streams.errors import Unavailable
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
 from streams.settings.access import listed
 from streams.sources.quoted import table_names
@@ -36,6 +35,7 @@ from streams.sources.source_settings import (
     PostgresqlSource,
     SourceSettings,
 )
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from streams.errors import Refused
-from streams.logs import get_logger
 from streams.settings import PREFIX, Settings
 from streams.sources.source_access import SourceAccess, source_access
 from streams.sources.source_settings import (
@@ -16,6 +15,7 @@ from streams.sources.source_settings import (
     SourceSettings,
     read_source_settings,
 )
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _EVERY_S: Final = 2.0

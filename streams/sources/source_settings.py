@@ -14,7 +14,7 @@ from accountant.questions.schema import check_source_name
 from accountant.records.names import check_name
 from accountant.records.unique_keys import without_repeats
 from streams.errors import Refused
-from streams.regular_files import open_regular
+from streams.files.regular_files import open_regular
 from streams.sources.quoted import table_names
 
 _MOST_BYTES: Final = 1_000_000

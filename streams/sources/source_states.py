@@ -16,7 +16,6 @@ from accountant.errors import RequestInvalid
 from accountant.questions import Question, Schema, check_question
 from streams.answers.published_states import LackedColumn, PublishedState
 from streams.errors import Refused
-from streams.logs import get_logger
 from streams.sources.confirmed_facts import Confirmed, ConfirmedFacts, changes_of
 from streams.sources.present_facts import Look, PresentFacts
 from streams.sources.source_facts import (
@@ -29,6 +28,7 @@ from streams.sources.source_facts import (
     is_clean,
 )
 from streams.sources.source_settings import SourceSettings, kind_of
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _UNSAFE: Final[frozenset[FindingKind]] = frozenset({"inexact_unit"})

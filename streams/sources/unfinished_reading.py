@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from streams.private_files import replace_private
-from streams.regular_files import open_regular
+from streams.files.private_files import replace_private
+from streams.files.regular_files import open_regular
 from streams.sources.database import SourceVersion
 from streams.sources.source_tables import EnvironmentProblem
 

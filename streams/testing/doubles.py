@@ -19,10 +19,10 @@ from typing import Literal
 from accountant.partition import Partition
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
-from streams.background import BackgroundTask
 from streams.errors import CommitUnknown
 from streams.processing.memory_journal import MemoryJournal, MemoryLog
 from streams.processing.observers import Committed
+from streams.tasks.background import BackgroundTask
 
 __all__ = [
     "Crash",

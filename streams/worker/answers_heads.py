@@ -22,12 +22,12 @@ from streams.errors import Refused, Unavailable
 from streams.evidence.answers_head_folder import AnswersHeadFolder, signed_heads
 from streams.evidence.sink_sender import Senders
 from streams.evidence.store import folder_of
-from streams.kafka.answers import BEGIN_AGAIN, AnswerChain, KafkaAnswers, open_answer_chain
 from streams.kafka.deployment import Deployment, deployment_of
-from streams.logs import get_logger
+from streams.kafka.service.answers import BEGIN_AGAIN, AnswerChain, KafkaAnswers, open_answer_chain
 from streams.processing.observers import Committed
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
+from streams.telemetry.logs import get_logger
 from streams.worker.partition_checkpoints import partition_store
 
 _log = get_logger(__name__)

@@ -27,13 +27,13 @@ from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment, deployment_of
 from streams.kafka.wire.security import Security
-from streams.logs import configure_server, get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 from streams.settings import Settings, load_server
-from streams.stop_limit import end_within
-from streams.tracing import Tracing, start_tracing
+from streams.tasks.stop_limit import end_within
+from streams.telemetry.logs import configure_server, get_logger
+from streams.telemetry.tracing import Tracing, start_tracing
 from streams.worker.answers_heads import PartitionAnswersHeads, partition_answers_heads
 from streams.worker.http_server import WorkerHttpServer
 from streams.worker.limit_alert_observer import LimitAlertObserver

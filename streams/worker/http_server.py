@@ -29,16 +29,16 @@ from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
 from streams.http.problems import HANDLERS, JSON, HTTPProblem, problem
 from streams.http.query_check import host_and_query_check
-from streams.logs import get_logger
 from streams.metrics.registry import MetricsCollector, make_registry
 from streams.metrics.snapshot import MetricsSource
 from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
 from streams.server.monitoring import monitoring
 from streams.server.probes import Probes
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 from streams.settings import Settings
-from streams.tracing import Tracing
+from streams.telemetry.logs import get_logger
+from streams.telemetry.tracing import Tracing
 
 _log = get_logger(__name__)
 
@@ -113,7 +113,7 @@ class WorkerHttpServer:
             before_request=host_check(settings),
             exception_handlers={kind: HANDLERS[kind] for kind in (HTTPProblem, LedgerFault)},
             openapi_config=None,
-            # This package configures the logs of a process, see `streams.logs`.
+            # This package configures the logs of a process, see `streams.telemetry.logs`.
             logging_config=None,
         )
         authenticator = make_authenticator(settings, registry)

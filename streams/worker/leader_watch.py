@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.probe import Probe
-from streams.logs import get_logger
+from streams.telemetry.logs import get_logger
 from streams.worker.status import Status, broker_away
 
 _log = get_logger(__name__)

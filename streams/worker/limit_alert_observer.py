@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from accountant.partition import Partition
 from accountant.views.alerts import limit_alerts_of_state
 from accountant.views.datasets import Alert
-from streams.logs import get_logger
 from streams.processing.observers import Committed
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -19,9 +19,9 @@ from streams.evidence.ledger_binding import check_name
 from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.sink_choice import checkpoint_senders
 from streams.evidence.store import CheckpointStore, folder_of, signing_key_at
-from streams.kafka.blocking_reader import BlockingLogReader
 from streams.kafka.deployment import Deployment
-from streams.kafka.topic_sink import topic_sink
+from streams.kafka.log.blocking_reader import BlockingLogReader
+from streams.kafka.log.topic_sink import topic_sink
 from streams.metrics.registry import MetricsCollector
 from streams.processing.observers import Committed
 from streams.settings import Settings

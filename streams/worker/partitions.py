@@ -17,14 +17,14 @@ from streams.clock import (
     steady,
 )
 from streams.errors import ClockOutOfRange, JournalFault, Refused, Unavailable
-from streams.kafka import topics as kafka_topics
-from streams.kafka.broker_clock import compare_clock
 from streams.kafka.deployment import Deployment
-from streams.kafka.journal import HeaderReader, KafkaJournal
-from streams.kafka.membership import GroupMembership
-from streams.logs import get_logger
+from streams.kafka.log import topics as kafka_topics
+from streams.kafka.log.broker_clock import compare_clock
+from streams.kafka.log.journal import HeaderReader, KafkaJournal
+from streams.kafka.log.membership import GroupMembership
 from streams.processing.observers import Lag, Observer, Observers
 from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, no_hook
+from streams.telemetry.logs import get_logger
 from streams.worker.leader_watch import LeaderWatch
 from streams.worker.lease import Lease
 from streams.worker.status import Status, broker_away

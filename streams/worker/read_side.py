@@ -26,8 +26,8 @@ from streams.alerts.alerts_topic import AlertTopicReader
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
-from streams.kafka.follower.tail import Tail
-from streams.logs import get_logger
+from streams.kafka.service.follower.tail import Tail
+from streams.telemetry.logs import get_logger
 from streams.worker.local_decisions import LocalDecisions
 
 _log = get_logger(__name__)

@@ -13,11 +13,11 @@ from accountant.partition import Partition
 from accountant.records import Source
 from accountant.records.encoded_decision import EncodedDecision
 from streams.clock import Clock, SystemClock
-from streams.logs import ACCESS_LOGGER, get_logger
 from streams.processing.observers import Committed
 from streams.settings import Settings
-from streams.trace_context import RequestIds, parse_ids
-from streams.tracing import Tracing
+from streams.telemetry.logs import ACCESS_LOGGER, get_logger
+from streams.telemetry.trace_context import RequestIds, parse_ids
+from streams.telemetry.tracing import Tracing
 
 MAX_WAITING: Final = 20_000
 """Records with ids that are read and not decided; beyond it the oldest are forgotten."""

@@ -9,7 +9,7 @@ from accountant.partition import Partition
 from accountant.replay.replay import GenesisDiffers
 from streams.errors import Fenced
 from streams.processing.observers import Committed
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 
 _AGAIN = "The worker tries again by itself; if this stays, restart it"
 

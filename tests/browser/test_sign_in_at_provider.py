@@ -11,7 +11,7 @@ from tests.browser.conftest import Opens
 from tests.browser.page_checks import overflow, violations
 from tests.browser.test_sign_in import session
 from tests.streams.oauth.sign_in_provider import SignInProvider
-from tests.streams.pages.provider_server import ProviderServer
+from tests.streams.pages.login.provider_server import ProviderServer
 
 BUTTON = "Sign in with your organisation's account"
 

@@ -117,7 +117,7 @@ def test_a_name_that_is_gone_is_noticed() -> None:
 
 
 def test_a_method_that_is_gone_is_noticed_in_a_row() -> None:
-    row = "`streams/client/results/store.py` `ResultStore`, `ResultStore._finish_run`"
+    row = "`streams/client/releases/store.py` `ResultStore`, `ResultStore._finish_run`"
     assert not wrong_in_row(row)
     assert wrong_in_row(f"{row}, `ResultStore._finish_it`")
     assert wrong_in_row(f"{row}, `_finish_run`")

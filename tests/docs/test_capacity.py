@@ -19,9 +19,9 @@ from accountant.views.usage import MAX_ANALYSTS, MAX_ROWS
 from streams.auth.token_file import MOST_TOKENS
 from streams.gateway.batch import MAX_BATCHES, MAX_BATCHES_OF_ONE, MAX_LINES
 from streams.gateway.events.route import MAX_STREAMS, MAX_STREAMS_OF_ONE
-from streams.kafka.service import MAX_PENDING
-from streams.kafka.topics import SETTINGS as TOPICS
-from streams.pages.sessions import MAX_SESSIONS
+from streams.kafka.log.topics import SETTINGS as TOPICS
+from streams.kafka.service.kafka_service import MAX_PENDING
+from streams.pages.login.sessions import MAX_SESSIONS
 from streams.server.connection_limits import room
 from streams.settings import Settings
 

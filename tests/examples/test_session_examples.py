@@ -57,7 +57,7 @@ def steps(url: str, dataset: str) -> list[tuple[str, str | None]]:
 
 def answers(tmp_path: Path) -> list[tuple[str, object]]:
     """Return the stored answers of the only session, by level."""
-    from streams.client.results.codec import decode_result
+    from streams.client.releases.codec import decode_result
 
     with ResultStore(tmp_path / "answers.db").transaction() as db:
         rows = db.execute("SELECT level, answer FROM shown ORDER BY number").fetchall()

@@ -19,8 +19,8 @@ from accountant.partition.key_hash import partition_of
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.times import uuid7
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.log import topics
 from streams.processing.observers import Committed
 from streams.worker.partitions import Worker
 from tests.faults import oracle

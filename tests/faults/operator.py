@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from streams.kafka import topics
+from streams.kafka.log import topics
 from tests.faults.ledger import Ledger
 from tests.patience import PATIENCE_S
 

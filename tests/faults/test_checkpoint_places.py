@@ -21,8 +21,8 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import open_signed
-from streams.kafka.checkpoint_topic import Topic
-from streams.kafka.topic_sink import topic_sink
+from streams.kafka.log.checkpoint_topic import Topic
+from streams.kafka.log.topic_sink import topic_sink
 from streams.kafka.wire.security import Cluster
 from streams.settings import Settings, load
 from streams.testing import LocalBroker

@@ -12,8 +12,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.errors import CommitRejected, CommitUnknown, Fenced
-from streams.kafka.inbox import Inbox
-from streams.kafka.journal import KafkaJournal
+from streams.kafka.log.inbox import Inbox
+from streams.kafka.log.journal import KafkaJournal
 from streams.kafka.wire.batches import Record
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.security import Cluster

@@ -16,7 +16,7 @@ import pytest
 
 from accountant.answers import NoisyAnswer, decode_answer
 from accountant.partition import hash_of
-from streams.kafka.answers import AnswerTopic
+from streams.kafka.service.answers import AnswerTopic
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import until

@@ -13,9 +13,9 @@ import pytest
 
 from accountant.partition import hash_of
 from accountant.views.heads import ledger_of
-from streams.kafka.answers import AnswerTopic, KafkaAnswers
-from streams.kafka.service import KafkaService
-from streams.stop_limit import CUT
+from streams.kafka.service.answers import AnswerTopic, KafkaAnswers
+from streams.kafka.service.kafka_service import KafkaService
+from streams.tasks.stop_limit import CUT
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ends import Role, make_slow_source

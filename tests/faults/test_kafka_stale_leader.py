@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.errors import JournalFault
-from streams.kafka.genesis import write_genesis
+from streams.kafka.log.genesis import write_genesis
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working

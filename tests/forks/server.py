@@ -45,7 +45,7 @@ _WARM = (
     "streams.evidence.comparison",
     "streams.evidence.key_changes",
     "streams.evidence.log_signatures",
-    "streams.logs",
+    "streams.telemetry.logs",
     "streams.serve",
     "streams.worker.app",
 )

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from accountant.partition import hash_of
 from streams.answers import StoredAnswer
-from streams.kafka.answers import AnswerTopic
-from streams.kafka.service import KafkaService
+from streams.kafka.service.answers import AnswerTopic
+from streams.kafka.service.kafka_service import KafkaService
 from tests.faults.ledger import Ledger, until, working
 from tests.forks import commands
 from tests.patience import PATIENCE_S

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import Refused
-from streams.kafka.acls.bindings import add
-from streams.kafka.acls.roles import ROLES
 from streams.kafka.deployment import Deployment, deployment_of
-from streams.kafka.topics import create
+from streams.kafka.log.topics import create
+from streams.kafka.operate.acls.bindings import add
+from streams.kafka.operate.acls.roles import ROLES
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from streams.testing.broker_security import SUPER_USER

@@ -15,7 +15,7 @@ import httpx
 
 from accountant.times import uuid7
 from streams.auth import token_file
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker

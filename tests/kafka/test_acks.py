@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiokafka import AIOKafkaProducer
 
 from accountant.partition.key_hash import partition_of
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.frames import Api
 from tests.faults.ledger import Ledger, opening, request, working

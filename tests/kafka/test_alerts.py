@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from accountant.partition.key_hash import partition_of
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from streams.errors import Refused
-from streams.kafka import topics
-from streams.kafka.acls.check import check_acls
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.service import KafkaService
+from streams.kafka.log import topics
+from streams.kafka.operate.acls.check import check_acls
+from streams.kafka.service.kafka_service import KafkaService
 from streams.kafka.wire.errors import BrokerAuthFailed
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.testing import LocalBroker

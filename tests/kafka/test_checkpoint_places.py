@@ -11,7 +11,7 @@ from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import open_signed
 from streams.evidence.store import Directory
-from streams.kafka.checkpoint_topic import Topic
+from streams.kafka.log.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults import oracle

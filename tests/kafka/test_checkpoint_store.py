@@ -15,7 +15,7 @@ from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import Checkpoint, open_signed
-from streams.kafka import topics
+from streams.kafka.log import topics
 from streams.settings import Settings
 from streams.testing import LocalBroker
 from streams.worker.partition_checkpoints import PartitionCheckpoints

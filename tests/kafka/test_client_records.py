@@ -7,8 +7,8 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.log import topics
 from streams.kafka.wire.fetch import getmany
 from streams.testing import LocalBroker
 from tests.patience import PATIENCE_S

@@ -19,9 +19,9 @@ from streams.cli.stopped_ledger import write_records
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused
 from streams.evidence.operator_records import reset_clock
-from streams.kafka import topics
-from streams.kafka.journal import KafkaJournal
-from streams.kafka.lost_inputs import NoInputs
+from streams.kafka.log import topics
+from streams.kafka.log.journal import KafkaJournal
+from streams.kafka.operate.lost_inputs import NoInputs
 from streams.processing.journal import Commit
 from streams.processing.recovery import recover_partition
 from streams.settings import Settings

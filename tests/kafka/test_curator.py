@@ -24,7 +24,7 @@ from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.data_answering import DataAnswering
 from streams.curator.state_watch import StateWatch
-from streams.kafka.answers import AnswerTopic, KafkaAnswers
+from streams.kafka.service.answers import AnswerTopic, KafkaAnswers
 from streams.server.monitoring import with_answers
 from streams.sources import DataSources
 from streams.sources.confirmed_facts import ConfirmedFacts

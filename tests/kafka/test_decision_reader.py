@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from accountant.errors import LogDamaged
 from streams.errors import Refused, Unavailable
-from streams.kafka.decision_reader import KafkaDecisionReader
+from streams.kafka.log.decision_reader import KafkaDecisionReader
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working

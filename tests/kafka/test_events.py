@@ -15,7 +15,7 @@ import pytest
 from accountant.partition.key_hash import partition_of
 from accountant.records.http_bodies import served_decision
 from streams.gateway.events.position import Position
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.server.gateway_server import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker

@@ -15,8 +15,8 @@ from streams.cli.reading.log_reader import KafkaLog
 from streams.client import AsyncAccountant, Reply
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.service import KafkaService
-from streams.kafka.topics import SETTINGS
+from streams.kafka.log.topics import SETTINGS
+from streams.kafka.service.kafka_service import KafkaService
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker

@@ -11,10 +11,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka
 
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.inbox import Inbox
-from streams.kafka.journal import KafkaJournal
+from streams.kafka.log import topics
+from streams.kafka.log.inbox import Inbox
+from streams.kafka.log.journal import KafkaJournal
 from streams.testing import LocalBroker
 from tests.kafka.raw_batches import Raw, append, batch
 from tests.patience import PATIENCE_S

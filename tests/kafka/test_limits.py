@@ -19,7 +19,7 @@ from accountant.records.limit_records import level_row_key
 from accountant.records.previews import PreviewRequest
 from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.kafka.deployment import Deployment
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, request, working
 from tests.patience import PATIENCE_S

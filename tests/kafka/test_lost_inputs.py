@@ -14,8 +14,8 @@ from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused
-from streams.kafka import topics
-from streams.kafka.lost_inputs import accept_lost_inputs
+from streams.kafka.log import topics
+from streams.kafka.operate.lost_inputs import accept_lost_inputs
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working

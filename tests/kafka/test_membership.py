@@ -8,7 +8,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.errors import Refused
-from streams.kafka.membership import GroupMembership
+from streams.kafka.log.membership import GroupMembership
 from streams.testing import LocalBroker
 from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, Watch, is_ready, request, rounds_pass, until, working

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request

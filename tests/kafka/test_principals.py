@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 
 from streams.client import Accountant
 from streams.errors import Refused
-from streams.kafka.acls.bindings import add
-from streams.kafka.acls.roles import ROLES
+from streams.kafka.operate.acls.bindings import add
+from streams.kafka.operate.acls.roles import ROLES
 from streams.testing.broker_security import SUPER_USER
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, until

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 
 from streams.errors import JournalFault
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.log import topics
 from streams.kafka.wire.probe import LogEnds, Probe
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker

@@ -14,7 +14,7 @@ from accountant.questions.schema import Schema
 from accountant.records import decode_decision
 from accountant.records.previews import PreviewRequest
 from accountant.records.requests import Reserve
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, opening, working
 from tests.patience import PATIENCE_S

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from aiokafka import TopicPartition
 
-from streams.kafka.queues import MAX_TAKEN_BYTES, Queue, Queues
+from streams.kafka.log.queues import MAX_TAKEN_BYTES, Queue, Queues
 from streams.kafka.wire.fetch import FetchedRecord
 
 

@@ -15,8 +15,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.log import topics
 from streams.kafka.wire.fetch import fetch
 from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.errors import Refused, Unavailable
-from streams.kafka import topics
-from streams.kafka.service import KafkaService
+from streams.kafka.log import topics
+from streams.kafka.service.kafka_service import KafkaService
 from streams.kafka.wire.reader import StableReader
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker

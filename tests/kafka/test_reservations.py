@@ -14,7 +14,7 @@ import pytest
 from accountant.records import Decision, decode_decision
 from streams.client import AsyncAccountant, AsyncMechanismSession, Unanswered
 from streams.kafka.deployment import Deployment
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, working
 from tests.patience import PATIENCE_S

@@ -16,8 +16,8 @@ from accountant.replay.audit import AuditReport
 from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import ExportedLog, KafkaLog
 from streams.errors import Refused
-from streams.kafka import topics
-from streams.kafka.restore import Copy, restore
+from streams.kafka.log import topics
+from streams.kafka.operate.restore import Copy, restore
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working

@@ -26,14 +26,14 @@ from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.evidence.answers_head import is_answers_head, open_head
 from streams.evidence.store import signing_key_at
-from streams.kafka.answers import (
+from streams.kafka.log.topics import create
+from streams.kafka.service.answers import (
     AnswerTopic,
     ChainBroken,
     KafkaAnswers,
     open_answer_chain,
     read_all_answers,
 )
-from streams.kafka.topics import create
 from streams.settings import Settings
 from streams.testing import LocalBroker
 from streams.worker.answers_heads import PartitionAnswersHeads

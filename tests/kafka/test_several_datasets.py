@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from accountant.partition.key_hash import partition_of
 from accountant.records.parts import by_dataset
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, working
 from tests.kafka.command import command

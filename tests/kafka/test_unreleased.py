@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from accountant.errors import MadeByPrereleaseVersion
-from streams.kafka import topics
+from streams.kafka.log import topics
 from streams.testing import LocalBroker
 from tests.before.fixtures import ARCHIVE, REFUSED
 from tests.before.fixtures import topics as old_topics

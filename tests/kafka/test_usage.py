@@ -19,10 +19,10 @@ import pytest
 from accountant.partition.key_hash import partition_of
 from accountant.views.usage import BYS, By
 from streams.errors import Unavailable
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment
-from streams.kafka.service import KafkaService
-from streams.kafka.usage import KafkaUsage
+from streams.kafka.log import topics
+from streams.kafka.service.kafka_service import KafkaService
+from streams.kafka.service.usage import KafkaUsage
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
 from streams.server.gateway_server import GatewayServer, run_gateway

@@ -21,9 +21,9 @@ import confluent_kafka
 import pytest
 
 from accountant.times import uuid7
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.service import KafkaService
+from streams.kafka.log import topics
+from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.forks import commands
 from tests.patience import PATIENCE_S

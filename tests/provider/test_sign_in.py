@@ -12,8 +12,8 @@ import pytest
 
 from tests.provider.accountant_server import AccountantServer, until
 from tests.provider.real_provider import RS256, SERVICES, Key, RealProvider, Service, free_port
+from tests.streams.pages.login.provider_server import ProviderPerson, leads_to
 from tests.streams.pages.people import Person
-from tests.streams.pages.provider_server import ProviderPerson, leads_to
 
 SHORT = SERVICES["soon over"]
 

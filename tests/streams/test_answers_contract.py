@@ -45,9 +45,9 @@ async def _in_file(directory: Path, heads: MemoryAnswerHeads) -> AnswerStore:
 
 
 async def _on_kafka(bootstrap: str, application: str) -> AnswerStore:
-    from streams.kafka.answers import KafkaAnswers
     from streams.kafka.deployment import Deployment, TopicNames
-    from streams.kafka.topics import create
+    from streams.kafka.log.topics import create
+    from streams.kafka.service.answers import KafkaAnswers
 
     names = TopicNames(f"{application}.")
     deployment = Deployment(

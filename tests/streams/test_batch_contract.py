@@ -16,7 +16,7 @@ from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.read_only import FileReader
 from streams.errors import Refused
-from streams.service import Answer, Service
+from streams.service.ledger_service import Answer, Service
 from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.test_usage_contract import InFile, OnKafka, open_two

@@ -12,7 +12,7 @@ import pytest
 from accountant.partition import hash_of
 from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from tests.patience import PATIENCE_S
 from tests.streams.test_usage_contract import IndexedLedger, InFile, OnKafka, decided, open_two
 

@@ -16,8 +16,8 @@ from accountant.records import Source
 from accountant.views.usage import BYS, By, UsageRow
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.kafka.service import KafkaService
-from streams.service import Service
+from streams.kafka.service.kafka_service import KafkaService
+from streams.service.ledger_service import Service
 from streams.settings import load
 from tests.patience import PATIENCE_S
 from tests.streams.index.logs import recounted

@@ -50,7 +50,7 @@ def read_evidence(
     from streams.evidence.answers_head import is_answers_head
     from streams.evidence.comparison import Evidence
     from streams.evidence.sink_choice import readable_sink_at
-    from streams.kafka.topic_sink import topic_sink
+    from streams.kafka.log.topic_sink import topic_sink
     from streams.settings import load_command
 
     found_receipts = [receipt for path in receipts or () for receipt in _receipts(path)]
@@ -76,7 +76,7 @@ def _receipts(path: Path) -> list[Receipt]:
     """Return the receipts in a file: JSON lines, or a store of results."""
     from accountant.records import DECODE_ERRORS
     from accountant.records.receipts import read_receipt
-    from streams.client.results.store import ResultStore
+    from streams.client.releases.store import ResultStore
 
     with path.open("rb") as file:
         is_store = file.read(len(_SQLITE)) == _SQLITE

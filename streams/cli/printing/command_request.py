@@ -42,7 +42,7 @@ class CommandRequest:
         self, request_id: str | None, *, promise: str = DECIDED_ONCE, again: str | None = None
     ) -> None:
         from accountant.records.coerce import coerce_id
-        from streams.client.requests import OwnId, new_id
+        from streams.client.requests.requests import OwnId, new_id
         from streams.clock import SystemClock
 
         self.is_new = request_id is None
@@ -111,9 +111,9 @@ class CommandRequest:
         Raises: typer.Exit.
         """
         from streams.cli.printing.explanations import explain
-        from streams.client.answers import AnswerFailed
-        from streams.client.request_notes import may_be_sent
-        from streams.client.requests import Unanswered
+        from streams.client.questions.answers import AnswerFailed
+        from streams.client.requests.request_notes import may_be_sent
+        from streams.client.requests.requests import Unanswered
         from streams.client.unconfirmed import Unconfirmed
 
         # An earlier attempt may have sent an id that is not new. Where a look-up before the request

@@ -17,7 +17,7 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused
-from streams.variables import PREFIX
+from streams.settings.variables import PREFIX
 
 _CLOCK: Final = "correct the clock of the machine that runs the ledger, for example with NTP"
 _ADDRESS: Final = (
@@ -81,7 +81,7 @@ def _explained(error: BaseException) -> Explained | None:
 
 def _explained_fault(error: JournalFault) -> Explained:
     # Imported late: most commands start without the client.
-    from streams.client.requests import Unanswered, Undecided
+    from streams.client.requests.requests import Unanswered, Undecided
 
     message = error.why if isinstance(error, Unanswered) else str(error)
     # Over HTTP, only the text of the message tells a wrong clock from other faults.

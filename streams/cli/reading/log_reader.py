@@ -264,7 +264,7 @@ class KafkaLog(PartitionedLog):
     def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
-        from streams.kafka.topics import check_partition_counts
+        from streams.kafka.log.topics import check_partition_counts
 
         # Without this check a missing topic would time out, and a missing partition would go
         # unnoticed. An auditor may not be allowed to see other topics.
@@ -299,7 +299,7 @@ async def _sizes(deployment: Deployment) -> list[PartSize]:
     """Return the offsets that the partitions of a log have; a transaction takes one of its own."""
     from aiokafka import TopicPartition
 
-    from streams.kafka.topics import check_partition_counts
+    from streams.kafka.log.topics import check_partition_counts
     from streams.kafka.wire.reader import StableReader
 
     await check_partition_counts(deployment, ["decisions"])
@@ -393,7 +393,7 @@ def _source(address: str) -> LogSource:
     if where.kind == "sqlite":
         path = Path(where.target)
         if not path.is_file():
-            from streams.client.connect import check_exists
+            from streams.client.connection.connect import check_exists
 
             check_exists(path)
         return _of_file(path)

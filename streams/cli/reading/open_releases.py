@@ -10,9 +10,9 @@ import msgspec
 from accountant.errors import BudgetError
 from accountant.times import iso
 from streams.cli.reading.connect import connect, settings_for
-from streams.client.connect import with_absolute_path
-from streams.client.lookups import UnknownDataset
-from streams.client.results.store import OpenRequest, ResultStore, ledger_name
+from streams.client.connection.connect import with_absolute_path
+from streams.client.connection.lookups import UnknownDataset
+from streams.client.releases.store import OpenRequest, ResultStore, ledger_name
 
 
 class OpenRelease(msgspec.Struct):

@@ -80,9 +80,9 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
 
     from streams.cli.printing.output import progress
     from streams.index import UsageIndex
-    from streams.kafka.blocking_reader import BlockingLogReader
-    from streams.kafka.genesis import check_placement
-    from streams.kafka.topics import check_partition_counts
+    from streams.kafka.log.blocking_reader import BlockingLogReader
+    from streams.kafka.log.genesis import check_placement
+    from streams.kafka.log.topics import check_partition_counts
     from streams.settings import load_command
 
     # Without these checks a missing topic would time out, and a wrong number of partitions or a

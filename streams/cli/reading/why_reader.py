@@ -47,7 +47,7 @@ def read_why(
     Raises: AddressInvalid, Unavailable, Refused, LogDamaged.
     """
     from streams.clock import SystemClock
-    from streams.dataset_reads import why_of_dataset
+    from streams.service.dataset_reads import why_of_dataset
 
     with reader(url, token_file) as ledger:
         get_dataset(ledger, dataset)

@@ -16,9 +16,9 @@ from streams.address import LOOPBACK_HOSTS
 from streams.client.http.login_auth import find_login_auth
 from streams.client.http.token_auth import TokenAuth
 from streams.errors import Refused
-from streams.logs import get_logger
 from streams.settings import PREFIX, Settings
 from streams.settings.access import fault_of_token
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _warned_of = set[Path]()

@@ -14,7 +14,7 @@ from streams.client.login.refresh import refresh_login, sign_in_again
 from streams.client.login.stored_login import StoredLogin, find_login, plain_url
 from streams.clock import Clock, SystemClock, steady
 from streams.errors import Refused
-from streams.private_files import state_directory
+from streams.files.private_files import state_directory
 
 _RETRY_S: Final = 5.0
 """Seconds between two attempts to renew a token that is still valid."""

@@ -19,7 +19,7 @@ from streams.client.http.problems import (
     to_exception,
 )
 from streams.client.http.token_auth import TokenAuth
-from streams.client.requests import error_text
+from streams.client.requests.requests import error_text
 from streams.errors import Refused, Unavailable
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from accountant.records import DECODE_ERRORS
 from streams.client.http.bearer import is_this_machine, tls_verification
 from streams.client.http.problems import check_certificate, not_a_gateway
 from streams.client.http.token_auth import TokenAuth
-from streams.client.requests import error_text
+from streams.client.requests.requests import error_text
 from streams.errors import Unavailable
 
 _TIMEOUT_S: Final = 10.0

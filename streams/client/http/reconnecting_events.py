@@ -10,7 +10,7 @@ from typing import Final
 import httpx
 
 from streams.client.http.problems import check_certificate
-from streams.client.requests import error_text
+from streams.client.requests.requests import error_text
 from streams.errors import Unavailable
 
 _CONNECT_S: Final = 5.0

@@ -47,11 +47,11 @@ from streams.client.http.reconnecting_events import reconnecting_events
 from streams.client.http.response_check import check_location, check_names, is_not_found
 from streams.client.http.token_auth import TokenAuth
 from streams.client.http.trace_header import add_trace
-from streams.client.requests import error_text
+from streams.client.requests.requests import error_text
 from streams.errors import Gone, NoAnswers, Refused, Unavailable, Unreadable
-from streams.logs import get_logger
 from streams.ndjson import LineSplitter
-from streams.service import Answer, Readiness
+from streams.service.ledger_service import Answer, Readiness
+from streams.telemetry.logs import get_logger
 
 _MARGIN_S: Final = 5.0
 _MOST_WAIT_S: Final = 30

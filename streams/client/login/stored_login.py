@@ -19,7 +19,7 @@ import msgspec
 
 from streams.address import AddressInvalid, is_private_url, ledger_url
 from streams.errors import Refused
-from streams.private_files import (
+from streams.files.private_files import (
     lock_against_writers,
     read_private,
     replace_private,

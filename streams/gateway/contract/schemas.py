@@ -48,7 +48,7 @@ from streams.gateway.contract.fields import (
     reference,
     text,
 )
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 
 
 class Alive(msgspec.Struct):

@@ -21,7 +21,7 @@ from streams.gateway.events.route import DESCRIBED, LAST_EVENT_ID, StreamRespons
 from streams.gateway.paging import LARGEST_NUMBER, after_parameter, whole_number
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
-from streams.visibility import Visibility
+from streams.service.visibility import Visibility
 
 _BATCH: Final = 20  # answers read at a time: one may have thousands of values
 _KEEP_ALIVE_S: Final = 15.0

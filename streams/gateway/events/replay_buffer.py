@@ -14,8 +14,8 @@ from typing import Final
 from streams.errors import Unavailable
 from streams.gateway.events.event import LogEvent
 from streams.gateway.events.position import Position
-from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 MAX_BUFFERED: Final = 1_000

@@ -25,7 +25,7 @@ from streams.gateway.events.replay_buffer import ReplayBuffer
 from streams.gateway.events.stream import EventStream, PositionNotInLog, check_position
 from streams.http.context import Context, HttpRequest, context_of
 from streams.http.problems import HTTPProblem, problem
-from streams.visibility import Visibility
+from streams.service.visibility import Visibility
 
 MAX_STREAMS: Final = 500
 """Streams that one gateway keeps open: each takes one of the 1,024 files that a process may

@@ -15,9 +15,9 @@ from streams.errors import Gone
 from streams.gateway.events.event import EventFilter, LogEvent, alert_event
 from streams.gateway.events.position import Position
 from streams.gateway.events.replay_buffer import SLICE, ReplayBuffer
-from streams.logs import get_logger
-from streams.service import LedgerService
-from streams.visibility import Visibility
+from streams.service.ledger_service import LedgerService
+from streams.service.visibility import Visibility
+from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 MAX_BEHIND: Final = 20_000

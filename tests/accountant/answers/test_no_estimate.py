@@ -18,7 +18,7 @@ from accountant.display.answers import (
     answer_text,
 )
 from accountant.questions.error_at_confidence import confidence_of_each
-from streams.client.answers import PrivateAnswer
+from streams.client.questions.answers import PrivateAnswer
 from tests.accountant.answers.runs import answer, ask, run, zeros
 from tests.accountant.noise.laws import bits_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.client.connect import connect_file_or_server
+from streams.client.connection.connect import connect_file_or_server
 from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.file_lock import FileLock

@@ -13,7 +13,7 @@ from accountant.errors import RequestInvalid
 from streams.auth import token_file
 from streams.auth.token_file import Row, create, read, revoke
 from streams.errors import Refused
-from streams.private_files import lock_against_writers
+from streams.files.private_files import lock_against_writers
 
 NOW = 1_795_262_400_000
 

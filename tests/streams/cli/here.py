@@ -19,6 +19,6 @@ def run_here(directory: Path, *arguments: str) -> Done:
     and one of them, absl's, closes the stream in which pytest captures.
     """
     with chdir(directory), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streams.logs.configure_command", lambda: None)
+        patch.setattr("streams.telemetry.logs.configure_command", lambda: None)
         done = CliRunner().invoke(app, arguments)
     return Done(done.exit_code, done.stdout, done.stderr)

@@ -20,7 +20,7 @@ from accountant.replay.apply import parse_source
 from accountant.replay.replay import Replay
 from accountant.times import from_iso, iso
 from streams.client import Accountant
-from streams.client.results.store import ResultStore
+from streams.client.releases.store import ResultStore
 from streams.clock import SystemClock
 from streams.embedded.ledger_file import read_decisions
 from tests.streams.clock import TestClock

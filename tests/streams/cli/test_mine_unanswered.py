@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant, NotGranted, ResultStore
-from streams.client.grants import Codec, Release
-from streams.client.requests import PreparedRequest
-from streams.client.results.codec import decode_result, encode_result
+from streams.client.releases.codec import decode_result, encode_result
+from streams.client.releases.grants import Codec, Release
+from streams.client.requests.requests import PreparedRequest
 from tests.streams.cli.conftest import Command
 
 CODEC = Codec(encode_result, decode_result)

@@ -11,8 +11,8 @@ from accountant.records import encode
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.cli.conftest import Command
-from tests.streams.client.test_mismatched_responses import behind_a_proxy, instead
-from tests.streams.client.test_response_matcher import CHANGES, MixedUp, http_stub
+from tests.streams.client.requests.test_mismatched_responses import behind_a_proxy, instead
+from tests.streams.client.requests.test_response_matcher import CHANGES, MixedUp, http_stub
 from tests.streams.clock import TestClock
 from tests.streams.gateway.records import opening
 

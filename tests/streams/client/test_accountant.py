@@ -17,8 +17,8 @@ from accountant.policy import Policy
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant
+from streams.client.connection.retry import Deadline
 from streams.client.http.service import HttpService
-from streams.client.retry import Deadline
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import subprocess
 import threading
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from streams.client import Accountant, AsyncAccountant, AsyncMechanismSession, MechanismSession
-from streams.client.connection import AsyncConnection, Connection
+from streams.client.connection.connection import AsyncConnection, Connection
 from streams.replies.reply import Call
 
 ROOT = Path(__file__).parents[3]
@@ -29,16 +30,21 @@ def script() -> ModuleType:
 
 def test_the_sync_files_are_up_to_date() -> None:
     unasync = script()
-    sources = [
-        f"async_{each}.py"
-        for each in ("accountant", "ledger_reader", "questions", "sender", "session")
+    assert [source.stem for source in unasync.SOURCES] == [
+        *("accountant", "ledger_reader", "questions", "sender", "session")
     ]
-    assert [source.name for source in unasync.SOURCES] == sources
     for source in unasync.SOURCES:
         text = unasync.target_of(source).read_text("utf-8")
         assert text == unasync.generated(source), "run `make client`"
         assert text.startswith("# Generated from ")
         assert "async" not in text.partition("\n")[2].replace("asynchronous", "")
+
+
+def test_the_sync_files_are_marked_as_generated() -> None:
+    targets = [script().target_of(source) for source in script().SOURCES]
+    command = ["git", "check-attr", "linguist-generated", *map(str, targets)]
+    marks = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert marks.count(": set\n") == len(targets) > 0
 
 
 def test_an_unused_rule_is_found() -> None:

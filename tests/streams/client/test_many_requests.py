@@ -15,14 +15,14 @@ from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from streams.client.http.service import HttpService
-from streams.client.requests import BATCH_LINES
+from streams.client.requests.requests import BATCH_LINES
 from streams.embedded.service import EmbeddedService
 from streams.errors import NotPermitted
 from streams.settings import Settings
 from tests.every_case import check_each, check_rows
 from tests.streams.auth.roles_server import RolesServer
-from tests.streams.client.test_garbled_responses import GARBLED, JSON, Proxy
-from tests.streams.client.test_response_matcher import Awaited, _body
+from tests.streams.client.http.test_garbled_responses import GARBLED, JSON, Proxy
+from tests.streams.client.requests.test_response_matcher import Awaited, _body
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id

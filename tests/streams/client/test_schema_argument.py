@@ -11,7 +11,7 @@ from accountant.errors import RequestInvalid
 from accountant.questions import Schema
 from accountant.questions.schema import BooleanColumn
 from accountant.records.schema_file import FILL_IN, schema_of
-from streams.client.admin_requests import open_fields
+from streams.client.requests.admin_requests import open_fields
 
 AGE = {"type": "number", "name": "age", "lower": "0", "upper": "9"}
 SCHEMA: dict[str, Any] = {

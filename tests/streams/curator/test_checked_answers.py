@@ -14,7 +14,7 @@ from accountant.answers import NoisyAnswer, decode_answer, encode_answer
 from accountant.claims import Pure
 from streams.curator.checked_answers import AnswerDiffers, CheckedAnswers
 from streams.embedded.service import EmbeddedService
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from tests.streams.curator.curated import CuratedLedger, opened, question
 
 

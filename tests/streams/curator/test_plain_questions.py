@@ -15,14 +15,14 @@ import pytest
 from accountant.answers import FAILED
 from accountant.claims import Pure
 from streams.answers.granted import GrantedQuestion, granted_question
-from streams.broadcast import Broadcast, Subscription
 from streams.clock import SystemClock
 from streams.curator.answering import ClaimDiffers
 from streams.curator.curator import CuratorOptions
 from streams.curator.draw_guard import DrawGuard
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.service import Appended
+from streams.service.ledger_service import Appended
+from streams.tasks.broadcast import Broadcast, Subscription
 from tests.faults.ledger import opening, request, until
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import (

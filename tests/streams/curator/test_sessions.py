@@ -22,7 +22,7 @@ from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.sessions import SessionSteps, Stopping
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
-from streams.service import Answer
+from streams.service.ledger_service import Answer
 from tests.faults.ledger import new_id, until
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import (

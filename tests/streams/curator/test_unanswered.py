@@ -12,9 +12,9 @@ import pytest
 from streams.answers import StoredAnswer
 from streams.answers.unanswered import NOTE_MS, UnansweredQuestions
 from streams.answers.waiting import QuestionQueue
-from streams.broadcast import Broadcast
 from streams.curator.metrics import UnansweredMetrics
 from streams.server.monitoring import with_answers
+from streams.tasks.broadcast import Broadcast
 from tests.faults.ledger import request, until
 from tests.streams.clock import TestClock
 from tests.streams.curator.curated import CuratedLedger, comes_true, opened, question

@@ -14,7 +14,7 @@ from streams.errors import Refused
 from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.evidence.store import Directory
-from streams.kafka.topic_sink import topic_sink
+from streams.kafka.log.topic_sink import topic_sink
 from streams.settings import Settings
 from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import ask

@@ -11,7 +11,7 @@ import pytest
 
 from streams.client import Accountant, Refused
 from streams.embedded import ledger_file
-from streams.immutable_sqlite import file_stamp
+from streams.files.immutable_sqlite import file_stamp
 
 STARTS = ()
 

@@ -13,7 +13,7 @@ from accountant.errors import BudgetError
 from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.service import Answer
+from streams.service.ledger_service import Answer
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock

@@ -25,7 +25,7 @@ from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.evidence.operator_records import reset_clock
-from streams.service import Service
+from streams.service.ledger_service import Service
 from streams.settings import Settings
 from tests.nightly import rounds
 from tests.streams.bodies import asking, enrolment, opening, request_id

@@ -205,7 +205,7 @@ async def test_events_are_the_decisions_since_the_subscription(
 
 _SERVE = """
 import resource, sys
-from streams import logs
+from streams.telemetry import logs
 from streams.serve import serve
 from streams.settings import load
 

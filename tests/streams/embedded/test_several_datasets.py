@@ -8,7 +8,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant
-from streams.client.results.store import NameTaken
+from streams.client.releases.store import NameTaken
 
 NAMES = ("sales", "returns", "visits")
 

@@ -20,10 +20,10 @@ from streams.embedded.service import EmbeddedService
 from streams.gateway.events import MAX_STREAMS
 from streams.gateway.events.event import EVERYTHING, LogEvent
 from streams.gateway.events.position import Position
-from streams.kafka.service import KafkaService
+from streams.kafka.service.kafka_service import KafkaService
 from streams.server.app import create_app
 from streams.server.gateway_server import GatewayServer, run_gateway
-from streams.service import Appended
+from streams.service.ledger_service import Appended
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.bodies import decision

@@ -13,7 +13,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.previews import PreviewRequest
 from streams.client import Accountant, NoSuchLedger
 from streams.client.http.service import HttpService
-from streams.service import Service
+from streams.service.ledger_service import Service
 from tests.streams.gateway.local_server import LocalServer
 
 SMALL = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbours": "add_remove"}

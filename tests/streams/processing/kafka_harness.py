@@ -7,10 +7,10 @@ import asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from accountant.records import Source
-from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.inbox import Inbox
-from streams.kafka.journal import KafkaJournal
+from streams.kafka.log import topics
+from streams.kafka.log.inbox import Inbox
+from streams.kafka.log.journal import KafkaJournal
 from streams.processing.journal import Journal
 from tests.faults import oracle
 from tests.streams.processing.contract import Harness, Visible, last_of

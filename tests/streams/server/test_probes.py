@@ -21,7 +21,7 @@ from streams.errors import Refused
 from streams.metrics.registry import make_registry
 from streams.server.connection_limits import REQUEST_S
 from streams.server.probes import MAX_PROBES, Probes
-from streams.service import Readiness
+from streams.service.ledger_service import Readiness
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 

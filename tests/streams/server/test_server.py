@@ -49,7 +49,7 @@ def test_each_serve_command_needs_its_own_kind_of_url() -> None:
 
 _SERVE = """
 import sys
-from streams import logs
+from streams.telemetry import logs
 from streams.serve import serve
 from streams.settings import load
 settings = load(url="sqlite:///" + sys.argv[1], port=0)

@@ -149,7 +149,7 @@ _IMPORTS = """
 import sys
 import streams.client, streams.serve, streams.worker.app
 from streams.settings import Settings
-from streams.tracing import start_tracing
+from streams.telemetry.tracing import start_tracing
 assert start_tracing(Settings()) is None
 assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 """

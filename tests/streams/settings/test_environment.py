@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant
-from streams.client.results.store import default_path
+from streams.client.releases.store import default_path
 from streams.errors import Refused
 from streams.settings import PREFIX, Settings, load, load_client, load_command, load_server
 from streams.settings.environment import (
@@ -17,7 +17,7 @@ from streams.settings.environment import (
     is_service_link,
     unknown_names,
 )
-from streams.variables import in_upper_case
+from streams.settings.variables import in_upper_case
 from tests.every_case import every_case
 from tests.nightly import NIGHTLY
 from tests.streams.cli.here import run_here

@@ -16,7 +16,7 @@ from accountant.questions.schema import DataSource
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from streams.errors import Refused, Unavailable
-from streams.service import LedgerService
+from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
 from streams.sources.source_access import (
     SourceAccess,

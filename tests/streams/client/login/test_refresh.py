@@ -19,7 +19,7 @@ from streams.client.http.login_auth import LoginAuth
 from streams.client.login.refresh import refresh_login
 from streams.client.login.stored_login import delete_login, find_login, login_file
 from streams.errors import Refused
-from streams.private_files import lock_against_writers
+from streams.files.private_files import lock_against_writers
 from tests.patience import PATIENCE_S
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.cli.conftest import environment

@@ -16,7 +16,7 @@ from aiokafka.admin import NewTopic
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.sinks import Sink
 from streams.evidence.store import Directory
-from streams.kafka.checkpoint_topic import Topic
+from streams.kafka.log.checkpoint_topic import Topic
 from streams.kafka.wire.admin import admin_of
 from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy

@@ -14,7 +14,7 @@ from streams.evidence.signed_checkpoint import Checkpoint, sign_checkpoint
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.sinks import Sink
 from streams.evidence.store import Directory
-from streams.kafka.checkpoint_topic import Topic
+from streams.kafka.log.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy
 from tests.patience import PATIENCE_S

@@ -10,8 +10,8 @@ import pytest
 from accountant.display.numbers import exact_percent, percent_digits
 from accountant.errors import RequestInvalid
 from accountant.records.members import Member
-from streams.client.admin_requests import AdminRequest, limit_fields, member_fields
-from streams.pages.form_data import (
+from streams.client.requests.admin_requests import AdminRequest, limit_fields, member_fields
+from streams.pages.dataset.form_data import (
     FormData,
     filters,
     limit_form,
@@ -22,8 +22,8 @@ from streams.pages.form_data import (
     refill,
     with_error,
 )
-from streams.pages.preview_form import claim_of
-from streams.pages.preview_form import parse_query as preview_typed
+from streams.pages.dataset.preview_form import claim_of
+from streams.pages.dataset.preview_form import parse_query as preview_typed
 from tests.streams.pages.dataset.view_examples import level, pace
 
 _ID = "0199a000-0000-7000-8000-000000000000"

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from accountant.views.joint import JointGuarantee
-from streams.pages.headline import headline
-from streams.pages.odometers import odometer_rows
+from streams.pages.dataset.headline import headline
+from streams.pages.dataset.odometers import odometer_rows
 from tests.streams.pages.dataset.view_examples import dataset
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from accountant.views.limit_views import AnalystBudget, ShareView
-from streams.pages.bars import levels_of
-from streams.pages.headline import own_budget
+from streams.pages.dataset.bars import levels_of
+from streams.pages.dataset.headline import own_budget
 from tests.streams.pages.dataset.view_examples import NOW, budget, level, pace
 
 

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from accountant.views.visibility import WHOLE, Caller
-from streams.dataset_reads import overview_of, recent_requests
 from streams.errors import Gone, Unavailable
-from streams.pages.page_data import page_data, read_page
+from streams.pages.dataset.page_data import page_data, read_page
+from streams.service.dataset_reads import overview_of, recent_requests
 from tests.streams.pages.dataset.pages_server import PagesServer
 from tests.streams.pages.dataset.view_examples import NOW
 

@@ -16,7 +16,7 @@ from accountant.questions import Schema
 from streams.client import Accountant
 from streams.clock import SystemClock
 from streams.pages import PAGES
-from streams.pages.question_form import parse_query, question_line, question_of
+from streams.pages.dataset.question_form import parse_query, question_line, question_of
 from streams.server.app import Pages
 from streams.settings import Settings
 from streams.sources.no_sources import NoSources

@@ -13,7 +13,7 @@ from accountant.records import FORMAT, RULES, Decision
 from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.limit_views import LevelView
-from streams.pages.request_rows import RefusalText, request_row
+from streams.pages.dataset.request_rows import RefusalText, request_row
 from tests.streams.pages.dataset.view_examples import NOW, level, pace
 
 _ID = "00000000-0000-7000-8000-000000000000"

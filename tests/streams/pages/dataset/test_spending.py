@@ -10,8 +10,8 @@ from accountant.display.reasons import NO_ROOM
 from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
 from accountant.views.why.report import RefusalsByReason
-from streams.pages.spending import HEIGHT, WIDTH, forecast_notes, forecast_rows, spending
-from streams.pages.usage import by_key, refusals
+from streams.pages.dataset.spending import HEIGHT, WIDTH, forecast_notes, forecast_rows, spending
+from streams.pages.dataset.usage import by_key, refusals
 from tests.streams.pages.dataset.view_examples import dataset
 
 

@@ -1,0 +1,1 @@
+"""The asynchronous client, from which `make client` writes the synchronous one."""

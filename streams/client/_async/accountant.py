@@ -1,0 +1,853 @@
+"""`AsyncAccountant`: the client for programs with an event loop."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from functools import wraps
+from typing import Any, Final, ParamSpec, Self, SupportsIndex, TypeVar, cast
+from uuid import UUID
+
+from accountant.advice.preview import Preview
+from accountant.claims import Claim
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.questions.schema import Schema
+from accountant.records import Decision
+from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
+from streams.client._async.questions import AsyncQuestions
+from streams.client._async.sender import AsyncRequestSender
+from streams.client._async.session import AsyncMechanismSession
+from streams.client.connection.connect import client_settings
+from streams.client.connection.connection import AsyncConnection
+from streams.client.connection.lookups import preview_question
+from streams.client.connection.retry import BATCH_WAIT_S, CONNECT_S, WAIT_S
+from streams.client.questions.asked_question import AskedQuestion
+from streams.client.releases.grants import (
+    PER_CALL_ARGUMENTS,
+    TAGGED_JSON,
+    AsyncGrant,
+    Codec,
+    Release,
+    check_codec,
+    check_run_and_codec,
+    check_shared_arguments,
+    parse_once,
+)
+from streams.client.releases.store import ResultName, ResultStore
+from streams.client.requests.admin_requests import (
+    BY_MISSING,
+    AdminRequest,
+    amend_fields,
+    limit_fields,
+    member_fields,
+    open_fields,
+    pause_fields,
+)
+from streams.client.requests.request_notes import OnError, note_requests
+from streams.client.requests.requests import (
+    PLACEHOLDER_NAME,
+    Datasets,
+    PreparedRequest,
+    RequestDraft,
+    batches,
+    default_analyst,
+    draft_request,
+    is_fresh,
+    new_id,
+    prepare_body,
+)
+from streams.client.sessions.session_record import SessionRecord
+from streams.clock import Clock, SystemClock
+from streams.engines.measurable import engine_mechanism
+from streams.engines.scoped_claim import ScopedClaim
+from streams.errors import AccountantWarning
+from streams.replies.reply import Call, Reply, awaitable_call
+from streams.settings import Settings
+
+T = TypeVar("T")
+Parameters = ParamSpec("Parameters")
+
+_PREVIEW_NAME: Final = "preview"  # is not sent
+
+
+class AsyncAccountant(AsyncQuestions):
+    """A ledger, for programs with an event loop; use it as an `async with` context.
+
+    Outcomes are values: a refusal is a `Reply` with a reason, and its `fits` is the largest
+    claim that would be granted. Errors are raised: RequestInvalid or Undecodable (nothing was
+    sent), Unavailable (ask again with the same request_id), Refused (somebody must act first).
+
+    With a sqlite URL the ledger runs in this process, unless another process has the file open
+    and serves it at an address. Clients of one process share a file. Only the opening of a
+    dataset creates a missing file. A forked process must make its own client.
+
+    Args:
+        url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; by default
+            `ACCOUNTANT_URL`, else the first of these. A relative path starts in the directory
+            that is current when the client is made.
+        token: sent to the server at the address, and nowhere else; by default
+            `ACCOUNTANT_TOKEN`, or the content of the file `ACCOUNTANT_TOKEN_FILE`, or else the
+            login that `accountant login` has stored for exactly this address, which is renewed
+            while the program runs. A local file and Kafka need none.
+        analyst: the name in requests without one; by default `ACCOUNTANT_ANALYST`, and with a
+            token the name in the token.
+        via: the engine that asks for the analyst, in calls without one.
+        settings: all settings, instead of those in the environment.
+        wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
+            process has locked.
+        read_only: read a file without a lock, even while another process has it open. Nothing
+            is written, and calls that would write are refused.
+        replace_ledger: let the opening of a dataset create the file although another ledger with
+            decisions was at its path; that ledger's budgets are given up for ever.
+
+    Attributes:
+        settings, url, analyst, via: the arguments, or their defaults.
+        clock: dates request ids.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        analyst: str | None = None,
+        via: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        wait: float = CONNECT_S,
+        read_only: bool = False,
+        replace_ledger: bool = False,
+    ) -> None:
+        self.settings = client_settings(url, token, settings)
+        self.url = self.settings.url
+        self.analyst = optional_text("analyst", analyst)
+        self.via = optional_text("via", via)
+        self.clock = clock or SystemClock()
+        self._ledger_id = ""
+        self._schemas = {}
+        self._connection = AsyncConnection(
+            self.settings,
+            self.clock,
+            wait=coerce_seconds("wait", wait),
+            read_only=read_only,
+            replace_ledger=replace_ledger,
+        )
+        self._sender = AsyncRequestSender(self._connection)
+
+    async def __aenter__(self) -> Self:
+        await self._connection.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.disconnect()
+
+    @awaitable_call
+    async def disconnect(self) -> None:
+        """Close the connection to the ledger; in a forked process, do nothing."""
+        await self._connection.close()
+
+    @awaitable_call
+    async def close(self, *dataset: object, **rest: object) -> None:
+        """Close the connection, like `disconnect`. `close_dataset` closes a dataset."""
+        if dataset or rest:
+            raise TypeError(
+                "close() closes the client and takes no arguments. To close a dataset, call "
+                "close_dataset(name, by=...)"
+            )
+        await self.disconnect()
+
+    def _repr_html_(self) -> str:
+        return self._connection.html()
+
+    @property
+    def token_source(self) -> str | None:
+        """Where the client's token comes from: a setting, a file or a login; None without one."""
+        return self._connection.token_source
+
+    def cost(
+        self,
+        dataset: str,
+        claim: str | Claim | ScopedClaim | AskedQuestion | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        via: str | None = None,
+        reserve: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Preview]:
+        """Return how a request would be decided now: granted or not, its cost, what would remain.
+
+        Nothing is written or charged. The arguments are those of `ask`. The role and limits of
+        the analyst count if the analyst is known.
+
+        Args:
+            reserve: of a reservation, its `until`: gdp_residue charges more for what may be voided.
+
+        Raises: RequestInvalid. UnknownDataset: the dataset does not exist.
+        """
+        wait = coerce_seconds("wait", wait)
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        dataset = coerce_text("dataset", dataset)  # a preview is about one
+        draft = self._draft(dataset, claim, name or _PREVIEW_NAME, "", unit, neighbours, None, via)
+        return Call(self._cost(draft, name, reserve, wait))
+
+    async def _cost(
+        self, draft: RequestDraft, name: str | None, reserve: str | None, wait: float
+    ) -> Preview:
+        call = await self._sender.prepare(draft, wait)
+        asked = preview_question(call.body, name, reserve)
+        return await self._find(
+            draft.dataset, lambda service: service.preview(draft.dataset, asked)
+        )
+
+    def new_request_id(self) -> str:
+        """Return a new request id, a UUIDv7, to store before asking."""
+        return new_id(self.clock)
+
+    def ask(
+        self,
+        dataset: Datasets,
+        claim: str | Claim | ScopedClaim | AskedQuestion | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Reply]:
+        """Ask to run one mechanism on a dataset; check `granted` of the reply.
+
+        `grant` and `release` do the same, and raise if the request is not granted.
+
+        Args:
+            dataset: its name; or the names of several, at most 16 of one partition, that the
+                mechanism reads. The claim bounds a unit's change in all of them at once, and each
+                is charged it in full, or none is.
+            claim: the mechanism's privacy guarantee: text (`gaussian:sigma=20,sensitivity=1`), a
+                value of `accountant.claims`, a dict as on the wire, a `ScopedClaim` of an engine's
+                adapter, or a `question`, whose claim the ledger derives. An inexact amount is
+                refused, with the text to write instead.
+            analyst: the name in the request; by default the client's own, or that in the token.
+            purpose: for people, at most 200 characters.
+            unit, neighbours: what the claim is for; by default those of the dataset's policy.
+            request_id: of an earlier call, to ask again; by default a new one.
+            via: the engine that asks for the analyst: the token's own name. It needs the role
+                `engine`, and the analyst must be named.
+            wait: seconds to wait for the decision, including retries. A running attempt may take
+                about two more seconds.
+        Raises: RequestInvalid, Refused, Unanswered (ask again with its `request_id`).
+        """
+        wait = coerce_seconds("wait", wait)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        return Call(self._ask(draft, wait))
+
+    async def _ask(self, draft: RequestDraft, wait: float) -> Reply:
+        return await self._sender.reply_to(await self._sender.prepare(draft, wait), wait)
+
+    @awaitable_call
+    async def ask_many(
+        self, requests: Iterable[Mapping[str, Any] | bytes], *, wait: float = BATCH_WAIT_S
+    ) -> list[Reply | BudgetError]:
+        """Ask for many mechanisms; each request is decided as if sent alone.
+
+        A server gets up to 1,000 requests at once. That is several times as fast as one by one.
+        Nothing is raised for a single request: its error is in its place, and the others are
+        decided. Store the ids before you ask (`new_request_id`), to ask again after a crash.
+
+        Args:
+            requests: each with the arguments of `ask`, such as `{"dataset": "census", "claim":
+                "pure:0.01", "request_id": ...}`; or a whole body, as bytes.
+            wait: seconds to wait for each thousand requests, including retries. A running attempt
+                may take longer.
+        Returns: for each request, in order, its `Reply`, or the error that `ask` would raise.
+        Raises: RequestInvalid: `requests` is a single request. An error of the whole call, such as
+            an interrupt, has the ids of what may be charged, as `request_ids`.
+        """
+        is_single = isinstance(requests, Mapping | bytes | bytearray | str)
+        if is_single or not isinstance(requests, Iterable):
+            rule = "must be a list of requests, not a single one"
+            raise RequestInvalid("requests", rule, requests)
+        wait = coerce_seconds("wait", wait)
+        replies, sent = list[Reply | BudgetError](), list[str]()
+        with OnError(lambda error: note_requests(error, sent)):
+            for batch in batches(requests):
+                calls = await self._sender.prepare_many(batch, self._draft, wait)
+                sent += [call.request_id for call in calls if isinstance(call, PreparedRequest)]
+                replies += await self._sender.replies_to(calls, wait)
+        return replies
+
+    def submit(self, body: bytes, *, wait: float = WAIT_S, new: bool = False) -> Call[Decision]:
+        """Send a body of your own: a request or an admin request. Retries send the same bytes.
+
+        Args:
+            new: what is asked back otherwise is meant as it is.
+        Raises: Unconfirmed: an admin request is probably a slip.
+        """
+        wait = coerce_seconds("wait", wait)
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise RequestInvalid("body", "must be bytes", body)
+        call = prepare_body(bytes(body))._replace(new=new)
+        return Call(self._sender.submit(call, wait))
+
+    def grant(
+        self,
+        dataset: Datasets,
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+    ) -> AsyncGrant:
+        """Ask, and enter the `with` block only if the mechanism may run: once, inside the block.
+
+        The arguments are those of `ask`. Use `release` for a result that a retry should get
+        again.
+
+        Raises: NotGranted: on entry. Unanswered: it is unknown whether the request is granted.
+        """
+        wait = coerce_seconds("wait", wait)
+
+        async def ask() -> tuple[RequestDraft, Reply]:
+            draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+            return draft, await self._ask(draft, wait)
+
+        return AsyncGrant(ask)
+
+    @awaitable_call
+    async def release(
+        self,
+        dataset: Datasets,
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
+        run: Callable[[], T | Awaitable[T]],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: ResultStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+        new: bool = False,
+    ) -> T:
+        """Ask, run the mechanism once, and return its result; every retry gets the same result.
+
+        The result is stored before it is returned. A call with the same name (`once`) or the
+        same `request_id` returns the stored result and charges nothing. Two calls without either
+        are two requests.
+
+        Args:
+            once: a name for the result, such as "age-by-district", for programs that run again.
+                In a store, the name belongs to one claim, dataset, analyst and ledger. A file
+                has the same name for every path, and a server goes by its address; the ledger's
+                own id is compared too. Excludes `request_id`.
+            new: the name is meant, although it is nearly another one.
+            run: draws the result. It is called at most once for a grant, unless it ended without
+                a result. What it prints itself is visible. The client for event loops also accepts
+                an asynchronous function, and runs any other in a thread.
+            store: a `ResultStore`, or the path of its file.
+            codec: encodes results of other types than `encode_result` accepts; nothing is
+                pickled.
+            The others are those of `ask`; `wait` also covers a run of the same grant elsewhere.
+        Returns: the result as it is stored.
+
+        Raises:
+            NotGranted: nothing ran. Unanswered: release again with its `request_id`.
+            ResultMissing: granted before, but the result is not in this store: nothing runs.
+            StillRunning: another process is running it.
+            NameTaken: `once` belongs to another claim, or to another ledger that was at this
+                address before; nothing was charged.
+            SimilarName: `once` is nearly another name, whose result was probably meant; nothing
+                was charged.
+        Warns: AccountantWarning: the result cannot be stored. It is returned this once. If
+            warnings are errors, nobody gets it, and the mechanism may run again. Where the disk is
+            full, a release again in this process stores it, and returns it.
+        """
+        check_run_and_codec(run, codec, awaited=True)
+        name = parse_once(once, request_id, new=new)
+        wait = coerce_seconds("wait", wait)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        return cast("T", await self._release(draft, run, wait, store, codec, name))
+
+    async def _release(
+        self,
+        draft: RequestDraft,
+        run: Callable[[], Any],
+        wait: float,
+        store: ResultStore | str | os.PathLike[str] | None,
+        codec: Codec,
+        name: ResultName | None,
+        released: Callable[[], bool] | None = None,
+    ) -> Any:
+        results = store if isinstance(store, ResultStore) else ResultStore(store)
+        call = await self._sender.prepare(draft, wait)
+        release = Release(results, call, codec, self.url, wait, name, released)
+        with release.noting_errors():
+            if (repeated := await self._connection.run(release.repeat_warning)) is not None:
+                warnings.warn(repeated, AccountantWarning, stacklevel=3)
+            ledger_id = "" if name is None else await self._ledger()
+            stored = await self._connection.run(release.record_request, ledger_id)
+            if stored is not None:
+                return release.decode_result(stored)
+            reply = await self._sender.reply_to(release.call, wait)
+            return await release.run_async(reply, run)
+
+    @awaitable_call
+    async def measure(
+        self,
+        dataset: Datasets,
+        measurement: Any,
+        data: Any = None,
+        *,
+        d_in: SupportsIndex | None = None,
+        delta: str | Decimal | float | None = None,
+        analyst: str | None = None,
+        purpose: str = "",
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: ResultStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+        new: bool = False,
+    ) -> Any:
+        """Claim what an OpenDP measurement's own map says, and `release` that measurement.
+
+        The claim is the loss of the measurement between data sets at distance `d_in`, and the
+        same object runs on the data: claim and noise cannot disagree. The unit is that of the
+        dataset's policy. A measurement that fails on the data stays charged.
+
+        A training with Opacus is claimed as all of its steps, and its optimizer takes no others.
+
+        Args:
+            measurement: a `Measurement` of OpenDP; a `Query` of a Context, which is resolved
+                and run in its Context, and counts in the Context's own budget, too; or a
+                `streams.engines.opacus.Training`.
+            data: what the measurement is called with; of a query, the Context's own; of a training,
+                the function that trains, without arguments.
+            d_in: how many records one unit adds, removes or replaces at most, 1 by default; of
+                a query, its Context's; a training has none.
+            delta: where to read a privacy curve; for no other measurement.
+            neighbours: `replace` where the dataset's units are replaced and the measurement counts
+                records added and removed: `d_in` is then twice a unit's records.
+            The others are those of `release`.
+        Returns: the result as it is stored.
+
+        Raises:
+            RequestInvalid: no claim describes the measurement, or it is not for the dataset's
+                neighbours; nothing was asked. TypeError: it is none of the engines' own.
+            StepRefused: a training did what it had not claimed.
+            Also what `release` raises.
+        """
+        mechanism = engine_mechanism(
+            measurement,
+            data,
+            d_in=d_in,
+            delta=delta,
+            neighbours=neighbours,
+            name=request_id if once is None else once,
+        )
+        check_run_and_codec(mechanism.run, codec, awaited=True)
+        name = parse_once(once, request_id, new=new)
+        wait = coerce_seconds("wait", wait)
+        draft = self._draft(dataset, mechanism.claim, analyst, purpose, None, None, request_id, via)
+        complete = await self._sender.complete(draft, wait)
+        mechanism.check_neighbours(complete.neighbours)
+        return await self._release(
+            complete, mechanism.run, wait, store, codec, name, mechanism.released
+        )
+
+    def reserve(
+        self,
+        dataset: Datasets,
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
+        *,
+        until: str,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: ResultStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+        new: bool = False,
+    ) -> AsyncMechanismSession:
+        """Return a session: its `with` block reserves the maximum, and settles when it is left.
+
+        Nothing is sent before the block is entered. Entering raises `NotGranted` if the maximum
+        does not fit, and `StillRunning`, `NameTaken` or `SimilarName` as `release` does.
+
+        Args:
+            dataset: its name, or the names of several, as of `ask`: each step acts on all of them.
+            until: how long the mechanism may take to begin and to settle: `PT30M`, `P1D`, from
+                `PT1M` to `P30D`. Later the maximum stays charged.
+            once: a name for the session. A program that runs again under it ends the session
+                that it left, and gets the stored answers. Without a name, a session that a crash
+                leaves stays charged.
+            wait: seconds for each step.
+            The others are those of `release`.
+        """
+        name = parse_once(once, request_id, new=new)
+        wait = coerce_seconds("wait", wait)
+        check_codec(codec)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        draft = draft._replace(until=coerce_text("until", until))
+        draft.check()
+        results = store if isinstance(store, ResultStore) else ResultStore(store)
+
+        async def open_record() -> SessionRecord:
+            call = await self._sender.prepare(draft, wait)
+            ledger_id = "" if name is None else await self._ledger()
+            return SessionRecord(results, call, codec, self.url, ledger_id, name, wait, self.clock)
+
+        return AsyncMechanismSession(self._sender, self._connection, open_record, wait=wait)
+
+    def released(
+        self, dataset: Datasets, claim: str | Claim | ScopedClaim | Mapping[str, Any], **shared: Any
+    ) -> Callable[[Callable[Parameters, Awaitable[T]]], Callable[Parameters, Call[T]]]:
+        """Return a decorator that makes each call of a function a `release`.
+
+        Args:
+            shared: further arguments of `release`, except `once` and `request_id`: pass these to
+                a call of the function, since each call has its own result.
+        Raises: RequestInvalid: `shared` has one of these.
+        """
+        check_shared_arguments(shared)
+
+        def decorate(function: Callable[Parameters, Awaitable[T]]) -> Callable[Parameters, Call[T]]:
+            @wraps(function)
+            def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[T]:
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in PER_CALL_ARGUMENTS}
+
+                async def run() -> T:
+                    return await function(*args, **kwargs)
+
+                return self.release(dataset, claim, run, **own, **shared)
+
+            return call
+
+        return decorate
+
+    def open(
+        self,
+        dataset: str,
+        policy: Policy | Mapping[str, Any],
+        *,
+        by: str | None = None,
+        owners: Sequence[str] | None = None,
+        schema: Schema | Mapping[str, Any] | None = None,
+        as_given: bool = False,
+        new: bool = False,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Open a dataset under a policy; the first grant fixes the budget.
+
+        As with `accountant dataset open`, the policy gets defaults: a request may use at most 0.1
+        of the budget (`most_per_request`; "1" means no cap), basic composition counts in addition
+        to the filter (`beside`; "none" turns it off), one analyst or engine may have 1,000 open
+        reservations (`open_per_holder`; 10,000 means all), and with a token only members may ask
+        (`access`). A dataset that is open under this policy stays as it is, so a program can
+        start with its opening each time.
+
+        Args:
+            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
+            by: the owner's name, in this and the calls below; by default the name in the token.
+            owners: the owners of the dataset; by default `by` alone. They are not compared with
+                those of an open dataset, which `members` shows.
+            schema: what questions may name, for ever; without one, no question can be asked.
+            as_given: add none of the defaults but `access`.
+            new: what is asked back otherwise is meant as it is.
+
+        Raises:
+            PolicyDiffers: the dataset is open under another policy, or with another schema.
+            SimilarDataset, SimilarName: it is not open, and its name, population or source is
+                nearly one that is there: a misspelt one would begin a second budget.
+            SecondDataset: it is not open, and another one reads the source of `schema`: a second
+                budget on the same data. With authentication the server decides.
+            EndsJointGuarantee: it is not open, and its population would have no joint guarantee
+                any more, such as after a grant on another dataset.
+            SourceDiffers: it is not open, and its schema does not match its source, as far as the
+                server reads that.
+        """
+        fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, reason=reason)
+        return self._record("open", dataset, fields, by, request_id, wait, new)
+
+    def amend(
+        self,
+        dataset: str,
+        *,
+        alert_at: Sequence[object] | None = None,
+        horizon: str | None = None,
+        most_per_request: object = None,
+        policy: Policy | Mapping[str, Any] | None = None,
+        as_given: bool = False,
+        access: Access | None = None,
+        visibility: Visibility | None = None,
+        open_per_holder: int | None = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Change thresholds, horizon, cap or access; before any grant, also lower the budget.
+
+        Args:
+            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None
+                changes nothing, here and in the others.
+            horizon: how long the budget is to last, such as `P365D`.
+            most_per_request: the largest ratio of the budget for one request.
+            access: `members` may ask, or `anyone`.
+            visibility: an analyst sees `own` decisions, or those of all `members`.
+            open_per_holder: the most open reservations of one analyst or engine; 0: no limit.
+            policy: the whole policy with a lower budget, and no other argument; refused after
+                the first grant. It gets the defaults of `open`.
+            as_given: add no defaults.
+            follows: in this and the calls below, the number (`sequence`) of the dataset's last
+                decision. If there is a later one, the call is refused as `out_of_date`.
+        """
+        fields = amend_fields(
+            alert_at=alert_at,
+            horizon=horizon,
+            most_per_request=most_per_request,
+            policy=policy,
+            as_given=as_given,
+            access=access,
+            visibility=visibility,
+            open_per_holder=open_per_holder,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("amend", dataset, fields, by, request_id, wait)
+
+    def close_dataset(
+        self,
+        dataset: str,
+        *,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Close a dataset: it grants nothing more."""
+        fields = {"reason": reason, "follows": follows}
+        return self._record("close", dataset, fields, by, request_id, wait)
+
+    def pause_dataset(
+        self,
+        dataset: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Pause a dataset: it grants nothing until it is resumed.
+
+        Repeated requests, members, limits and amendments are decided as before. A paused dataset
+        is refused as `already_paused`.
+
+        Args:
+            as_administrator: act as an administrator, not as an owner; a server accepts it from
+                administrators only.
+        """
+        fields = pause_fields(as_administrator=as_administrator, follows=follows, reason=reason)
+        return self._record("pause", dataset, fields, by, request_id, wait)
+
+    def resume_dataset(
+        self,
+        dataset: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Resume a paused dataset: its requests are decided again.
+
+        A dataset that is not paused is refused as `not_paused`.
+
+        Args:
+            as_administrator: as of `pause_dataset`.
+        """
+        fields = pause_fields(as_administrator=as_administrator, follows=follows, reason=reason)
+        return self._record("resume", dataset, fields, by, request_id, wait)
+
+    def set_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        roles: Sequence[str],
+        team: str | None = None,
+        until: str | date | datetime | None = None,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+        new: bool = False,
+    ) -> Call[Decision]:
+        """Set the roles of a member on a dataset, replacing the earlier ones.
+
+        Args:
+            roles: some of `owner`, `analyst`, `engine`, `auditor`, `curator`.
+            team: the member's team on this dataset.
+            until: when the membership expires: a day, at its start in UTC, or a time with a
+                zone; not for owners.
+            as_administrator: act as an administrator, not as an owner; a server accepts it from
+                administrators only.
+            new: the team is meant, although it is nearly another one of the dataset.
+
+        Raises: SimilarName: the team is nearly another one, and limits would not hold for it.
+        """
+        fields = member_fields(
+            member,
+            roles=roles,
+            team=team,
+            until=until,
+            as_administrator=as_administrator,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("member", dataset, fields, by, request_id, wait, new)
+
+    def remove_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Remove a member; removing the last owner is refused (`last_owner`)."""
+        return self.set_member(
+            dataset,
+            member,
+            roles=(),
+            as_administrator=as_administrator,
+            follows=follows,
+            by=by,
+            reason=reason,
+            request_id=request_id,
+            wait=wait,
+        )
+
+    def set_limit(
+        self,
+        dataset: str,
+        scope: str,
+        name: str | None = None,
+        *,
+        part: object = None,
+        policy: Mapping[str, Any] | None = None,
+        pace: tuple[object, str] | None = None,
+        reserved: object = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+        new: bool = False,
+    ) -> Call[Decision]:
+        """Set a limit on the use of a budget, replacing the earlier one.
+
+        Without part, policy, pace and reserved, the limit is removed.
+
+        Args:
+            scope: `team`, `analyst`, `each` (every analyst of a team without a limit of their
+                own) or `dataset`, which allows only a pace.
+            name: the team or the analyst.
+            part: a ratio of each sum of the dataset's budget.
+            policy: instead of `part`, a filter and budget of its own.
+            pace: a ratio of the dataset's budget and a period: `("0.01", "P1D")`.
+            reserved: a ratio of the dataset's budget that nobody else may use.
+            new: the team is meant, although it is nearly another one of the dataset.
+
+        Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
+        """
+        fields = limit_fields(
+            scope,
+            name,
+            part=part,
+            policy=policy,
+            pace=pace,
+            reserved=reserved,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("limit", dataset, fields, by, request_id, wait, new)
+
+    def _record(
+        self,
+        kind: str,
+        dataset: str,
+        fields: Mapping[str, object],
+        by: str | None,
+        request_id: str | UUID | None,
+        wait: float,
+        new: bool = False,
+    ) -> Call[Decision]:
+        if by is None and not self.token_source:
+            raise RequestInvalid("by", BY_MISSING, None)
+        sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
+        record = AdminRequest(kind, dataset, fields, sent_id, fresh=is_fresh(request_id), new=new)
+        call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
+        return Call(self._sender.send_record(record, call, by, coerce_seconds("wait", wait)))
+
+    def _draft(
+        self,
+        dataset: Datasets,
+        claim: object,  # any type that a notebook may pass
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+    ) -> RequestDraft:
+        """Return a request, checked as far as its fields are known.
+
+        Raises: RequestInvalid.
+        """
+        return draft_request(
+            dataset,
+            claim,
+            optional_text("analyst", analyst) or default_analyst(self.analyst),
+            purpose,
+            unit,
+            neighbours,
+            request_id,
+            optional_text("via", via) or optional_text("via", self.via),
+            clock=self.clock,
+            needs_analyst=not self.token_source,
+        )

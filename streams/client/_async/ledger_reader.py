@@ -1,0 +1,273 @@
+"""`AsyncLedgerReader`: the calls of a client that only read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeVar, get_args
+
+from accountant.errors import RequestInvalid
+from accountant.records import Decision, decode_decision
+from accountant.records.coerce import coerce_text, optional_text
+from accountant.records.http_bodies import Me
+from accountant.records.members import Member
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.overview import Overview
+from accountant.views.reservations import ReservationView
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.why import Why
+from streams.client._async.sender import AsyncRequestSender
+from streams.client.connection.connection import AsyncConnection
+from streams.client.connection.lookups import (
+    all_reservations,
+    find_in_dataset,
+    get_budget,
+    get_budgets,
+    get_me,
+    get_ordered_before,
+    get_page,
+    list_of_dataset,
+)
+from streams.client.requests.requests import default_analyst
+from streams.replies.reply import awaitable_call
+from streams.service.ledger_service import Service
+
+T = TypeVar("T")
+
+
+class AsyncLedgerReader:
+    """What a ledger shows to a client.
+
+    Attributes:
+        analyst: the name in calls without one.
+    """
+
+    analyst: str | None
+    _connection: AsyncConnection
+    _sender: AsyncRequestSender
+
+    @awaitable_call
+    async def datasets(self) -> list[DatasetView]:
+        """Return all datasets, ordered by name."""
+        return await self._connection.read(lambda service: service.datasets())
+
+    @awaitable_call
+    async def dataset(self, name: str) -> DatasetView:
+        """Return one dataset.
+
+        Raises: UnknownDataset: it does not exist.
+        """
+        name = coerce_text("name", name)
+        return await self._find(name, lambda service: service.dataset(name))
+
+    @awaitable_call
+    async def ordered_before(self) -> int | None:
+        """Return the time before which decision times of different datasets give their order.
+
+        It is in milliseconds since 1970; None if they never do. Call it after `datasets`.
+        """
+        return await self._connection.read(get_ordered_before)
+
+    @awaitable_call
+    async def heads(self) -> list[Head]:
+        """Return the last record of each partition's log.
+
+        Store them where the ledger's operator cannot change them. Later they prove that nothing
+        was cut off or rewritten: `accountant audit --head`, or `--checkpoints` for signed ones.
+        """
+        return await self._connection.read(lambda service: service.heads())
+
+    @awaitable_call
+    async def members(self, dataset: str) -> list[Member]:
+        """Return a dataset's members by name, including expired ones.
+
+        A server shows all members to owners, auditors and administrators, and other callers
+        only themselves.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._list(dataset, lambda service: service.members(dataset))
+
+    @awaitable_call
+    async def limits(self, dataset: str) -> list[LevelView]:
+        """Return a dataset's limits by scope and name, with their usage.
+
+        A server shows all limits to owners, auditors and administrators, and other callers
+        those that apply to them.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._list(dataset, lambda service: service.levels(dataset))
+
+    @awaitable_call
+    async def reservations(self, dataset: str) -> list[ReservationView]:
+        """Return a dataset's open reservations, in the order of their decisions.
+
+        A server shows all of them to owners, auditors and administrators, and other callers
+        their own. A ledger's file shows all.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._list(dataset, lambda service: all_reservations(service, dataset))
+
+    @awaitable_call
+    async def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
+        """Return the remaining budget of an analyst on a dataset, with each limit.
+
+        Args:
+            analyst: by default the client's own, or the name in the token.
+        Raises: RequestInvalid: no name is known. UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        return await self._connection.read(lambda service: get_budget(service, dataset, name))
+
+    @awaitable_call
+    async def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
+        """Return the remaining budgets of an analyst, without closed datasets.
+
+        A server returns those of the token's own name. For another analyst, it returns the
+        datasets on which the token has full visibility. A file and Kafka return all datasets.
+
+        Raises:
+            RequestInvalid: no name is known.
+            NotPermitted: another analyst, and the token has full visibility of no dataset.
+        """
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        return await self._connection.read(lambda service: get_budgets(service, name))
+
+    @awaitable_call
+    async def me(self) -> Me:
+        """Return the caller that the ledger authenticates; nobody for a file and on Kafka.
+
+        Raises: Unauthenticated: the server requires a token, or does not know this one.
+        """
+        return await self._connection.read(get_me)
+
+    @awaitable_call
+    async def usage(self, dataset: str) -> list[UsageView]:
+        """Return the usage of a dataset by analyst, since its log began.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            Unavailable: the usage index lags behind the log; ask again.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._list(dataset, lambda service: service.usage(dataset))
+
+    @awaitable_call
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return the usage of a dataset by analyst, purpose, day or month, ordered by key.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            NotPermitted: the server hides other analysts' requests, and `by` is not `analyst`.
+            Unavailable: the usage index lags behind the log; ask again.
+        """
+        dataset = coerce_text("dataset", dataset)
+        if by not in get_args(By):
+            raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
+        return await self._list(dataset, lambda service: service.usage_by(dataset, by))
+
+    @awaitable_call
+    async def overview(self, dataset: str) -> Overview:
+        """Return everything that the page of a dataset shows.
+
+        A server shows what the token's caller may see; a file and Kafka show everything.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._find(dataset, lambda service: service.overview(dataset, None))
+
+    @awaitable_call
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why:
+        """Return the usage of a dataset by analyst, purpose and time, and how long it will last.
+
+        Forecasts extrapolate past usage; they guarantee nothing.
+
+        Args:
+            analyst: whose row and forecast are always included. A server shows callers without
+                full visibility only their own.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            Unavailable: the usage index lags behind the log; ask again.
+        """
+        dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
+        return await self._find(dataset, lambda service: service.why(dataset, analyst=analyst))
+
+    @awaitable_call
+    async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
+        """Return the decision on a request of the last hour, None if there is none.
+
+        Older decisions are in the log: `accountant log export --id`.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        analyst = coerce_text("analyst", analyst)
+        request_id = coerce_text("request_id", request_id)
+        found = await self._connection.read(
+            lambda service: service.find(dataset, analyst, request_id)
+        )
+        if found is None:
+            await self.dataset(dataset)  # raises for a misspelt name
+            return None
+        decision = decode_decision(found)
+        self._sender.matching.check_lookup(dataset, analyst, request_id, decision)
+        return decision
+
+    async def requests(self, dataset: str, *, after: int = 0) -> AsyncIterator[Decision]:
+        """Yield the numbered decisions on a dataset in order, to the last one.
+
+        Repeats and other decisions without a number in the dataset are left out.
+
+        Args:
+            after: start after the decision with this number.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            Gone: the next decision is in an archive.
+            Unavailable: the index lags behind the log; resume after the last decision.
+        """
+        found = await self._page(dataset, after)
+        if not found:
+            await self.dataset(dataset)  # raises for a misspelt name
+        while found:
+            for decision in found:
+                yield decision
+            after = found[-1].sequence or after
+            found = await self._page(dataset, after)
+
+    async def _find(
+        self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, T | None]]
+    ) -> T:
+        return await self._connection.read(lambda service: find_in_dataset(service, dataset, read))
+
+    async def _list(
+        self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, list[T]]]
+    ) -> list[T]:
+        return await self._connection.read(lambda service: list_of_dataset(service, dataset, read))
+
+    async def _page(self, dataset: str, after: int) -> list[Decision]:
+        return await self._connection.read(lambda service: get_page(service, dataset, after))
+
+    def events(self) -> AsyncIterator[Decision]:
+        """Yield new decisions as they become visible.
+
+        A stream from a server reconnects where it was cut: nothing is lost, nothing comes twice.
+        In process, a reader that is too slow loses the oldest decisions.
+
+        Raises: Unavailable: the server does not come back. Gone: the stream was cut too long ago;
+            read the missing decisions with `requests`.
+        """
+        return self._connection.stream(lambda service: service.events())
+
+    def alerts(self) -> AsyncIterator[Alert]:
+        """Yield alerts when thresholds are reached; `datasets` and `limits` have earlier ones."""
+        return self._connection.stream(lambda service: service.alerts())

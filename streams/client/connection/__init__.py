@@ -1,0 +1,1 @@
+"""How a client reaches its ledger: opened, retried, shared by a process."""

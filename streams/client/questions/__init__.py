@@ -1,0 +1,1 @@
+"""Questions as a client asks them, and their answers."""

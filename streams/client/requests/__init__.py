@@ -1,0 +1,1 @@
+"""What a client sends, and which reply belongs to it."""

@@ -1,0 +1,294 @@
+"""Admin requests of owners: each body is made once, so that every retry has the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.exact_numbers import exact_text
+from accountant.policy import Access, Policy
+from accountant.policy.proposal import differences, propose_defaults
+from accountant.questions.schema import Schema
+from accountant.records import VERSION, Decision, Open, decode_decision, encode
+from accountant.records.coerce import (
+    coerce_policy,
+    coerce_ratios,
+    coerce_text,
+    coerce_texts,
+    coerce_until,
+)
+from accountant.records.inputs import check, check_body
+from accountant.records.outcomes import Reason
+from accountant.records.schema_file import schema_of
+from accountant.views.datasets import DatasetView
+from streams.client.requests.requests import PreparedRequest
+
+BY_MISSING: Final = "must be passed: the name of the dataset's owner. A token can name it instead"
+"""The rule that an admin request without `by` and without a token breaks."""
+_TEXTS: Final = frozenset(
+    {"reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope", "name"}
+)
+"""The fields that are text, in addition to `dataset` and `by`."""
+
+
+class AdminRequest(NamedTuple):
+    """An admin request whose owner's name may still be unknown.
+
+    Attributes:
+        kind: its `type` on the wire.
+        fields: the other fields, in the order of the wire; None leaves a field out.
+        fresh: the id was made for this request.
+        new: what the caller would be asked back is meant.
+    """
+
+    kind: str
+    dataset: str
+    fields: Mapping[str, object]
+    request_id: str
+    fresh: bool = False
+    new: bool = False
+
+    def prepare(self, by: str, *, access: Access | None = None) -> PreparedRequest:
+        """Return the checked request.
+
+        Args:
+            access: for the policy of an opening that names none.
+        Raises: RequestInvalid.
+        """
+        values = {name: value for name, value in self.fields.items() if value is not None}
+        for name in _TEXTS & values.keys():
+            values[name] = coerce_text(name, values[name])
+        if access is not None:
+            policy = cast("dict[str, Any]", values["policy"])
+            values["policy"] = {**policy, "access": policy.get("access", access)}
+        head = {"version": VERSION, "type": self.kind, "request_id": self.request_id}
+        names = {"dataset": coerce_text("dataset", self.dataset), "by": coerce_text("by", by)}
+        body = encode({**head, **names, **values})
+        check_body("admin", body)
+        return PreparedRequest(
+            "admin",
+            body,
+            self.dataset,
+            by,
+            self.request_id,
+            opens=self.kind == "open",
+            fresh=self.fresh,
+            new=self.new,
+        )
+
+
+def open_fields(
+    policy: Policy | Mapping[str, Any],
+    *,
+    as_given: bool,
+    owners: Sequence[str] | None,
+    schema: Schema | Mapping[str, Any] | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields that open a dataset.
+
+    Args:
+        as_given: add no proposed fields to the policy.
+    Raises: RequestInvalid.
+    """
+    if not isinstance(schema, Schema | Mapping | None):
+        raise RequestInvalid("schema", "must be a Schema, or an object as on the wire", schema)
+    if isinstance(schema, Mapping):
+        schema = _schema_of(schema)
+    fields = dict(coerce_policy(policy))
+    return {
+        "policy": fields if as_given else propose_defaults(fields),
+        "reason": reason,
+        "owners": None if owners is None else coerce_texts("owners", owners),
+        "schema": schema,
+    }
+
+
+def _schema_of(fields: Mapping[str, Any]) -> Schema:
+    try:
+        return schema_of(msgspec.to_builtins(dict(fields)))
+    except TypeError as error:
+        raise RequestInvalid("schema", "must be of values that JSON has", str(error)) from None
+    except RequestInvalid as error:
+        raise (error if error.field == "schema" else error.under("schema")) from None
+
+
+def amend_fields(
+    *,
+    alert_at: Sequence[object] | None,
+    horizon: str | None,
+    most_per_request: object,
+    policy: Policy | Mapping[str, Any] | None,
+    as_given: bool,
+    access: str | None,
+    visibility: str | None,
+    open_per_holder: int | None,
+    follows: int | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields that amend a dataset, as of `Amend`.
+
+    Raises: RequestInvalid: also if all are None.
+    """
+    changes = (alert_at, horizon, most_per_request, policy, access, visibility, open_per_holder)
+    if all(each is None for each in changes):
+        rule = (
+            "must be passed, or horizon, most_per_request, access, visibility, open_per_holder or "
+            "policy"
+        )
+        raise RequestInvalid("alert_at", rule, None)
+    lower = None if policy is None else coerce_policy(policy)
+    return {
+        "alert_at": None if alert_at is None else coerce_ratios(alert_at),
+        "horizon": horizon,
+        "reason": reason,
+        "follows": follows,
+        "most_per_request": _ratio("most_per_request", most_per_request),
+        "access": access,
+        "visibility": visibility,
+        "open_per_holder": open_per_holder,
+        "policy": lower if lower is None or as_given else propose_defaults(lower),
+    }
+
+
+def pause_fields(*, as_administrator: bool, follows: int | None, reason: str) -> dict[str, object]:
+    """Return the fields that pause or resume a dataset."""
+    return {
+        "reason": reason,
+        "follows": follows,
+        "as": "administrator" if as_administrator else None,
+    }
+
+
+def member_fields(
+    member: str,
+    *,
+    roles: Sequence[str],
+    team: str | None,
+    until: object,
+    as_administrator: bool,
+    follows: int | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields that set the roles of a member; without roles, they remove the member.
+
+    Raises: RequestInvalid.
+    """
+    return {
+        "member": member,
+        "roles": coerce_texts("roles", roles),
+        "team": team,
+        "until": None if until is None else coerce_until(until),
+        "reason": reason,
+        "follows": follows,
+        "as": "administrator" if as_administrator else None,
+    }
+
+
+def limit_fields(
+    scope: str,
+    name: str | None,
+    *,
+    part: object,
+    policy: Mapping[str, Any] | None,
+    pace: tuple[object, str] | None,
+    reserved: object,
+    follows: int | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields that set a limit; without any limit, they remove it.
+
+    Raises: RequestInvalid.
+    """
+    return {
+        "scope": scope,
+        "name": name,
+        "part": _ratio("part", part),
+        "policy": None if policy is None else coerce_policy(policy),
+        "pace": None if pace is None else _period_limit(pace),
+        "reserved": _ratio("reserved", reserved),
+        "reason": reason,
+        "follows": follows,
+    }
+
+
+class PolicyDiffers(BudgetError):
+    """The dataset is already open under another policy, which stays as it is.
+
+    Attributes:
+        dataset: its name.
+        fields: the dataset's value and the requested one, by field.
+        record: the refusal, as in the log.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        fields: dict[str, tuple[str, str]],
+        record: bytes,
+        *,
+        shown: Collection[str] = (),
+        budget: str = "",
+    ) -> None:
+        """Make the error.
+
+        Args:
+            shown: the fields that the message names; empty for all.
+            budget: of the dataset, such as `epsilon 1`.
+        """
+        self.dataset = dataset
+        self.fields = fields
+        self.record = record
+        differences_text = "; ".join(
+            f"{name}: has {actual}, asked {asked}"
+            for name, (actual, asked) in fields.items()
+            if not shown or name in shown
+        )
+        with_budget = f" with {budget}" if budget else ""
+        super().__init__(
+            f"dataset {dataset} was opened under another policy: {differences_text}. "
+            f"A budget is never raised; nothing was changed. Use the open dataset{with_budget}"
+        )
+
+    @property
+    def decision(self) -> Decision:
+        """The refusal."""
+        return decode_decision(self.record)
+
+
+def is_already_open(decision: Decision) -> bool:
+    """Whether an opening was refused because the dataset was opened before."""
+    differences_text = decision if decision.first is None else decision.first
+    return differences_text.reason is Reason.ALREADY_OPENED
+
+
+def check_same_opening(call: PreparedRequest, decision: Decision, view: DatasetView) -> None:
+    """Check that a dataset has the policy of a repeated opening, and its schema if it names one.
+
+    Raises: PolicyDiffers.
+    """
+    record, actual = check("admin", call.body).body, view.policy
+    assert isinstance(record, Open)
+    fields = differences(actual, record.policy)
+    # Fields that were left out follow from the others, such as the odometers.
+    shown = [name for name in fields if getattr(record.policy, name) not in (None, UNSET)]
+    if record.schema is not UNSET and record.schema != view.schema:
+        fields["schema"] = ("none" if view.schema is UNSET else "another one", "this one")
+        shown.append("schema")
+    if fields:
+        budget = f"rho {actual.rho}" if actual.epsilon is None else f"epsilon {actual.epsilon}"
+        raise PolicyDiffers(call.dataset, fields, encode(decision), shown=shown, budget=budget)
+
+
+def _ratio(field: str, value: object) -> str | None:
+    return None if value is None else exact_text(value, field=field, up=False)
+
+
+def _period_limit(value: object) -> dict[str, str | None]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise RequestInvalid("pace", 'must be a ratio and its period: ("0.01", "P1D")', value)
+    return {"part": _ratio("pace", value[0]), "period": coerce_text("pace.period", value[1])}

@@ -1,0 +1,1 @@
+"""Sessions of mechanisms: their steps, stored before they are sent."""

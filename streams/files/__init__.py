@@ -1,0 +1,1 @@
+"""Private files, locks, and SQLite files that do not change."""

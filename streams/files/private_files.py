@@ -1,0 +1,213 @@
+"""Files that only their user can read, whatever the umask is."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from streams.clock import steady
+from streams.errors import Refused
+from streams.files.regular_files import NotRegular, open_regular
+from streams.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+_SUFFIXES = ("", "-wal", "-shm")
+LOCK_WAIT_S: Final = 30.0
+"""The longest wait for another process that changes a private file."""
+_LOCK_POLL_S: Final = 0.01
+_making = threading.Lock()
+os.register_at_fork(
+    before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
+)
+
+
+class PrivateFile(NamedTuple):
+    """A file as it was read: at most the bytes that were asked for, and its metadata."""
+
+    content: bytes
+    status: os.stat_result
+
+
+def read_private(
+    path: Path, most: int, *, what: str, then: str, own_only: bool = False
+) -> PrivateFile:
+    """Read a file that only its user may access.
+
+    Args:
+        most: bytes to read at most; ask for one more than the limit to notice a longer file.
+        what: the file that should be there, such as "the file of tokens".
+        then: what to do after `chmod`, since others may have read or changed the file.
+        own_only: also refuse a symbolic link, and a file of another user.
+
+    Raises:
+        FileNotFoundError: it does not exist.
+        Refused: it cannot be read, is no regular file, or is accessible to other users.
+    """
+    try:
+        with open_regular(path, follow_links=not own_only) as file:
+            status = os.fstat(file.fileno())
+            if own_only and status.st_uid != os.geteuid():
+                raise Refused(f"{path} belongs to another user. Remove it, and {then}")
+            check_private(path, status, then)
+            return PrivateFile(file.read(most), status)
+    except FileNotFoundError:
+        raise
+    except NotRegular as error:
+        raise Refused(f"{path} is not a regular file: name {what}") from error
+    except OSError as error:
+        if own_only and error.errno == errno.ELOOP:
+            raise Refused(f"{path} is a symbolic link. Remove it, and {then}") from error
+        raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def check_private(path: Path, status: os.stat_result, then: str = "") -> None:
+    """Check that only a file's user may access it.
+
+    Args:
+        then: what to do after `chmod`.
+    Raises: Refused.
+    """
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        more = f" and {then}" if then else ""
+        raise Refused(f"{path} is accessible to other users. Run `chmod 600 {path}`{more}")
+
+
+@contextlib.contextmanager
+def lock_against_writers(path: Path) -> Iterator[None]:
+    """Lock a private file against other processes that change it; readers need no lock.
+
+    Raises: Refused: the lock file next to it cannot be created, or another process has it too long.
+    """
+    target = path.resolve()  # a link's target, so that all processes use one lock
+    try:
+        fd = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise Refused(f"{path} cannot be changed: {error.strerror or error}") from error
+    try:
+        _take_lock(fd, path)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _take_lock(fd: int, path: Path) -> None:
+    """Lock an open file; another process may be stopped while it has the lock."""
+    deadline = steady() + LOCK_WAIT_S
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if steady() > deadline:
+                raise Refused(
+                    f"another process has locked {path} for {LOCK_WAIT_S:g} s. Wait until it has "
+                    "ended, or end it"
+                ) from None
+        time.sleep(_LOCK_POLL_S)
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """Replace a private file as a whole: a reader gets the old one or the new one.
+
+    The file has mode 0600 from its first byte. Its owner stays, also if root replaces it.
+
+    Raises: Refused: it cannot be written.
+    """
+    target = path.resolve()  # a link stays a link
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        partial.unlink(missing_ok=True)
+        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            _keep_owner(fd, target)
+            os.fsync(fd)
+        partial.rename(target)
+        sync_directory(target.parent)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _keep_owner(fd: int, target: Path) -> None:
+    """Keep the owner of a file that root changes: another user's server reads it."""
+    with contextlib.suppress(FileNotFoundError):
+        owner = target.stat()
+        if owner.st_uid != os.geteuid():
+            os.fchown(fd, owner.st_uid, owner.st_gid)
+
+
+def sync_directory(folder: Path) -> None:
+    """Write a directory's entries to the disk.
+
+    Raises: OSError.
+    """
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def state_directory(name: str) -> Path | None:
+    """Return a directory of this user's state, None without a home directory."""
+    state = os.environ.get("XDG_STATE_HOME")
+    try:
+        base = Path(state) if state else Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return base / "streaming-privacy-accountant" / name
+
+
+def make_private(path: Path, mode: int = 0o600) -> None:
+    """Create an empty file with a mode; an existing file stays as it is.
+
+    SQLite gives its -wal and -shm files the mode of the database file.
+    Raises: OSError.
+    """
+    # One at a time: closing a new file drops the locks that another thread, which sees the file,
+    # would hold on it through SQLite.
+    with _making:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+
+def file_mode(path: Path) -> int | None:
+    """Return the mode of a file, None if it does not exist."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def ensure_private(*databases: Path) -> None:
+    """Create missing SQLite databases for their user only; log which files others can access."""
+    for path in databases:
+        with contextlib.suppress(OSError):  # opening the database reports a wrong path
+            make_private(path)
+    files = [path.with_name(path.name + end) for path in databases for end in _SUFFIXES]
+    found = [file for file in files if (file_mode(file) or 0) & 0o077]
+    if found:
+        names = " ".join(map(str, found))
+        _log.warning(
+            "files_open_to_others",
+            files=names,
+            why="other users of this machine can read what this server does not show them",
+            do=f"chmod 600 {names}",
+        )

@@ -1,0 +1,1 @@
+"""What operators do to a ledger on Kafka: restore it, accept lost inputs, check ACLs."""

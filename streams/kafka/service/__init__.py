@@ -1,0 +1,1 @@
+"""A ledger on Kafka as servers, clients and curators read it and send to it."""

@@ -1,0 +1,1 @@
+"""A dataset's page: what it shows, and its forms."""

@@ -1,0 +1,256 @@
+"""GET /pages/datasets/{dataset}: everything that the viewer may see of a dataset, on one page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from litestar import Response, get
+from litestar.params import FromPath
+from msgspec import UNSET
+
+from accountant.display.admin_refusals import CurrentDataset
+from accountant.display.teams import notes_of_limit, notes_of_member
+from accountant.errors import RequestInvalid
+from accountant.records import Decision, decode_decision
+from accountant.records.header import decode_header
+from accountant.records.members import Member
+from accountant.records.outcomes import Outcome
+from accountant.times import from_iso, issued_at, uuid7
+from accountant.views.usage import analyst_in
+from accountant.views.visibility import sees_decision
+from accountant.views.why.forecast import TOO_YOUNG
+from streams.auth.decision_pages import log_reading
+from streams.auth.unknown_dataset import closest_dataset
+from streams.auth.visibility import caller_of
+from streams.gateway.source_check import words_of_source
+from streams.http.context import Context, HttpRequest, context_of
+from streams.pages.dataset import form_data, preview_form, question_form
+from streams.pages.dataset.answer_rows import recent_answers
+from streams.pages.dataset.bars import levels_of
+from streams.pages.dataset.form_data import FormData
+from streams.pages.dataset.headline import headline, own_budget
+from streams.pages.dataset.odometers import odometer_rows
+from streams.pages.dataset.page_data import PageData, preview_claim, preview_question, read_page
+from streams.pages.dataset.question_form import QuestionForm
+from streams.pages.dataset.request_rows import request_row
+from streams.pages.dataset.reservation_rows import reservation_row
+from streams.pages.dataset.spending import forecast_notes
+from streams.pages.flash import Message, message
+from streams.pages.paths import dataset_page as dataset_address
+from streams.pages.render import render_page
+from streams.service.ledger_service import LedgerService
+
+_MOST_MEMBERS: Final = 200
+_MOST_LEVELS: Final = 200
+
+
+@get("/pages/datasets/{dataset:str}", include_in_schema=False)
+async def show_dataset_page(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
+    """Return the page of a dataset.
+
+    Query parameters: `done` is the id of a form's record, and `by` its author without
+    authentication. `member`, or `scope` and `name`, fill a form with current values. `kind` and
+    the fields of a claim ask for a preview.
+    """
+    return await dataset_page(request, dataset)
+
+
+async def dataset_page(
+    request: HttpRequest,
+    dataset: str,
+    *,
+    status: int = 200,
+    member: FormData | None = None,
+    limit: FormData | None = None,
+    pause: FormData | None = None,
+    void: FormData | None = None,
+    flash: Message | None = None,
+) -> Response[Any]:
+    """Return the page of a dataset.
+
+    Args:
+        member, limit, pause, void: the forms as the browser sent them, to be corrected and sent
+            again.
+        flash: the message on top of the page.
+    """
+    context, service = context_of(request), context_of(request).service
+    found = await read_page(service, dataset, caller_of(request), context.clock.now())
+    if found is None:
+        return await dataset_not_found(request, dataset)
+    log_reading(request, dataset, sees_all=found.viewer.access.sees_all)
+    query = {name: str(text) for name, text in request.query_params.items()}
+    if flash is None and "done" in query:
+        decision = await _decision(service, found, query)
+        current = CurrentDataset(found.view, found.levels, found.members)
+        flash = message(decision, _team_notes(found, decision), current)
+        member, limit = _refill(found, decision, member, limit)
+    preview = preview_form.parse_query(query)
+    if "kind" in query and status == 200:
+        preview = await preview_claim(service, found, preview)
+    questions = await _question_form(context, found, query, previews=status == 200)
+    values: dict[str, Any] = {
+        "source_words": await _source_words(request, found),
+        "questions": questions,
+        "answers": await recent_answers(context.answers, found.view.dataset, found.decisions),
+        "member_form": member or _member_form(found, query),
+        "limit_form": limit or _limit_form(found, query),
+        "pause_form": pause or _pause_form(found),
+        "void_form": void or _void_form(found),
+        "preview": preview,
+        "flash": flash,
+    }
+    return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)
+
+
+async def _source_words(request: HttpRequest, found: PageData) -> str:
+    """Return what an owner should know of the source; nobody else learns the cause."""
+    is_owner = "owner" in found.viewer.roles or not found.viewer.is_authenticated
+    return await words_of_source(request, found.view) if is_owner else ""
+
+
+async def _question_form(
+    context: Context, found: PageData, query: Mapping[str, str], *, previews: bool
+) -> QuestionForm | None:
+    """Return the form that asks, None where the viewer cannot ask or nobody would answer."""
+    view, viewer = found.view, found.viewer
+    may_ask = (viewer.asks or not viewer.is_authenticated) and not view.closed
+    if view.schema is UNSET or context.answers is None or not may_ask:
+        return None
+    form = question_form.parse_query(query, view.schema)
+    if "ask" not in query or not previews:
+        return form
+    return await preview_question(context.service, found, form, new_id(found.now))
+
+
+def _team_notes(found: PageData, decision: Decision | None) -> list[str]:
+    """Return a note where the team of a new member or limit is named nowhere else."""
+    if decision is None:
+        return []
+    if decision.member is not None:
+        return notes_of_member(found.levels, found.members, found.view.dataset, decision.member)
+    limit = decision.limit
+    if decision.outcome is not Outcome.LIMIT_SET or limit is None or limit.name is None:
+        return []
+    return notes_of_limit(found.members, limit.name) if limit.scope in {"team", "each"} else []
+
+
+async def dataset_not_found(request: HttpRequest, dataset: str) -> Response[Any]:
+    """Return the page for a dataset that was never opened, or that the viewer may not see."""
+    meant = await closest_dataset(request, dataset)
+    values: dict[str, Any] = {"dataset": dataset[:100], "meant": meant}
+    return render_page(request, "dataset/not_found.html", status=404, **values)
+
+
+def new_id(now: int) -> str:
+    """Return an id for a form's record."""
+    return uuid7(now, os.urandom(10))
+
+
+def _shown(found: PageData) -> dict[str, Any]:
+    view, viewer, now = found.view, found.viewer, found.now
+    own_levels = () if found.budget is None else found.budget.levels
+    sees_all = viewer.access.sees_all
+    return {
+        "page_url": dataset_address(view.dataset),
+        "api": f"/datasets/{quote(view.dataset, safe='')}",
+        "head": headline(view),
+        "viewer": viewer,
+        "own": None if found.budget is None else own_budget(found.budget, view.state, now),
+        "levels": levels_of(found.levels[:_MOST_LEVELS], now),
+        "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
+        "reservations": list(map(reservation_row, found.reservations)),
+        "more_reservations": found.has_more_reservations,
+        "usage": found.usage,
+        "requests": [
+            request_row(each, found.levels or own_levels, now, view.policy)
+            for each in found.decisions
+        ],
+        "recent": found.recent,
+        "too_young": TOO_YOUNG,
+        "forecast_note": forecast_notes(found.usage.forecasts),
+        "odometers": odometer_rows(view),
+        "members": [_member_row(each, now) for each in found.members[:_MOST_MEMBERS]],
+        "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,
+        "filters": form_data.filters(),
+    }
+
+
+def _member_row(member: Member, now: int) -> dict[str, Any]:
+    until = member.until
+    return {
+        "name": member.member,
+        "roles": ", ".join(member.roles),
+        "team": member.team or "",
+        "until": until,
+        "is_over": until is not None and from_iso(until) <= now,
+    }
+
+
+async def _decision(
+    service: LedgerService, found: PageData, query: Mapping[str, str]
+) -> Decision | None:
+    """Return the decision on a form's record, None if it is not visible yet."""
+    caller = found.viewer.name or query.get("by", "")
+    request_id = query["done"]
+    if issued_at(request_id) is None:
+        return None
+    value = await service.find(found.view.dataset, caller, request_id)
+    if value is None or not sees_decision(found.viewer.access, decode_header(value)):
+        return None
+    decision = decode_decision(value)
+    # Never show requests here: the id comes from the query string.
+    return decision if analyst_in(decision.request) is None else None
+
+
+def _refill(
+    found: PageData, decision: Decision | None, member: FormData | None, limit: FormData | None
+) -> tuple[FormData | None, FormData | None]:
+    """Return the forms; the one whose record was refused keeps its values, with a new id."""
+    if decision is None or decision.outcome is not Outcome.REFUSED:
+        return member, limit
+    viewer, again = found.viewer, new_id(found.now)
+    try:
+        if viewer.sets_members:
+            member = form_data.refill("member", decision.request, again) or member
+        if viewer.sets_limits and not found.view.closed:
+            limit = form_data.refill("limit", decision.request, again) or limit
+    except RequestInvalid:  # not the record of a form
+        pass
+    return member, limit
+
+
+def _by(found: PageData) -> str:
+    """Return the author that a form suggests without authentication: the only owner."""
+    owners = [each.member for each in found.members if "owner" in each.roles]
+    return owners[0] if not found.viewer.is_authenticated and len(owners) == 1 else ""
+
+
+def _member_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
+    if not found.viewer.sets_members:
+        return None
+    name = query.get("member")
+    known = next((each for each in found.members if each.member == name), None)
+    return form_data.member_form(new_id(found.now), known, by=_by(found))
+
+
+def _pause_form(found: PageData) -> FormData | None:
+    if not found.viewer.sets_members or found.view.closed:
+        return None
+    return form_data.pause_form(new_id(found.now), by=_by(found))
+
+
+def _void_form(found: PageData) -> FormData | None:
+    if not found.viewer.sets_limits or not found.reservations:
+        return None
+    return form_data.void_form(new_id(found.now), by=_by(found))
+
+
+def _limit_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
+    if not found.viewer.sets_limits or found.view.closed:
+        return None
+    wanted = query.get("scope"), query.get("name") or None
+    known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
+    return form_data.limit_form(new_id(found.now), known, by=_by(found))

@@ -1,0 +1,175 @@
+"""The top of a dataset's page: its guarantee, its state, and how much is spent."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from accountant.advice.room import limit_rooms
+from accountant.display.datasets import (
+    STATES,
+    cap_words,
+    filter_words,
+    joint_sentence,
+    open_words,
+    present_guarantee,
+)
+from accountant.display.limits import scope_words
+from accountant.display.may_use import MayUse, left_words, may_use
+from accountant.display.numbers import (
+    counted_words,
+    counting_line,
+    percents,
+    symbol,
+)
+from accountant.display.spending import SumSpending, reserved_words, sums_of
+from accountant.display.texts import shorten
+from accountant.display.times import day, time_until
+from accountant.policy import guarantee_of
+from accountant.views.datasets import DatasetView, State
+from accountant.views.ledgers import held_ratio_of
+from accountant.views.limit_views import AnalystBudget, LevelView
+from streams.pages.dataset.bars import Bar, LevelBars, bar_of, levels_of
+
+_NEIGHBOURS: Final = {
+    "add_remove": "one {unit} added or removed",
+    "replace": "one {unit} replaced by another",
+}
+
+
+class Headline(NamedTuple):
+    """A dataset in a few lines.
+
+    Attributes:
+        guarantee: as a formula. `promise`: in one sentence.
+        reserved: what open reservations hold, "" for none.
+        joint: the joint guarantee of the datasets about the same people, "" without any.
+        spent: the bar of the additive sum. `sums`: all of them.
+        facts: the rest of the policy, as names and texts.
+        lasts_until: the day until which the budget should last, "" for none.
+        unit: the sign of the additive sum. `counted`: what its percentages are parts of.
+    """
+
+    dataset: str
+    state: State
+    state_words: str
+    guarantee: str
+    promise: str
+    reserved: str
+    joint: str
+    spent: Bar
+    sums: tuple[SumSpending, ...]
+    facts: tuple[tuple[str, str], ...]
+    opened: str
+    last: str
+    lasts_until: str
+    unit: str
+    counted: str
+
+
+def headline(view: DatasetView) -> Headline:
+    """Return the top of a dataset's page."""
+    first = next(iter(view.budget))
+    return Headline(
+        dataset=view.dataset,
+        state=view.state,
+        state_words=STATES[view.state],
+        guarantee=present_guarantee(view),
+        promise=_promise(view),
+        reserved=reserved_words(view),
+        joint=joint_sentence(view.joint_guarantee) if view.joint_guarantee else "",
+        spent=bar_of(view.spent_ratio, held_ratio_of(view)),
+        sums=sums_of(view),
+        facts=_facts(view),
+        opened=view.opened_at,
+        last=view.last_decided_at,
+        lasts_until=day(view.horizon_ends_at),
+        unit=symbol(first),
+        counted=counted_words(view.spent_ratio, first, str(view.totals[first]), view.budget[first]),
+    )
+
+
+def _promise(view: DatasetView) -> str:
+    policy = view.policy
+    if view.is_void:
+        return "A reservation released more than its maximum, so no guarantee holds."
+    kind = "zero-concentrated differential privacy" if guarantee_of(policy).name == "rho" else ""
+    kind = kind or "differential privacy"
+    return (
+        f"Everything ever released from this dataset, to all analysts together, satisfies {kind} "
+        f"with {present_guarantee(view)} for each {policy.unit}, whatever is requested."
+    )
+
+
+def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
+    policy = view.policy
+    anybody = policy.access != "members"
+    facts = [
+        ("Neighbours", _NEIGHBOURS[policy.neighbours].format(unit=policy.unit)),
+        ("Filter", filter_words(policy)),
+        ("Who may ask", "everyone" if anybody else "members with the role analyst"),
+        ("One request", cap_words(policy)),
+        ("One holder", open_words(policy)),
+        ("Alerts at", percents(policy.alert_at) or "none"),
+        ("Mechanisms run", f"{int(view.totals['mechanisms']):,}"),
+    ]
+    if view.horizon_ends_at is not None:
+        facts.append(("To last until", day(view.horizon_ends_at)))
+    return tuple((name, shorten(text)) for name, text in facts)
+
+
+class OwnBudget(NamedTuple):
+    """An analyst's remaining budget, the first thing on their page.
+
+    Attributes:
+        may_use: how much, what decides it, and whether waiting helps.
+        own: for each limit with a separate budget, what is left of it.
+        team: what the team has left, a sentence; "" without a team.
+        more_in: in how long more is available, "" if waiting does not help.
+    """
+
+    analyst: str
+    may_use: MayUse
+    own: tuple[str, ...]
+    team: str
+    more_in: str
+    levels: tuple[LevelBars, ...]
+
+
+def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
+    """Return an analyst's remaining budget.
+
+    Args:
+        now: milliseconds since 1970.
+    """
+    name = next(iter(budget.budget))
+    found = may_use(budget, state)
+    return OwnBudget(
+        analyst=budget.analyst,
+        may_use=found,
+        own=tuple(_own(level) for level in budget.levels if _is_own(level, name)),
+        team="" if found.is_over else _team(budget),
+        more_in="" if found.more_at is None else time_until(found.more_at, now),
+        levels=levels_of(budget.levels, now),
+    )
+
+
+def _is_own(level: LevelView, name: str) -> bool:
+    return level.left is not None and name not in level.left
+
+
+def _own(level: LevelView) -> str:
+    whose = scope_words(level.scope, level.name)
+    return f"of the budget of {whose}, {counting_line(level.left, level.budget)} is left"
+
+
+def _team(budget: AnalystBudget) -> str:
+    """Return what an analyst's team has left, a sentence; "" without a team."""
+    if budget.team is None:
+        return ""
+    limit = next((level for level in budget.levels if level.scope == "team"), None)
+    if limit is None:
+        return f"Your team is {budget.team}; it has no limit of its own."
+    rooms = (room for room in limit_rooms(budget) if room.level is limit and room.what == "limit")
+    left = next((left_words(room, budget) for room in rooms), "")
+    left = left or counting_line(limit.left, limit.budget)
+    return f"Your team, {budget.team}, has {left} left." if left else f"Your team is {budget.team}."

@@ -1,0 +1,263 @@
+"""The data of a dataset's page, limited to what its viewer may see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.advice.preview import Preview
+from accountant.display.datasets import more_words
+from accountant.display.endings import ending_words
+from accountant.display.forecasts import is_too_young
+from accountant.display.numbers import counting_amounts, counting_cost, remaining_line, spent_line
+from accountant.display.other_filter import other_filter_words
+from accountant.display.texts import capital, shorten
+from accountant.errors import RequestInvalid
+from accountant.records import Decision, decode_decision
+from accountant.records.http_bodies import logged_decision
+from accountant.records.members import Member, Role
+from accountant.records.names import check_name
+from accountant.records.previews import PreviewRequest
+from accountant.times import iso
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.overview import Overview, RecentRequests
+from accountant.views.reservations import ReservationView
+from accountant.views.visibility import Caller, DatasetAccess
+from streams.pages.dataset.preview_form import PreviewForm, PreviewResult, claim_of
+from streams.pages.dataset.question_form import QuestionForm, ask_of, question_line, question_of
+from streams.pages.dataset.request_rows import refusal
+from streams.pages.dataset.spending import ForecastRow, SpendingChart, forecast_rows, spending
+from streams.pages.dataset.usage import RefusalCount, UsageRows, by_key, refusals
+from streams.service.ledger_service import LedgerService
+
+_NO_PURPOSE: Final = "(no purpose)"
+_MOST_RESERVATIONS: Final = 50
+
+
+class UsageData(NamedTuple):
+    """Who used a dataset, and how much longer it lasts.
+
+    Attributes:
+        over_time, analysts, purposes: None if the viewer may not see others' requests.
+        refused: by reason. `forecasts`: those that the viewer may see.
+        is_too_young: there is too little history for a forecast.
+        trouble: why usage is missing, in words; "" if nothing is wrong.
+    """
+
+    over_time: SpendingChart | None = None
+    analysts: UsageRows | None = None
+    purposes: UsageRows | None = None
+    refused: tuple[RefusalCount, ...] = ()
+    forecasts: tuple[ForecastRow, ...] = ()
+    is_too_young: bool = False
+    trouble: str = ""
+
+
+class PageData(NamedTuple):
+    """A dataset and everything that its page shows.
+
+    Attributes:
+        members: all members for viewers who see all, else the viewer's own entry.
+        levels: all limits for viewers who see all, else none. `budget`: an analyst's own.
+        reservations: all open ones for viewers who see all, else the viewer's own.
+        has_more_reservations: there are others, which are not among them.
+        recent: the latest requests of `viewer.own`; `decisions`: the same, decoded.
+    """
+
+    view: DatasetView
+    viewer: Viewer
+    members: Sequence[Member]
+    levels: Sequence[LevelView]
+    budget: AnalystBudget | None
+    reservations: Sequence[ReservationView]
+    has_more_reservations: bool
+    recent: RecentRequests
+    decisions: Sequence[Decision]
+    usage: UsageData
+    now: int
+
+
+async def read_page(
+    service: LedgerService, dataset: str, caller: Caller | None, now: int
+) -> PageData | None:
+    """Return a dataset's page for a caller; None for an unknown or a hidden dataset.
+
+    Args:
+        now: milliseconds since 1970.
+    Raises: Unavailable.
+    """
+    overview = await service.overview(dataset, caller)
+    return None if overview is None else page_data(overview, caller, now)
+
+
+def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
+    """Return the data of a dataset's page from its overview."""
+    shown_to = overview.caller
+    access = DatasetAccess(shown_to.name or "", shown_to.sees_all, shown_to.sees_requests)
+    viewer = viewer_of(caller, overview.dataset, access, shown_to.roles)
+    recent = overview.requests
+    return PageData(
+        view=overview.dataset,
+        viewer=viewer,
+        members=overview.members,
+        levels=overview.limits,
+        budget=overview.budget,
+        reservations=overview.reservations[:_MOST_RESERVATIONS],
+        has_more_reservations=len(overview.reservations) > _MOST_RESERVATIONS,
+        recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
+        decisions=[decode_decision(logged_decision(bytes(raw))[0]) for raw in recent.decisions],
+        usage=_usage(overview, viewer, now),
+        now=now,
+    )
+
+
+def _usage(overview: Overview, viewer: Viewer, now: int) -> UsageData:
+    view, why = overview.dataset, overview.why
+    if overview.trouble:
+        return UsageData(trouble=shorten(overview.trouble))
+    usage = UsageData()
+    if why is not None:
+        usage = UsageData(
+            refused=refusals(why),
+            forecasts=forecast_rows(why, viewer.name),
+            is_too_young=any(map(is_too_young, why.forecasts)),
+        )
+    if overview.analysts is None or overview.days is None or overview.purposes is None:
+        return usage
+    return usage._replace(
+        over_time=spending(view, overview.days, iso(now)[:10]),
+        analysts=by_key(view, overview.analysts),
+        purposes=by_key(view, overview.purposes, unnamed=_NO_PURPOSE),
+    )
+
+
+async def preview_claim(service: LedgerService, found: PageData, form: PreviewForm) -> PreviewForm:
+    """Return the form of a preview with the decision that its claim would get.
+
+    Raises: Unavailable.
+    """
+    view, text = found.view, ""
+    policy = view.policy
+    try:
+        claim, text = claim_of(form)
+        name = form.analyst if found.viewer.access.sees_all else found.viewer.name
+        if name:
+            check_name("analyst", name)
+        request_row = PreviewRequest(claim, policy.unit, policy.neighbours, name or None)
+        preview = await service.preview(view.dataset, request_row)
+    except RequestInvalid as error:
+        named = error.field in form.values or error.field in {"times", "analyst"}
+        field = error.field if named else ""
+        value = f", not {error.value}" if error.value else ""
+        said = f"{error.rule[0].upper()}{error.rule[1:]}{value}."
+        return form._replace(errors={field or form.first: said})
+    if preview is None:
+        return form
+    # It compares filters, which takes a tenth of a second.
+    other = await asyncio.to_thread(other_filter_words, preview, policy, claim)
+    return form._replace(result=_preview_result(text, preview, found, other))
+
+
+async def preview_question(
+    service: LedgerService, found: PageData, form: QuestionForm, request_id: str
+) -> QuestionForm:
+    """Return the form of a question with the decision that it would get, and what asks it.
+
+    Args:
+        request_id: of the request that asks it.
+    Raises: Unavailable.
+    """
+    view = found.view
+    assert view.schema is not UNSET
+    analyst = found.viewer.name or form.values["asker"]
+    try:
+        question, noise = question_of(form, view.schema)
+        if analyst:
+            check_name("analyst", analyst)
+        asked = PreviewRequest(question=question, noise=noise, analyst=analyst or None)
+        preview = await service.preview(view.dataset, asked)
+    except RequestInvalid as error:
+        field = {"analyst": "asker"}.get(error.field, error.field)
+        value = f", not {error.value}" if error.value else ""
+        return form._replace(errors={field: f"{capital(error.rule)}{value}."})
+    if preview is None:
+        return form
+    result = _preview_result(question_line(question, noise), preview, found, "")
+    ask = ask_of(question, noise, request_id, analyst) if preview.granted and analyst else None
+    return form._replace(result=result, ask=ask)
+
+
+def _preview_result(
+    claim: str, preview: Preview, found: PageData, other_filter: str
+) -> PreviewResult:
+    levels = found.budget.levels if found.budget is not None else found.levels
+    cost = (preview.cost if preview.granted else preview.asked) or {}
+    budget = found.view.budget
+    return PreviewResult(
+        claim=shorten(claim),
+        granted=preview.granted,
+        cost=spent_line(counting_cost(cost, preview.left, budget=budget)),
+        left=remaining_line(counting_amounts(preview.left, budget=budget)),
+        more=f"{capital(more_words(preview.more))}." if preview.granted else "",
+        ends=ending_words(preview),
+        refusal=refusal(preview, levels, found.now, found.now),
+        other_filter=other_filter,
+    )
+
+
+class Viewer(NamedTuple):
+    """The person who looks at a page.
+
+    Attributes:
+        name: "" without authentication; everybody sees all then, and types a name into forms.
+        access: what the viewer may see of the dataset.
+        asks: may send requests to the dataset.
+        roles: the active ones, sorted.
+        sets_members, sets_limits: gets the form. Whoever sets members also pauses and resumes.
+        as_administrator: sets members and pauses as an administrator, not as an owner.
+    """
+
+    name: str
+    access: DatasetAccess
+    asks: bool
+    roles: tuple[str, ...]
+    sets_members: bool
+    sets_limits: bool
+    as_administrator: bool
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the viewer is authenticated."""
+        return bool(self.name)
+
+    @property
+    def own(self) -> str | None:
+        """The person whose requests the page lists; None for everybody's."""
+        return None if self.access.sees_all else self.name
+
+
+def viewer_of(
+    caller: Caller | None, view: DatasetView, access: DatasetAccess, roles: Collection[Role]
+) -> Viewer:
+    """Return the viewer of a visible dataset.
+
+    Args:
+        roles: the caller's active roles.
+    """
+    if caller is None:
+        return Viewer("", access, False, (), True, True, False)
+    is_owner = "owner" in roles
+    return Viewer(
+        name=caller.name,
+        access=access,
+        asks=view.policy.access != "members" or "analyst" in roles,
+        roles=tuple(sorted(roles)),
+        sets_members=is_owner or caller.is_administrator,
+        sets_limits=is_owner,
+        as_administrator=caller.is_administrator and not is_owner,
+    )

@@ -1,0 +1,1 @@
+"""Signing in on the pages, and the sessions of browsers."""

@@ -1,0 +1,1 @@
+"""What every ledger offers, and what its callers may see."""

@@ -1,0 +1,274 @@
+"""Reads of one dataset that combine several parts: usage, `why`, and the overview."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from accountant.amounts import format_units
+from accountant.records.header import decode_header
+from accountant.records.members import Member
+from accountant.records.outcomes import GRANTS, Outcome
+from accountant.records.request_names import names_in_request
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import (
+    Caller,
+    DatasetAccess,
+    redact_decision,
+    sees_decision,
+    visible_why,
+)
+from accountant.views.why import (
+    UsageByKey,
+    UsageSums,
+    Why,
+    first_day,
+    remaining_by_scope,
+    spenders,
+    why_of,
+)
+from streams.clock import Clock
+from streams.errors import Gone, Unavailable
+from streams.service.ledger_service import MAX_READ, LedgerService
+from streams.service.visibility import Visibility
+
+MOST_RECENT: Final = 20
+MOST_RESERVATIONS: Final = 51
+_FIRST, _AT_A_TIME = 60, 1_000
+_REQUESTS: Final = frozenset({*GRANTS, Outcome.REFUSED})
+_LONGEST_TROUBLE: Final = 300
+_TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
+
+
+class UsageSource(Protocol):
+    """The parts that usage and `why` need."""
+
+    async def dataset(self, name: str) -> DatasetView | None: ...
+
+    async def members(self, dataset: str) -> list[Member]: ...
+
+    async def levels(self, dataset: str) -> list[LevelView]: ...
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None: ...
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]: ...
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None: ...
+
+
+async def usage_of(source: UsageSource, dataset: str) -> list[UsageView]:
+    """As `Service.usage`."""
+    return [row.view() for row in await source.usage_by(dataset, "analyst")]
+
+
+async def why_of_dataset(
+    source: UsageSource, dataset: str, *, now: int, analyst: str | None = None
+) -> Why | None:
+    """As `Service.why`; `now` in milliseconds since 1970."""
+    view = await source.dataset(dataset)
+    if view is None:
+        return None
+    sums = await source.sums(dataset, since_day=first_day(now))
+    if sums is None:
+        return None
+    members, levels = await source.members(dataset), await source.levels(dataset)
+    return await _why(source, view, sums, members, levels, now, analyst)
+
+
+async def _why(
+    source: UsageSource,
+    view: DatasetView,
+    sums: UsageSums,
+    members: list[Member],
+    levels: list[LevelView],
+    now: int,
+    analyst: str | None,
+) -> Why:
+    budgets = dict[str, AnalystBudget]()
+    if levels:
+        for name in spenders(sums, members, analyst)[1]:
+            budget = await source.budget_for(view.dataset, name)
+            if budget is not None:
+                budgets[name] = budget
+    left = remaining_by_scope(view, levels, budgets, {each.team for each in members if each.team})
+    # In a thread: thousands of rows would keep the loop from answering others.
+    return await asyncio.to_thread(why_of, view, sums, members, now=now, analyst=analyst, left=left)
+
+
+async def overview_of(
+    service: LedgerService, dataset: str, caller: Caller | None, clock: Clock
+) -> Overview | None:
+    """As `LedgerService.overview`."""
+    visibility = Visibility(service, clock, caller)
+    for _ in range(_TRIES):
+        found = await visibility.dataset(dataset)
+        if found is None:
+            return None
+        overview = await _overview(service, visibility, *found, clock.now())
+        if visibility.at(dataset) == found[1]:
+            return overview
+    raise Unavailable(f"what {dataset} shows changes too often now")
+
+
+async def _overview(
+    service: LedgerService,
+    visibility: Visibility,
+    view: DatasetView,
+    access: DatasetAccess,
+    now: int,
+) -> Overview:
+    """Return an overview for a caller with some access; it takes several steps."""
+    dataset, caller = view.dataset, visibility.caller
+    (view,) = await visibility.with_joint([view])
+    roles = _roles(visibility, view, access)
+    members, limits = await service.members(dataset), await service.levels(dataset)
+    budget = None
+    if caller is not None and roles.asks:
+        budget = await service.budget_for(dataset, caller.name)
+    held = await service.reservations(
+        dataset,
+        after=0,
+        limit=MOST_RESERVATIONS,
+        holder=None if access.sees_all else access.name,
+    )
+    overview = Overview(
+        dataset=view,
+        caller=roles,
+        members=tuple(each for each in members if access.sees_all or each.member == access.name),
+        limits=tuple(limits) if access.sees_all else (),
+        budget=budget,
+        requests=await _recent(service, view, access),
+        reservations=held.reservations,
+    )
+    analyst = roles.name if roles.asks else None
+    try:
+        sums = await service.sums(dataset, since_day=first_day(now))
+    except Unavailable as error:  # an index that is behind leaves out this part alone
+        return msgspec.structs.replace(overview, trouble=_words(error))
+    if sums is None:
+        return overview
+    why = await _why(service, view, sums, members, limits, now, analyst)
+    overview = msgspec.structs.replace(overview, why=visible_why(why, access))
+    if not access.sees_requests:
+        return overview
+    return msgspec.structs.replace(
+        overview,
+        analysts=_by_key(sums.analysts),
+        days=_by_key(sums.days),
+        purposes=_by_key(sums.purposes),
+    )
+
+
+def _by_key(rows: Iterable[UsageByKey]) -> tuple[UsageSum, ...]:
+    return tuple(
+        UsageSum(
+            key=row.key, granted=row.granted, refused=row.refused, spent=format_units(row.spent)
+        )
+        for row in sorted(rows)
+    )
+
+
+def _roles(visibility: Visibility, view: DatasetView, access: DatasetAccess) -> CallerRoles:
+    caller = visibility.caller
+    roles = visibility.roles(view.dataset)
+    is_open = view.policy.access != "members"
+    return CallerRoles(
+        name=None if caller is None else caller.name,
+        roles=tuple(sorted(roles)),
+        asks=caller is not None and (is_open or "analyst" in roles),
+        sees_all=access.sees_all,
+        sees_requests=access.sees_requests,
+    )
+
+
+async def _recent(
+    service: LedgerService, view: DatasetView, access: DatasetAccess
+) -> RecentRequests:
+    """Return the latest requests; an index that is behind leaves out this part alone."""
+    own = None if access.sees_all else access.name
+    try:
+        return await recent_requests(service, view.dataset, access, view.sequence, own=own)
+    except Unavailable as error:
+        return RecentRequests(trouble=_words(error))
+
+
+def _words(error: Unavailable) -> str:
+    text = str(error)
+    return text if len(text) <= _LONGEST_TROUBLE else f"{text[:_LONGEST_TROUBLE]}..."
+
+
+class DecisionSource(Protocol):
+    """Pages of decisions."""
+
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]: ...
+
+
+async def recent_requests(
+    source: DecisionSource,
+    dataset: str,
+    access: DatasetAccess,
+    sequence: int,
+    *,
+    own: str | None,
+    limit: int = MOST_RECENT,
+) -> RecentRequests:
+    """Return the latest requests that a caller sees of a dataset, back from decision `sequence`.
+
+    At most `MAX_READ` decisions are read: all of them may be others'.
+
+    Args:
+        own: whose requests alone, made for them or by them for others; None for everybody's.
+    Raises: Unavailable.
+    """
+    found, read, upto, size = list[msgspec.Raw](), 0, sequence, _FIRST
+    while upto > 0 and len(found) < limit and read < MAX_READ:
+        after = max(0, upto - size)
+        archived = False
+        try:
+            values = await _between(source, dataset, after, upto)
+        except Gone as error:
+            values, archived = [], True
+            if error.after is not None and after < error.after < upto:
+                values = await _between(source, dataset, error.after, upto)
+        # In a thread: to decode a thousand decisions takes some milliseconds.
+        found += await asyncio.to_thread(_seen, values, access, own, limit - len(found))
+        if archived:
+            read += len(values)
+            return RecentRequests(decisions=tuple(found), read=read, archived=True)
+        read += upto - after
+        upto, size = after, _AT_A_TIME
+    return RecentRequests(decisions=tuple(found), read=read, is_whole=upto <= 0)
+
+
+async def _between(source: DecisionSource, dataset: str, after: int, upto: int) -> list[bytes]:
+    """Return the decisions of a dataset from number `after` + 1 to `upto`, in their order."""
+    found, limit = list[bytes](), upto - after
+    while len(found) < limit:
+        # A page is shorter than asked for where decisions are long.
+        page = await source.decisions(dataset, after=after + len(found), limit=limit - len(found))
+        if not page:
+            break
+        found += page
+    return found
+
+
+def _seen(
+    values: Sequence[bytes], access: DatasetAccess, own: str | None, limit: int
+) -> list[msgspec.Raw]:
+    found = list[msgspec.Raw]()
+    for value in reversed(values):
+        line = decode_header(value)
+        if line.outcome not in _REQUESTS or not sees_decision(access, line):
+            continue
+        asked = names_in_request(line.request)
+        if asked.analyst and (own is None or own in {asked.analyst, asked.via}):
+            found.append(msgspec.Raw(redact_decision(access, line, value)))
+            if len(found) == limit:
+                break
+    return found

@@ -1,0 +1,1 @@
+"""Tasks in the background, and their end."""
