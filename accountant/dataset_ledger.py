@@ -52,7 +52,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     settled: int = 0
 
 
-class Ledger(msgspec.Struct, frozen=True, gc=False):
+class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
     """One dataset's state, of constant size. It never changes; a decision makes a new one.
 
     Attributes:

@@ -8,7 +8,7 @@ import msgspec
 
 from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
@@ -36,16 +36,16 @@ def _plan(policy: object) -> CompiledPolicy:
     return open_plan(resolve(decoded))
 
 
-def _past(plan: CompiledPolicy, requests: int) -> Ledger:
+def _past(plan: CompiledPolicy, requests: int) -> DatasetLedger:
     """Return a ledger with this number of decided requests."""
-    ledger = Ledger.opened("census", plan, 0)
+    ledger = DatasetLedger.opened("census", plan, 0)
     claim = check_claim(parse_claim("pure:0.0001"))
     for at in range(requests):
         ledger, _ = adjudicate(ledger, claim, "person", "add_remove", at)
     return ledger
 
 
-def _microseconds(ledger: Ledger, count: int) -> float:
+def _microseconds(ledger: DatasetLedger, count: int) -> float:
     claim = check_claim(parse_claim("pure:0.0001"))
 
     def work() -> None:

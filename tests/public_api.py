@@ -36,7 +36,7 @@ from accountant.odometers import AnyOdometer
 from accountant.policy import Policy
 from accountant.records import AdminRecord, Decision, MechanismRequest, PartitionRow, Snapshot
 from accountant.records.http_bodies import Me, Problem
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.members import Member, MemberRow
 from accountant.records.operator_records import AcceptedRollback, KeyChangeRecord
 from accountant.records.outcomes import Outcome, Reason
@@ -45,7 +45,7 @@ from accountant.records.receipts import Receipt
 from accountant.replay.notable_records import AdminMemberRecord
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
@@ -64,14 +64,14 @@ WIRE: Final[dict[str, Any]] = {
     "state, dataset": Snapshot,
     "state, partition": PartitionRow,
     "state, member": MemberRow,
-    "state, level": LevelRow,
+    "state, level": ScopeRow,
     "preview, request": PreviewRequest,
     "preview": Preview,
     "dataset": DatasetView,
     "overview": Overview,
     "usage": UsageView,
     "why": Why,
-    "limit": LevelView,
+    "limit": ScopeView,
     "analyst budget": AnalystBudget,
     "alert": Alert,
     "head": Head,

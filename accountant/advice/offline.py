@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import BudgetError
 from accountant.partition import Partition, hash_of
 from accountant.partition import decide as adjudication
@@ -79,7 +79,7 @@ class OfflineLedger:
                 yield _decide(draft, "admin", _opening(dataset, self._policy, now), now)
         yield _decide(draft, source, line, now)
 
-    def ledger(self, dataset: str) -> Ledger | None:
+    def ledger(self, dataset: str) -> DatasetLedger | None:
         """Return a dataset's ledger, None if the dataset was never opened."""
         return None if self._draft is None else self._draft.ledger(dataset)
 

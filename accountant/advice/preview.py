@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from accountant.advice.fit import budget_of, fit
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import Price, price
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.filters.beside import WITHOUT
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
@@ -157,7 +157,7 @@ def preview(
 
 
 def _decide(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     asked: PreviewRequest,
     claim: CheckedClaim | None,
     divided: DatasetLimits | None,
@@ -205,7 +205,7 @@ def _open_of(divided: DatasetLimits) -> OpenOfHolder:
 
 
 def _room_of_holders(
-    ledger: Ledger, asked: PreviewRequest, open_of: OpenOfHolder | None
+    ledger: DatasetLedger, asked: PreviewRequest, open_of: OpenOfHolder | None
 ) -> int | None:
     """Return how many more the request's holders may reserve after it, None for any number."""
     most = ledger.plan.policy.open_per_holder
@@ -215,7 +215,7 @@ def _room_of_holders(
     return min((most - 1 - open_of(ledger.dataset, name) for name in names), default=None)
 
 
-def _ends_basic(before: Ledger, after: Ledger) -> bool:
+def _ends_basic(before: DatasetLedger, after: DatasetLedger) -> bool:
     """Whether a request is the first without an epsilon, where basic composition counts, too."""
     sums = before.plan.sums
     if WITHOUT not in sums:
@@ -225,7 +225,7 @@ def _ends_basic(before: Ledger, after: Ledger) -> bool:
 
 
 def _more(
-    limits: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim, *, reserve: bool
+    limits: ApplicableLimits | None, ledger: DatasetLedger, claim: CheckedClaim, *, reserve: bool
 ) -> int | None:
     """Return how many such claims all budgets admit, one after another."""
     budgets = budgets_of(ledger, limits)

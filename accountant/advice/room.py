@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from accountant.filters.base import DELTAS
 from accountant.records.limit_records import Texts
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 
 
 class LimitRoom(NamedTuple):
@@ -27,7 +27,7 @@ class LimitRoom(NamedTuple):
     unit: str
     left: Decimal
     what: Literal["dataset", "reserved", "limit", "pace"]
-    level: LevelView | None = None
+    level: ScopeView | None = None
     ends_at: str | None = None
 
 

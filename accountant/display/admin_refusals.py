@@ -22,7 +22,7 @@ from accountant.records.limit_records import Scope
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import LevelView, ShareView
+from accountant.views.limit_views import ScopeView, ShareView
 
 _FIELDS: Final = ("filter", "unit", "neighbours", "epsilon", "rho", "delta")
 
@@ -36,7 +36,7 @@ class CurrentDataset(NamedTuple):
     """
 
     view: DatasetView
-    limits: Sequence[LevelView] = ()
+    limits: Sequence[ScopeView] = ()
     members: Sequence[Member] = ()
     pause: Decision | None = None
 

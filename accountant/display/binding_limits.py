@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from accountant.advice.preview import Preview
-from accountant.display.limits import budget_words, pace_words, scope_words
+from accountant.display.limits import budget_words, period_limit_words, scope_words
 from accountant.display.numbers import (
     Texts,
     counting_amounts,
@@ -23,7 +23,7 @@ from accountant.filters.base import DELTAS
 from accountant.filters.beside import EPSILON
 from accountant.records import Decision
 from accountant.records.limit_records import LimitName, LimitRemaining, What
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 
 _TOO_LITTLE: Final[dict[What, str]] = {
     "limit": "The limit of {scope} has too little left.",
@@ -113,7 +113,7 @@ def cost_and_left(asked: Texts, left: Texts, *, cost: bool = True) -> str:
 
 
 def binding_words(
-    refused: Decision | Preview, levels: Sequence[LevelView] = (), *, amounts: bool = True
+    refused: Decision | Preview, levels: Sequence[ScopeView] = (), *, amounts: bool = True
 ) -> str:
     """Return which limits have too little left, what each allows, and what is used.
 
@@ -133,7 +133,7 @@ def binding_words(
     return " ".join(said)
 
 
-def _allowed(limit: BindingLimit, levels: Sequence[LevelView]) -> list[str]:
+def _allowed(limit: BindingLimit, levels: Sequence[ScopeView]) -> list[str]:
     """Return what a limit allows and how much of it is used, as its owner set it."""
     place = limit.level.scope, limit.level.name
     view = next((each for each in levels if (each.scope, each.name) == place), None)
@@ -145,7 +145,7 @@ def _allowed(limit: BindingLimit, levels: Sequence[LevelView]) -> list[str]:
         if pace is None:
             return []
         ends_at = pace.ends_at
-        parts = [f"It allows {pace_words(pace)}"]
+        parts = [f"It allows {period_limit_words(pace)}"]
         parts += _used(pace.budget, limit.left, pace.part, pace.used)
     else:
         parts = [f"It allows {budget_words(view)}"]

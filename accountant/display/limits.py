@@ -11,11 +11,11 @@ from accountant.filters.base import DELTAS
 from accountant.records.limit_records import (
     LimitRecord,
     LimitRemaining,
-    Pace,
+    PeriodLimit,
     ReservedRecord,
     Scope,
 )
-from accountant.views.limit_views import LevelView, PaceView, ShareView
+from accountant.views.limit_views import PeriodLimitView, ScopeView, ShareView
 
 _SCOPE_WORDS: Final[dict[Scope, str]] = {
     "dataset": "the whole dataset",
@@ -30,7 +30,7 @@ def scope_words(scope: Scope, name: str | None) -> str:
     return _SCOPE_WORDS[scope].format(name=name)
 
 
-def budget_words(limit: LimitRecord | LevelView) -> str:
+def budget_words(limit: LimitRecord | ScopeView) -> str:
     """Return what may be used in all: `20 % of the budget`; "" where that is not limited."""
     if limit.part is not None:
         return f"{exact_percent(limit.part)} of the budget"
@@ -39,17 +39,17 @@ def budget_words(limit: LimitRecord | LevelView) -> str:
     return f"a budget of its own, {counting_line(limit.budget, limit.budget)}"
 
 
-def pace_words(period_limit: Pace | PaceView) -> str:
+def period_limit_words(period_limit: PeriodLimit | PeriodLimitView) -> str:
     """Return what may be used in a period: `1 % of the budget each day`."""
     return f"{exact_percent(period_limit.part)} of the budget {each_period(period_limit.period)}"
 
 
-def next_period(period_limit: PaceView) -> str:
+def next_period(period_limit: PeriodLimitView) -> str:
     """Return when the next period begins; whether it helps, other limits decide as well."""
     return f"next period at {moment(period_limit.ends_at)}"
 
 
-def is_default(limit: LevelView) -> bool:
+def is_default(limit: ScopeView) -> bool:
     """Whether a limit is the default of a team's analysts: each of them has its own usage."""
     return limit.scope == "each" and limit.analyst is None
 
@@ -73,7 +73,7 @@ def limit_sentence(limit: LimitRecord) -> str:
     if allowed := budget_words(limit):
         parts.append(f"may use {allowed}")
     if limit.pace is not None:
-        parts.append(f"may use {pace_words(limit.pace)}")
+        parts.append(f"may use {period_limit_words(limit.pace)}")
     if limit.reserved is not None:
         parts.append(f"has {share_words(limit.reserved)} reserved")
     return f"{subject} {', '.join(parts)}" if parts else f"{subject} has no limit any more"

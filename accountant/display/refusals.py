@@ -35,12 +35,12 @@ from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
 from accountant.records.reservation_rows import HolderCount
 from accountant.times import from_iso, iso, issued_at
-from accountant.views.limit_views import LevelView, PaceView
+from accountant.views.limit_views import PeriodLimitView, ScopeView
 
 _WAITING_ALONE: Final = "Waiting alone will not help: "
 _SMALLER: Final = "Ask for less at a time."
 
-Paces = Mapping[tuple[Scope, str | None], PaceView]
+PeriodLimits = Mapping[tuple[Scope, str | None], PeriodLimitView]
 """Current period limits, by the scope and name of the limit."""
 
 
@@ -80,7 +80,7 @@ def broken_rule(error: FieldError) -> str:
 def refusal_words(
     refused: Decision | Preview,
     policy: Policy | None = None,
-    levels: Sequence[LevelView] = (),
+    levels: Sequence[ScopeView] = (),
     *,
     amounts: bool = True,
     current: CurrentDataset | None = None,
@@ -105,7 +105,7 @@ def refusal_words(
 def _refusal_words(
     refused: Decision | Preview,
     policy: Policy | None,
-    levels: Sequence[LevelView],
+    levels: Sequence[ScopeView],
     *,
     amounts: bool,
     current: CurrentDataset | None,
@@ -218,7 +218,7 @@ def _delta_words(asked: Texts | None, remaining: Texts | None) -> str:
 
 
 def when_more(
-    refused: Decision | Preview, paces: Paces | None = None, decided_at: int = 0
+    refused: Decision | Preview, paces: PeriodLimits | None = None, decided_at: int = 0
 ) -> MoreAvailable | None:
     """Return when more budget comes for a request that did not fit, None for any other.
 
@@ -272,6 +272,6 @@ def _reset(limit: BindingLimit) -> str:
     return f"more of the period limit of {scope} comes at {moment(limit.more_at)}"
 
 
-def in_period(period_limit: PaceView, at: int) -> bool:
+def in_period(period_limit: PeriodLimitView, at: int) -> bool:
     """Whether a time, in milliseconds since 1970, is within a limit's current period."""
     return from_iso(period_limit.begins_at) <= at < from_iso(period_limit.ends_at)

@@ -7,7 +7,7 @@ from typing import Final
 
 from accountant.records.members import Member
 from accountant.suggest import did_you_mean
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 
 _MAX_NOTES: Final = 5
 
@@ -25,7 +25,7 @@ def notes_of_limit(members: Iterable[Member], team: str) -> list[str]:
 
 
 def notes_of_member(
-    limits: Iterable[LevelView], members: Iterable[Member], dataset: str, member: Member
+    limits: Iterable[ScopeView], members: Iterable[Member], dataset: str, member: Member
 ) -> list[str]:
     """Return that nothing else names a member's team, where limits or other members name teams."""
     known = {each.name for each in limits if each.scope in {"team", "each"} and each.name}
@@ -37,7 +37,7 @@ def notes_of_member(
 
 
 def notes_of_members(
-    limits: Sequence[LevelView], members: Sequence[Member], dataset: str, changed: Iterable[Member]
+    limits: Sequence[ScopeView], members: Sequence[Member], dataset: str, changed: Iterable[Member]
 ) -> list[str]:
     """Return the notes on several members who change, a note for each team.
 

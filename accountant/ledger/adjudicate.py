@@ -14,7 +14,7 @@ from accountant.amounts import Units, format_units
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.filters import BesideBasic
 from accountant.fractional import Fractional
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
@@ -66,7 +66,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 
 def adjudicate(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     claim: CheckedClaim,
     unit: str | UnsetType,
     neighbours: str | UnsetType,
@@ -74,7 +74,7 @@ def adjudicate(
     limits: ApplicableLimits | None = None,
     reserve: bool = False,
     full: HolderCount | None = None,
-) -> tuple[Ledger, Verdict]:
+) -> tuple[DatasetLedger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
     Args:
@@ -130,7 +130,7 @@ def adjudicate(
     if crossed_after < len(thresholds) and progress >= thresholds[crossed_after]:
         crossed_after = plan.count_crossed(progress, exhausted=False)
         crossed = policy.alert_at[ledger.crossed : crossed_after]
-    granted = Ledger(  # by position: keywords take five times as long
+    granted = DatasetLedger(  # by position: keywords take five times as long
         ledger.dataset,
         plan,
         ledger.sequence + 1,
@@ -175,8 +175,8 @@ def _reserved(granted: Verdict, limits: ApplicableLimits | None) -> Verdict:
 
 
 def charge_outside(
-    ledger: Ledger, claim: CheckedClaim, at: int
-) -> tuple[Ledger, dict[str, str], tuple[str, ...]] | None:
+    ledger: DatasetLedger, claim: CheckedClaim, at: int
+) -> tuple[DatasetLedger, dict[str, str], tuple[str, ...]] | None:
     """Return the ledger after a release that no request asked for, None where it does not fit.
 
     Under gdp_residue it never does: what it costs depends on the grants that came after it.
@@ -212,7 +212,9 @@ def refusal_of_all(reason: Reason, full: HolderCount | None) -> Verdict:
     return Verdict(Outcome.REFUSED, reason, holder=holder)
 
 
-def reason_stopped(ledger: Ledger, *, reserve: bool, full: HolderCount | None) -> Reason | None:
+def reason_stopped(
+    ledger: DatasetLedger, *, reserve: bool, full: HolderCount | None
+) -> Reason | None:
     """Return why a dataset grants nothing, whatever is asked; None where it may grant.
 
     Args:
@@ -233,7 +235,7 @@ def reason_stopped(ledger: Ledger, *, reserve: bool, full: HolderCount | None) -
     return Reason.TOO_MANY_OF_HOLDER if reserve and full is not None else None
 
 
-def readings_of(ledger: Ledger, totals: tuple[Units, ...]) -> tuple[float, ...]:
+def readings_of(ledger: DatasetLedger, totals: tuple[Units, ...]) -> tuple[float, ...]:
     """Return the odometers at some totals, infinite where no theorem covers what was released."""
     if ledger.is_void:
         return (math.inf,) * len(ledger.plan.readers)
@@ -260,19 +262,21 @@ def _by_name(sums: tuple[str, ...], amounts: tuple[Units, ...]) -> dict[str, str
 _shared = lru_cache(maxsize=4096)(_by_name)
 
 
-def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tuple[Ledger, Verdict]:
+def _refuse(
+    ledger: DatasetLedger, reason: Reason, at: int, asked: Price | None
+) -> tuple[DatasetLedger, Verdict]:
     return advance(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
 
 
 def _refuse_denied(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     claim: CheckedClaim,
     at: int,
     asked: Price,
     budgets: AllBudgets,
     denial: Denial,
     limits: ApplicableLimits | None,
-) -> tuple[Ledger, Verdict]:
+) -> tuple[DatasetLedger, Verdict]:
     """Refuse what some budget denies; only the dataset's own is exhausted or halted by it."""
     plan, reason, place = ledger.plan, denial.reason, denial.place
     after, crossed, halts = advance(ledger, at), _NONE_CROSSED, False
@@ -296,7 +300,9 @@ def _refuse_denied(
     return after, verdict
 
 
-def _exhaust(ledger: Ledger, at: int, *, halts: bool) -> tuple[Ledger, tuple[str, ...]]:
+def _exhaust(
+    ledger: DatasetLedger, at: int, *, halts: bool
+) -> tuple[DatasetLedger, tuple[str, ...]]:
     """Return the ledger after its own budget has denied a claim, and the thresholds crossed."""
     plan = ledger.plan
     if plan.progress(ledger.totals) < plan.nearly:
@@ -319,12 +325,12 @@ def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) 
 
 
 def advance(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     at: int,
     crossed: int | None = None,
     exhausted: bool | None = None,
     halts: bool = False,
-) -> Ledger:
+) -> DatasetLedger:
     """Return the ledger with only its sequence, its time and its thresholds moved on."""
     return msgspec.structs.replace(
         ledger,

@@ -8,7 +8,7 @@ from operator import gt
 import msgspec
 from msgspec import UNSET
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
@@ -21,8 +21,8 @@ DatasetRecord = Open | Amend | Close | Pause | Resume
 
 
 def administer(
-    ledger: Ledger | None, record: DatasetRecord, at: int
-) -> tuple[Ledger, Verdict, dict[str, object]]:
+    ledger: DatasetLedger | None, record: DatasetRecord, at: int
+) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
     Args:
@@ -52,8 +52,8 @@ def administer(
 
 
 def _pause_or_resume(
-    ledger: Ledger, record: Pause | Resume, at: int
-) -> tuple[Ledger, Verdict, dict[str, object]]:
+    ledger: DatasetLedger, record: Pause | Resume, at: int
+) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     """Stop a dataset's grants, or let them continue.
 
     A record that would change nothing is refused. Otherwise two people who pause would each
@@ -67,17 +67,19 @@ def _pause_or_resume(
     return after, verdict, {"administrator": record.as_ is not None}
 
 
-def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+def _open(record: Open, at: int) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     plan = open_plan(resolve(record.policy))
     schema = b"" if record.schema is UNSET else encode_schema(record.schema)
-    ledger, extra = Ledger.new(record.dataset, plan, at, schema), _policy_fields(plan)
+    ledger, extra = DatasetLedger.new(record.dataset, plan, at, schema), _policy_fields(plan)
     owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
     return ledger, Verdict(Outcome.OPENED), extra
 
 
-def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+def _amend(
+    ledger: DatasetLedger, record: Amend, at: int
+) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     before = ledger.plan.policy
     policy = msgspec.structs.replace(
         before,
@@ -99,7 +101,7 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
     return amended, _amended(plan, ledger), _policy_fields(plan)
 
 
-def _amended(plan: CompiledPolicy, before: Ledger) -> Verdict:
+def _amended(plan: CompiledPolicy, before: DatasetLedger) -> Verdict:
     """Return the verdict on an amendment: it reports reached thresholds that no decision has."""
     reached = plan.count_crossed(plan.progress(before.totals), exhausted=before.exhausted)
     reported = _reported(before)
@@ -107,11 +109,11 @@ def _amended(plan: CompiledPolicy, before: Ledger) -> Verdict:
     return Verdict(Outcome.AMENDED, crossed=tuple(crossed))
 
 
-def _reported(ledger: Ledger) -> tuple[str, ...]:
+def _reported(ledger: DatasetLedger) -> tuple[str, ...]:
     return ledger.plan.policy.alert_at[: ledger.crossed]
 
 
-def crossed_under(plan: CompiledPolicy, before: Ledger) -> int:
+def crossed_under(plan: CompiledPolicy, before: DatasetLedger) -> int:
     """Return how many thresholds a dataset has crossed once an amendment gives it `plan`."""
     crossed = plan.count_crossed(plan.progress(before.totals), exhausted=before.exhausted)
     return max(crossed, count_reported(plan.policy.alert_at, _reported(before)))
@@ -128,7 +130,9 @@ def count_reported(alert_at: tuple[str, ...], reported: tuple[str, ...]) -> int:
     return sum(Fraction(each) <= last for each in alert_at)
 
 
-def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+def _lower(
+    ledger: DatasetLedger, wanted: Policy, at: int
+) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     """Give a dataset of which nothing was granted a lower budget, and the whole policy with it.
 
     The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
@@ -170,10 +174,12 @@ def _policy_fields(plan: CompiledPolicy) -> dict[str, object]:
     return {"policy": plan.policy, "budget": plan.budget_wire}
 
 
-def _refuse(ledger: Ledger, reason: Reason, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+def _refuse(
+    ledger: DatasetLedger, reason: Reason, at: int
+) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     return _after_decision(ledger, at), Verdict(Outcome.REFUSED, reason), {}
 
 
-def _after_decision(ledger: Ledger, at: int, **changes: object) -> Ledger:
+def _after_decision(ledger: DatasetLedger, at: int, **changes: object) -> DatasetLedger:
     sequence = ledger.sequence + 1
     return msgspec.structs.replace(ledger, sequence=sequence, changed_at=at, **changes)

@@ -13,7 +13,7 @@ import msgspec
 from accountant.amounts import INFINITE, Units
 from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat
 from accountant.claims.price import Price, price
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.filters import Filter
 from accountant.ledger.largest_fit import AnyBudget
 from accountant.limits.applicable_limits import ApplicableLimits
@@ -152,7 +152,7 @@ def _places(own: tuple[str, ...], every: tuple[str, ...]) -> tuple[int, ...]:
     return tuple([every.index(name) for name in own])
 
 
-def budgets_of(ledger: Ledger, limits: ApplicableLimits | None) -> AllBudgets:
+def budgets_of(ledger: DatasetLedger, limits: ApplicableLimits | None) -> AllBudgets:
     """Return the budgets that must admit a claim.
 
     Args:

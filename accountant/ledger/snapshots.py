@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.dataset_ledger import Held, Ledger
+from accountant.dataset_ledger import DatasetLedger, Held
 from accountant.errors import LogDamaged
 from accountant.fractional import Fractional, excess_text, less_excess, round_up_amounts
 from accountant.ledger.adjudicate import readings_of
@@ -25,7 +25,7 @@ that, so the text never falls below the value.
 """
 
 
-def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
+def snapshot(ledger: DatasetLedger, decision: Decision | None = None) -> Snapshot:
     """Return a ledger's row.
 
     Args:
@@ -67,7 +67,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
     )
 
 
-def held_row(ledger: Ledger) -> HeldRow | None:
+def held_row(ledger: DatasetLedger) -> HeldRow | None:
     """Return a dataset's reservations on the wire, None for none."""
     held = ledger.held
     if held is None:
@@ -89,14 +89,14 @@ def _held(plan: CompiledPolicy, row: HeldRow) -> Held:
     return Held(row.count, row.broken, amounts, row.latest_at, row.settled)
 
 
-def ledger_of_row(row: Snapshot) -> Ledger:
+def ledger_of_row(row: Snapshot) -> DatasetLedger:
     """Return the ledger that a row holds.
 
     Raises: LogDamaged: the row does not fit its own policy.
     """
     plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
     mechanisms, totals = totals_from(plan, row.totals, row.rounded_up or None)
-    found = Ledger(
+    found = DatasetLedger(
         dataset=row.dataset,
         plan=plan,
         sequence=row.sequence,
@@ -138,14 +138,14 @@ def _schema(value: bytes) -> bytes:
     return value
 
 
-def totals_wire(ledger: Ledger) -> dict[str, str | int]:
+def totals_wire(ledger: DatasetLedger) -> dict[str, str | int]:
     """Return the totals by name, rounded up to units of 1e-40, `mechanisms` first."""
     wire: dict[str, str | int] = {"mechanisms": ledger.mechanisms}
     wire.update(zip(ledger.plan.sums, map(format_units, ledger.totals), strict=True))
     return wire
 
 
-def rounded_up_wire(ledger: Ledger) -> dict[str, str] | None:
+def rounded_up_wire(ledger: DatasetLedger) -> dict[str, str] | None:
     """Return by how many units of 1e-40 `totals_wire` exceeds each total that it rounds up."""
     if not ledger.fractional:
         return None
@@ -178,14 +178,14 @@ def _finite(amount: Units) -> int:
     return amount
 
 
-def remaining_wire(ledger: Ledger) -> dict[str, str]:
+def remaining_wire(ledger: DatasetLedger) -> dict[str, str]:
     """Return the amounts left in the filter's sums, rounded down, by name."""
     plan = ledger.plan
     remaining = plan.kind.remaining(plan.capacity, round_up_amounts(ledger.spent))
     return dict(zip(plan.kind.sums, map(format_units, remaining), strict=True))
 
 
-def odometers_wire(ledger: Ledger) -> dict[str, str]:
+def odometers_wire(ledger: DatasetLedger) -> dict[str, str]:
     """Return the odometers' readings in nats by name."""
     readings = map(format_reading, ledger.readings)
     return dict(zip(ledger.plan.reader_names, readings, strict=True))

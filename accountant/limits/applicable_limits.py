@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from accountant.claims.price import Price
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.compiled_limit import CompiledLimit, CompiledLimits, reserved_of
 from accountant.limits.reserved_totals import Sums, any_reserved, minus, plus
 from accountant.limits.state import Key, LimitRule, LimitState
@@ -101,7 +101,7 @@ def counted_under(state: LimitState, rule: LimitRule, limit: CompiledLimit) -> S
 
 
 def remaining_at(
-    limits: ApplicableLimits, ledger: Ledger, cost: Price | None = None
+    limits: ApplicableLimits, ledger: DatasetLedger, cost: Price | None = None
 ) -> tuple[LimitRemaining, ...]:
     """Return what remains under each limit, for an analyst whose request was refused.
 
@@ -135,7 +135,7 @@ def remaining_at(
     return tuple(found)
 
 
-def unreserved(limits: ApplicableLimits, ledger: Ledger) -> Texts | None:
+def unreserved(limits: ApplicableLimits, ledger: DatasetLedger) -> Texts | None:
     """Return what remains after others' reserved shares; None if nothing is reserved."""
     if not limits.reserved:
         return None
@@ -148,7 +148,7 @@ def team_of(member: MemberRow | None, at: int) -> str:
 
 
 def applicable_limits(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     store: LimitStore,
     analyst: str,
     team: str,

@@ -23,7 +23,7 @@ from accountant.records.limit_fields import kind_of, own_policy, stored_policy
 from accountant.records.limit_records import (
     LimitRecord,
     LimitUpdate,
-    PaceRecord,
+    PeriodLimitRecord,
     ReservedRecord,
     length_of,
 )
@@ -89,7 +89,9 @@ def limit_record_of(
         resolved = _with(resolved, policy=stored_policy(record.policy), budget=own.budget_wire)
     if record.pace is not None:
         budget = part_of(record.pace.part, plan)
-        resolved = _with(resolved, pace=PaceRecord(record.pace.part, record.pace.period, budget))
+        resolved = _with(
+            resolved, pace=PeriodLimitRecord(record.pace.part, record.pace.period, budget)
+        )
     if record.reserved is not None:
         within = team if record.scope == "analyst" else None
         share = ReservedRecord(record.reserved, part_of(record.reserved, plan), within)

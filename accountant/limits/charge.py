@@ -10,7 +10,7 @@ import msgspec
 
 from accountant.amounts import INFINITE, Units
 from accountant.claims.price import Price
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.applicable_limits import ApplicableLimit, ApplicableLimits
 from accountant.limits.reserved_totals import Sums, minus, plus, smaller
 from accountant.limits.state import (
@@ -47,7 +47,7 @@ class ChargedLimit(msgspec.Struct, frozen=True, gc=False):
 
 
 def charge(
-    limits: ApplicableLimits, ledger: Ledger, asked: Price, used: Iterable[Sums]
+    limits: ApplicableLimits, ledger: DatasetLedger, asked: Price, used: Iterable[Sums]
 ) -> tuple[ChargedLimit, ...]:
     """Return every applicable limit after a grant. Pure: the stored states stay as they are.
 
@@ -230,7 +230,7 @@ def charge_of(
 
 
 def refund(
-    store: LimitStore, charges: Iterable[LimitCharge], ledger: Ledger
+    store: LimitStore, charges: Iterable[LimitCharge], ledger: DatasetLedger
 ) -> tuple[LimitState, ...]:
     """Return the limits after a refund. Pure: the stored states stay as they are.
 

@@ -16,13 +16,13 @@ from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.limit_records import (
     DAY_MS,
     CountRow,
-    LevelRow,
     LimitRecord,
     PeriodRow,
     PeriodsRow,
     ReportedRow,
     RuleRow,
     Scope,
+    ScopeRow,
     Texts,
     length_of,
 )
@@ -209,10 +209,10 @@ def unused_of(rule: LimitRule | None, used: Count | None) -> Sums:
 _NO_RULE: Final = RuleRow()
 
 
-def row_of(state: LimitState) -> LevelRow:
+def row_of(state: LimitState) -> ScopeRow:
     """Return a limit's row in `state`."""
     rule = state.rule
-    return LevelRow(
+    return ScopeRow(
         version=FORMAT,
         dataset=state.dataset,
         scope=state.scope,
@@ -274,7 +274,7 @@ def _days(length: int) -> str:
     return f"P{length // DAY_MS}D"
 
 
-def limit_state_of(row: LevelRow) -> LimitState:
+def limit_state_of(row: ScopeRow) -> LimitState:
     """Return the limit's state from its row.
 
     Raises: ValueError: a text is not an amount.

@@ -9,7 +9,7 @@ from accountant.checksum import Checksum, crc_of_row
 from accountant.limits.reserved_totals import ReservedTotals, Sums, larger, minus, plus
 from accountant.limits.state import Key, LimitState, row_of
 from accountant.records import encode
-from accountant.records.limit_records import level_row_key
+from accountant.records.limit_records import scope_row_key
 
 _NONE_RESERVED: Final = ReservedTotals()
 
@@ -261,7 +261,7 @@ class LimitChanges(LimitOverlay):
         rows: list[tuple[bytes, bytes | None]] = []
         moved = 0
         for key, level in self._levels.items():
-            name, value = level_row_key(*key), encode(row_of(level))
+            name, value = scope_row_key(*key), encode(row_of(level))
             crc = crc_of_row(value)
             moved += crc - sums.of(name.decode())
             self._crcs[key] = level, crc
@@ -272,7 +272,7 @@ class LimitChanges(LimitOverlay):
         """Move the changes into the table, with the checksums of the rows written last."""
         table = self._table
         for key, level in self._levels.items():
-            name = level_row_key(*key).decode()
+            name = scope_row_key(*key).decode()
             written, crc = self._crcs.get(key, (None, 0))
             if written is level:
                 sums.put(name, crc)

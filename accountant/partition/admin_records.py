@@ -8,7 +8,7 @@ from operator import gt
 
 import msgspec
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import DatasetRecord, administer
 from accountant.limits.applicable_limits import team_of
@@ -32,11 +32,11 @@ from accountant.records.members import (
 )
 from accountant.records.outcomes import Outcome, Reason
 
-AdminVerdict = tuple[Ledger, Verdict, dict[str, object]]
+AdminVerdict = tuple[DatasetLedger, Verdict, dict[str, object]]
 """The ledger after a record, the verdict, and the decision's extra fields."""
 
 
-def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> AdminVerdict:
+def decide_admin(draft: Draft, ledger: DatasetLedger | None, record: AdminRecord) -> AdminVerdict:
     """Decide an admin request on a dataset that exists, or that it opens.
 
     Precedence: already_opened, not_permitted, then that of each kind of record.
@@ -57,7 +57,7 @@ def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Ad
     return _administer(draft, ledger, record)
 
 
-def _administer(draft: Draft, ledger: Ledger | None, record: DatasetRecord) -> AdminVerdict:
+def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecord) -> AdminVerdict:
     after, verdict, extra = administer(ledger, record, draft.decided_at)
     if verdict.outcome is Outcome.OPENED:
         owners = extra.get("owners", ())
@@ -69,7 +69,7 @@ def _administer(draft: Draft, ledger: Ledger | None, record: DatasetRecord) -> A
     return after, verdict, extra
 
 
-def _reached(draft: Draft, after: Ledger, states: Iterable[LimitState]) -> dict[str, object]:
+def _reached(draft: Draft, after: DatasetLedger, states: Iterable[LimitState]) -> dict[str, object]:
     """Return a decision's fields about thresholds that it is the first to reach at limits."""
     lookup = partial(draft.members.get, after.dataset)
     found = reached_limits(
@@ -80,7 +80,7 @@ def _reached(draft: Draft, after: Ledger, states: Iterable[LimitState]) -> dict[
     return {"reached": found.named, "more_reached": found.more}
 
 
-def _member(draft: Draft, ledger: Ledger, record: SetMember) -> AdminVerdict:
+def _member(draft: Draft, ledger: DatasetLedger, record: SetMember) -> AdminVerdict:
     name, before = record.dataset, draft.members.get(record.dataset, record.member)
     after, verdict, member = apply_member(ledger, before, record, draft.decided_at)
     if member is None:
@@ -92,7 +92,7 @@ def _member(draft: Draft, ledger: Ledger, record: SetMember) -> AdminVerdict:
     return after, verdict, {"member": member, "administrator": record.as_ is not None}
 
 
-def _limit(draft: Draft, ledger: Ledger, record: SetLimit) -> AdminVerdict:
+def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdict:
     at, team = draft.decided_at, ""
     if record.scope == "analyst":
         team = team_of(draft.members.get(record.dataset, record.name or ""), at)
@@ -108,8 +108,8 @@ def _limit(draft: Draft, ledger: Ledger, record: SetLimit) -> AdminVerdict:
 
 
 def apply_member(
-    ledger: Ledger, before: MemberRow | None, record: SetMember, at: int
-) -> tuple[Ledger, Verdict, Member | None]:
+    ledger: DatasetLedger, before: MemberRow | None, record: SetMember, at: int
+) -> tuple[DatasetLedger, Verdict, Member | None]:
     """Return the ledger after a record, the verdict, and the membership from then on.
 
     Args:
@@ -131,7 +131,9 @@ def apply_member(
     return after, Verdict(outcome), member
 
 
-def _member_refusal(ledger: Ledger, before: MemberRow | None, record: SetMember) -> Reason | None:
+def _member_refusal(
+    ledger: DatasetLedger, before: MemberRow | None, record: SetMember
+) -> Reason | None:
     if record.follows is not None and record.follows != ledger.sequence:
         return Reason.OUT_OF_DATE
     if before is None and not record.roles:
@@ -145,8 +147,8 @@ def _member_refusal(ledger: Ledger, before: MemberRow | None, record: SetMember)
 
 
 def apply_limit(
-    ledger: Ledger, store: LimitStore, record: SetLimit, team: str, at: int
-) -> tuple[Ledger, Verdict, LimitState | None]:
+    ledger: DatasetLedger, store: LimitStore, record: SetLimit, team: str, at: int
+) -> tuple[DatasetLedger, Verdict, LimitState | None]:
     """Return the ledger after a record, the verdict, and the limit's new state.
 
     Args:
@@ -177,7 +179,7 @@ def apply_limit(
     return after, Verdict(outcome), level
 
 
-def _limit_refusal(ledger: Ledger, record: SetLimit, is_in_force: bool) -> Reason | None:
+def _limit_refusal(ledger: DatasetLedger, record: SetLimit, is_in_force: bool) -> Reason | None:
     if ledger.closed:
         return Reason.CLOSED
     if record.follows is not None and record.follows != ledger.sequence:
@@ -188,7 +190,7 @@ def _limit_refusal(ledger: Ledger, record: SetLimit, is_in_force: bool) -> Reaso
 
 
 def _is_over_reserved(
-    ledger: Ledger, store: LimitStore, before: LimitState | None, level: LimitState
+    ledger: DatasetLedger, store: LimitStore, before: LimitState | None, level: LimitState
 ) -> bool:
     """Tell whether the dataset would promise more than it has, or a team more than its share."""
     after = reserved_after(store, before, level)

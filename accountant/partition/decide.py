@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from accountant.amounts import Units
 from accountant.claims import Claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
 from accountant.foreign_text import escape_control_json
 from accountant.ledger.adjudicate import Verdict
@@ -171,7 +171,7 @@ def _decide_new(
     record: Input,
     body: bytes,
     checked: CheckedInput,
-    ledger: Ledger | None,
+    ledger: DatasetLedger | None,
     identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     request, extra, analyst = checked.body, _NOTHING_MORE, None
@@ -226,7 +226,7 @@ def _decide_question(
     record: Input,
     request: MechanismRequest,
     body: bytes,
-    ledger: Ledger,
+    ledger: DatasetLedger,
     identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     assert request.question is not UNSET
@@ -266,7 +266,7 @@ def _decide_step(
     record: Input,
     body: bytes,
     step: ReservationStep,
-    ledger: Ledger,
+    ledger: DatasetLedger,
     identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     ledger = drop_final(draft.reservations, ledger, draft.decided_at)
@@ -290,7 +290,7 @@ def _append_grant(
     record: Input,
     body: bytes,
     analyst: str,
-    ledgers: tuple[Ledger, Ledger],
+    ledgers: tuple[DatasetLedger, DatasetLedger],
     verdict: Verdict,
     identity: tuple[int, bytes, bytes],
     derived: Derived | None = None,
@@ -395,7 +395,7 @@ def _refuse_missing(
     return encoded
 
 
-def charged_of(before: Ledger, after: Ledger) -> Units:
+def charged_of(before: DatasetLedger, after: DatasetLedger) -> Units:
     """Return what a decision adds to the first of the totals, below 0 for what comes back.
 
     It is the difference of the totals as written, so that it equals the `cost` of a grant.
@@ -410,7 +410,7 @@ def _append_reserved(
     request: MechanismRequest,
     claim: Claim,
     body: bytes,
-    ledgers: tuple[Ledger, Ledger],
+    ledgers: tuple[DatasetLedger, DatasetLedger],
     verdict: Verdict,
     identity: tuple[int, bytes, bytes],
     derived: Derived | None = None,
@@ -438,7 +438,7 @@ def _ledger_decision(
     draft: Draft,
     record: Input,
     raw: msgspec.Raw,
-    ledger: Ledger,
+    ledger: DatasetLedger,
     verdict: Verdict,
     extra: dict[str, object],
 ) -> Decision:

@@ -16,7 +16,7 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.checksum import crc_of_row, text_of
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.store import LimitChanges
 from accountant.members.member_table import MemberChanges
 from accountant.partition import NO_PREVIOUS, Partition
@@ -73,19 +73,19 @@ class Draft:
         self.next = dict(partition.next)
         self.branch = partition.branch
         self.key = partition.key
-        self.ledgers: dict[str, Ledger] = {}
+        self.ledgers: dict[str, DatasetLedger] = {}
         self.members = MemberChanges(partition.members)
         self.levels = LimitChanges(partition.levels)
         self.reservations = ReservationChanges(partition.reservations)
         self.resets = partition.resets
-        self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
-        self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
+        self._amounts: dict[str, tuple[DatasetLedger, Amounts | None]] = {}
+        self._crcs: dict[str, tuple[DatasetLedger, int]] = {}  # of the rows written last
         self._ids: dict[bytes, tuple[int, RememberedDecision]] = {}
         self._opened = 0
         # Lower bound on how many more ids fit.
         self._room = partition.ids.maximum - len(partition.ids)
         self._full = partition.full
-        self._undo_ledgers: list[tuple[str, Ledger | None, int]] = []
+        self._undo_ledgers: list[tuple[str, DatasetLedger | None, int]] = []
         self._undo_id: bytes | None = None
 
     @property
@@ -93,12 +93,12 @@ class Draft:
         """Hash of the last record, as in `Partition`."""
         return self.head_bytes.decode()
 
-    def ledger(self, dataset: str) -> Ledger | None:
+    def ledger(self, dataset: str) -> DatasetLedger | None:
         """Return a dataset's ledger with the changes, None if it was never opened."""
         touched = self.ledgers.get(dataset)
         return self.partition.ledgers.get(dataset) if touched is None else touched
 
-    def put(self, ledger: Ledger, amounts: Amounts | None = None) -> None:
+    def put(self, ledger: DatasetLedger, amounts: Amounts | None = None) -> None:
         """Replace a dataset's ledger after a decision.
 
         Args:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from accountant.amounts import UNIT, Units, format_units
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import READING_UP, held_row, rounded_up_wire, snapshot
@@ -82,7 +82,7 @@ def encode_grant(
     head: bytes,
     decided_at: int,
     floor: int,
-    ledger: Ledger,
+    ledger: DatasetLedger,
     verdict: Verdict,
     body: bytes,
     partition: int,
@@ -138,7 +138,7 @@ def _times(decided_at: int, floor: int) -> bytes:
 
 
 def _last_fields(
-    ledger: Ledger, charged: tuple[ChargedLimit, ...], derived: Derived | None
+    ledger: DatasetLedger, charged: tuple[ChargedLimit, ...], derived: Derived | None
 ) -> bytes:
     """Return the fields of limits, reservations and questions, which few datasets have."""
     levels = b',"levels":%b' % encode([each.update for each in charged]) if charged else b""
@@ -165,11 +165,11 @@ def _reading(value: float) -> bytes:
     return b"%.10g" % (value * READING_UP) if value < math.inf else b"inf"
 
 
-def _rounded_up(ledger: Ledger) -> bytes:
+def _rounded_up(ledger: DatasetLedger) -> bytes:
     return b',"rounded_up":%b' % encode(rounded_up_wire(ledger) or {})
 
 
-def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
+def row(ledger: DatasetLedger, amounts: Amounts | None) -> bytes:
     """Return a dataset's row for `state`, as `snapshots.snapshot` encoded.
 
     Args:
@@ -193,7 +193,7 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
     )
 
 
-def _counts(ledger: Ledger) -> bytes:
+def _counts(ledger: DatasetLedger) -> bytes:
     return _numbers(
         *(ledger.owners, ledger.members, ledger.granted_at, ledger.levels, ledger.limits)
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import CheckedClaim, check_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
 from accountant.ledger.adjudicate import (
     Verdict,
@@ -68,7 +68,7 @@ class NotDerived(NamedTuple):
     verdict: Verdict
     error: FieldError | None = None
 
-    def refuse(self, ledger: Ledger, at: int) -> QuestionVerdict:
+    def refuse(self, ledger: DatasetLedger, at: int) -> QuestionVerdict:
         """Return the refusal of the question."""
         return QuestionVerdict(advance(ledger, at), self.verdict, error=self.error)
 
@@ -81,14 +81,14 @@ class QuestionVerdict(NamedTuple):
         error: what is wrong with the question.
     """
 
-    after: Ledger
+    after: DatasetLedger
     verdict: Verdict
     claim: CheckedClaim | None = None
     error: FieldError | None = None
 
 
 def full_holder(
-    ledger: Ledger, request: RequestParties, open_of: OpenOfHolder | None
+    ledger: DatasetLedger, request: RequestParties, open_of: OpenOfHolder | None
 ) -> HolderCount | None:
     """Return the first holder of a reservation who has as many open ones as the policy allows.
 
@@ -105,7 +105,7 @@ def full_holder(
 
 
 def derive_claim(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     question: Question,
     noise: Noise,
     roster: Roster,
@@ -155,7 +155,7 @@ def _derived(schema: bytes, question: Question, noise: Noise) -> CheckedClaim:
 
 
 def decide_question(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     request: RequestParties,
     question: Question,
     noise: Noise,
@@ -196,7 +196,7 @@ class _PolicyTerms(NamedTuple):
 
 
 def decide_request(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     request: RequestTerms,
     claim: CheckedClaim,
     members: Members,
@@ -207,7 +207,7 @@ def decide_request(
     reservations: Reservations | None = None,
     datasets: tuple[str, ...] = (),
     open_of: OpenOfHolder | None = None,
-) -> tuple[Ledger, Verdict]:
+) -> tuple[DatasetLedger, Verdict]:
     """Return the ledger after a request on an open dataset, and the verdict.
 
     Args:

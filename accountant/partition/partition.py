@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 
 from accountant.checksum import Checksum, crc_of_row, text_of
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.state import row_of
 from accountant.limits.store import LimitTable
 from accountant.members.member_table import MemberTable
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
 from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
-from accountant.records.limit_records import level_row_key
+from accountant.records.limit_records import scope_row_key
 from accountant.records.members import member_row_key
 from accountant.records.reservation_rows import reservation_row_key
 from accountant.reservations.reservation import row_of as reservation_row
@@ -78,7 +78,7 @@ class Partition:
         self.decided_at = 0
         self.floor = 0
         self.next: dict[Source, int] = {"requests": 0, "admin": 0}
-        self.ledgers: dict[str, Ledger] = {}
+        self.ledgers: dict[str, DatasetLedger] = {}
         self.ids = IdTable() if most_ids is None else IdTable(most_ids)
         self.branch = 0
         self.key: str | None = None
@@ -103,7 +103,7 @@ class Partition:
                 if key not in checksum:
                     checksum.put(key, crc_of_row(encode(member)))
             for level in self.levels:
-                key = level_row_key(*level.key).decode()
+                key = scope_row_key(*level.key).decode()
                 if key not in checksum:
                     checksum.put(key, crc_of_row(encode(row_of(level))))
             for reservation in self.reservations:

@@ -10,7 +10,7 @@ import msgspec
 
 from accountant.amounts import INFINITE, format_units
 from accountant.claims import Claim, check_claim
-from accountant.dataset_ledger import Ledger, guarantee_after_resolving
+from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
 from accountant.ledger.adjudicate import Verdict, advance, charge_outside, readings_of
 from accountant.limits.reserved_totals import plus
 from accountant.partition.draft import Draft
@@ -24,7 +24,7 @@ from accountant.reservations.reservation import Reservation
 from accountant.reservations.steps import StepResult, decide_step
 from accountant.times import iso
 
-StepVerdict = tuple[Ledger, Verdict, dict[str, object], Reservation | None]
+StepVerdict = tuple[DatasetLedger, Verdict, dict[str, object], Reservation | None]
 """The ledger after a record, the verdict, the decision's extra fields, and the reservation that
 the record is about, as it was before."""
 
@@ -37,13 +37,13 @@ def update_of(reservation: Reservation) -> ReservationUpdate:
 
 
 def reserve(
-    before: Ledger,
-    granted: Ledger,
+    before: DatasetLedger,
+    granted: DatasetLedger,
     request: MechanismRequest,
     claim: Claim,
     verdict: Verdict,
     reserved_at: int,
-) -> tuple[Ledger, dict[str, object], Reservation]:
+) -> tuple[DatasetLedger, dict[str, object], Reservation]:
     """Return a dataset's ledger with a reservation, its decision's extra fields, and its row.
 
     Args:
@@ -68,14 +68,18 @@ def place(draft: Draft, rows: Iterable[Reservation], encoded: EncodedDecision) -
         draft.reservations.put(placed)
 
 
-def decide_reservation_step(draft: Draft, ledger: Ledger, step: ReservationStep) -> StepVerdict:
+def decide_reservation_step(
+    draft: Draft, ledger: DatasetLedger, step: ReservationStep
+) -> StepVerdict:
     """Decide a step of a reservation on a dataset that exists, and put its changes in the draft."""
     before = draft.reservations.open(ledger.dataset, step.grant)
     result = step_result(draft, ledger, step, ledger.clock(draft.decided_at))
     return (*put_step(draft, ledger, step, result), before)
 
 
-def step_result(draft: Draft, ledger: Ledger, step: ReservationStep, clock: int) -> StepResult:
+def step_result(
+    draft: Draft, ledger: DatasetLedger, step: ReservationStep, clock: int
+) -> StepResult:
     """Return the decision on a step in one dataset; it changes nothing.
 
     Args:
@@ -88,8 +92,8 @@ def step_result(draft: Draft, ledger: Ledger, step: ReservationStep, clock: int)
 
 
 def put_step(
-    draft: Draft, ledger: Ledger, step: ReservationStep, result: StepResult
-) -> tuple[Ledger, Verdict, dict[str, object]]:
+    draft: Draft, ledger: DatasetLedger, step: ReservationStep, result: StepResult
+) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
     """Put what a step changes in one dataset in the draft.
 
     Returns: the dataset's ledger after it, the verdict, and the decision's extra fields.
@@ -122,7 +126,7 @@ def _broken_by(before: Reservation, after: Reservation | None) -> Stage | None:
     return "broken" if broken else None
 
 
-def _fallen(before: Ledger, after: Ledger) -> dict[str, str] | None:
+def _fallen(before: DatasetLedger, after: DatasetLedger) -> dict[str, str] | None:
     """Return by how much each written total has fallen, of those that have."""
     triples = zip(before.plan.sums, before.totals, after.totals, strict=True)
     fallen = {
@@ -133,7 +137,7 @@ def _fallen(before: Ledger, after: Ledger) -> dict[str, str] | None:
     return fallen or None
 
 
-def decide_resolve(draft: Draft, ledger: Ledger, record: Resolve) -> StepVerdict:
+def decide_resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> StepVerdict:
     """Decide an owner's record on a reservation that released beyond its maximum."""
     at = draft.decided_at
     before = draft.reservations.open(ledger.dataset, record.grant)
@@ -165,14 +169,14 @@ def decide_resolve(draft: Draft, ledger: Ledger, record: Resolve) -> StepVerdict
     return after, Verdict(Outcome.RESOLVED, crossed=crossed), extra, before
 
 
-def _breaks_shares(draft: Draft, ledger: Ledger) -> bool:
+def _breaks_shares(draft: Draft, ledger: DatasetLedger) -> bool:
     """Tell whether what is spent and what is reserved for shares exceed the budget together."""
     promised = plus(ledger.spent, draft.levels.reserved(ledger.dataset))
     return any(map(gt, promised, ledger.plan.capacity))
 
 
 def _resolve_refusal(
-    ledger: Ledger, reservation: Reservation | None, record: Resolve
+    ledger: DatasetLedger, reservation: Reservation | None, record: Resolve
 ) -> Reason | None:
     if record.follows is not None and record.follows != ledger.sequence:
         return Reason.OUT_OF_DATE

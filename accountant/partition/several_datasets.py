@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 
 from accountant.claims import CheckedClaim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.partition.draft import Draft
 from accountant.partition.judge import decide_request
@@ -33,8 +33,8 @@ class PartResult(NamedTuple):
         new: the row of a reservation, without the hash that names it.
     """
 
-    before: Ledger
-    after: Ledger
+    before: DatasetLedger
+    after: DatasetLedger
     verdict: Verdict
     fields: dict[str, object]
     new: Reservation | None = None
@@ -84,7 +84,7 @@ def decide_parts(
     return _with_reservations(results, request, claim, at) if reserves else tuple(results)
 
 
-def _not_asked(ledger: Ledger, at: int) -> PartResult:
+def _not_asked(ledger: DatasetLedger, at: int) -> PartResult:
     return PartResult(ledger, advance(ledger, at), _BY_ANOTHER, {})
 
 
@@ -115,7 +115,9 @@ def names_several(draft: Draft, step: ReservationStep) -> bool:
     return found is not None and found.datasets[:1] == (step.dataset,)
 
 
-def decide_step_parts(draft: Draft, first: Ledger, step: ReservationStep) -> tuple[PartResult, ...]:
+def decide_step_parts(
+    draft: Draft, first: DatasetLedger, step: ReservationStep
+) -> tuple[PartResult, ...]:
     """Return the result of a step for each dataset of its reservation, in their order.
 
     The step is taken in all of them or in none, by the latest of their clocks. The first dataset
@@ -141,12 +143,14 @@ def decide_step_parts(draft: Draft, first: Ledger, step: ReservationStep) -> tup
 class _StepPart(NamedTuple):
     """What a step would be in one dataset alone; `row` is the reservation before it."""
 
-    ledger: Ledger
+    ledger: DatasetLedger
     row: Reservation | None
     result: StepResult
 
     @classmethod
-    def of(cls, draft: Draft, ledger: Ledger, step: ReservationStep, clock: int) -> _StepPart:
+    def of(
+        cls, draft: Draft, ledger: DatasetLedger, step: ReservationStep, clock: int
+    ) -> _StepPart:
         row = draft.reservations.open(ledger.dataset, step.grant)
         return cls(ledger, row, step_result(draft, ledger, step, clock))
 
@@ -179,11 +183,11 @@ def _all_or_none(parts: Sequence[_StepPart], at: int) -> list[StepResult]:
     return results
 
 
-def _latest_clock(ledgers: Sequence[Ledger], at: int) -> int:
+def _latest_clock(ledgers: Sequence[DatasetLedger], at: int) -> int:
     return max([each.clock(at) for each in ledgers])
 
 
-def _begin(draft: Draft, name: str) -> Ledger:
+def _begin(draft: Draft, name: str) -> DatasetLedger:
     ledger = draft.ledger(name)
     assert ledger is not None
     return drop_final(draft.reservations, ledger, draft.decided_at)

@@ -10,7 +10,7 @@ from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationU
 from accountant.versions import Format, reader
 
 
-class LevelScope(msgspec.Struct, gc=False):
+class LimitScope(msgspec.Struct, gc=False):
     """The scope of the limit that has refused a request."""
 
     scope: Scope
@@ -31,7 +31,7 @@ class PartHeader(msgspec.Struct, gc=False):
     cost: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
     spent_ratio: float | None = None
-    level: LevelScope | None = None
+    level: LimitScope | None = None
     levels: tuple[LimitUpdate, ...] = ()
     reservation: ReservationUpdate | None = None
     totals: msgspec.Raw = msgspec.Raw(b"")
@@ -57,7 +57,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     budget: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
     spent_ratio: float | None = None
-    level: LevelScope | None = None
+    level: LimitScope | None = None
     levels: tuple[LimitUpdate, ...] = ()
     reservation: ReservationUpdate | None = None
     limit: LimitRecord | None = None

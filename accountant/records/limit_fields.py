@@ -12,7 +12,7 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
-from accountant.records.limit_records import MAX_DAYS, LimitPolicy, Pace
+from accountant.records.limit_records import MAX_DAYS, LimitPolicy, PeriodLimit
 from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate
@@ -69,7 +69,7 @@ def _misplaced_fields(record: SetLimit) -> list[tuple[str, str]]:
     return wrong
 
 
-def _check_period(period_limit: Pace) -> None:
+def _check_period(period_limit: PeriodLimit) -> None:
     days = _PERIOD.fullmatch(period_limit.period)
     if days is None or int(days[1]) > MAX_DAYS:
         rule = f"must be a number of days such as P30D, at most P{MAX_DAYS}D"

@@ -28,7 +28,7 @@ LimitPolicy = dict[str, str | tuple[str, ...]]
 """A budget of a level's own: fields of a policy that say filter and budget, and nothing else."""
 
 
-class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PeriodLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At most a part of the dataset's budget in each period.
 
     Attributes:
@@ -50,7 +50,7 @@ def length_of(period: str) -> int:
     return days_of(period) * DAY_MS
 
 
-class PaceRecord(Pace, frozen=True):
+class PeriodLimitRecord(PeriodLimit, frozen=True):
     """A period limit as a decision stores it, with what it comes to in each sum."""
 
     budget: Texts
@@ -85,7 +85,7 @@ class LimitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     part: str | None = None
     policy: LimitPolicy | None = None
     budget: Texts | None = None
-    pace: PaceRecord | None = None
+    pace: PeriodLimitRecord | None = None
     reserved: ReservedRecord | None = None
 
     @property
@@ -165,7 +165,7 @@ class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
     more_at: str | None = None
 
 
-def level_alert_id(
+def scope_alert_id(
     dataset: str,
     generation: int,
     level: LimitUpdate | ReachedLimit | LimitRecord,
@@ -255,7 +255,7 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
     shared_since: int | UnsetType = UNSET
 
 
-class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="level"):
+class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="level"):
     """A level's row in `state`.
 
     Attributes:
@@ -282,21 +282,21 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     reported: ReportedRow | UnsetType = UNSET
 
 
-decode_level_row = reader(LevelRow)
+decode_scope_row = reader(ScopeRow)
 
 
-def level_row_key(dataset: str, scope: str, team: str, name: str) -> bytes:
+def scope_row_key(dataset: str, scope: str, team: str, name: str) -> bytes:
     """Return the key of a level's row: no name of a dataset begins with a brace."""
     within = f'","team":"{team}' if team else ""
     return f'{{"dataset":"{dataset}","scope":"{scope}{within}","name":"{name}"}}'.encode()
 
 
-def level_row_keys(dataset: str) -> tuple[bytes, bytes]:
+def scope_row_keys(dataset: str) -> tuple[bytes, bytes]:
     """Return two keys between which those of a dataset's levels are, and no other."""
     first = _BEGIN + dataset.encode() + _SCOPED
     return first, first + b"\xff"
 
 
-def is_level_row_key(key: bytes) -> bool:
+def is_scope_row_key(key: bytes) -> bool:
     """Tell a level's key from those of datasets, of members and of the partition."""
     return key.startswith(_BEGIN) and _SCOPED in key

@@ -13,7 +13,7 @@ from accountant.questions.noise import Noise
 from accountant.questions.question import Question
 from accountant.questions.schema import Schema
 from accountant.questions.stop import Stop
-from accountant.records.limit_records import LimitPolicy, Pace, Scope
+from accountant.records.limit_records import LimitPolicy, PeriodLimit, Scope
 from accountant.records.members import Role
 
 Version = Literal[1]
@@ -243,7 +243,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     name: str | None = None
     part: str | None = None
     policy: LimitPolicy | None = None
-    pace: Pace | None = None
+    pace: PeriodLimit | None = None
     reserved: str | None = None
     reason: str = ""
     follows: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from accountant.records.limit_records import LevelRow, level_row_key
+from accountant.records.limit_records import ScopeRow, scope_row_key
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import Genesis, Snapshot
 from accountant.records.reservation_rows import ReservationRow, reservation_row_key
@@ -85,15 +85,15 @@ def partition_row_key(partition: int) -> bytes:
     return b'{"partition":%d}' % partition
 
 
-Row = Snapshot | MemberRow | LevelRow | ReservationRow
+Row = Snapshot | MemberRow | ScopeRow | ReservationRow
 """A row of a dataset, a member, a level or a reservation."""
 decode_row: Callable[[bytes], Row] = reader(Row)  # type: ignore[arg-type]
 
 
 def key_of_row(row: Row) -> bytes:
     """Return the key of a dataset's, member's, level's or reservation's row."""
-    if isinstance(row, LevelRow):
-        return level_row_key(row.dataset, row.scope, row.team or "", row.name)
+    if isinstance(row, ScopeRow):
+        return scope_row_key(row.dataset, row.scope, row.team or "", row.name)
     if isinstance(row, MemberRow):
         return member_row_key(row.dataset, row.member)
     if isinstance(row, ReservationRow):

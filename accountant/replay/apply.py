@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.dataset_ledger import Ledger, guarantee_after_resolving
+from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
 from accountant.errors import LogDamaged
 from accountant.ledger.adjudicate import readings_of
 from accountant.ledger.administer import crossed_under
@@ -21,7 +21,7 @@ from accountant.records import Decision, Resolve, Source
 from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
 from accountant.records.parts import by_dataset
 from accountant.records.request_names import schema_of_opening
-from accountant.replay.members_and_limits import take_levels, take_members
+from accountant.replay.members_and_limits import take_members, take_scopes
 from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
 from accountant.reservations.held import drop_final
 from accountant.times import ClockResets, from_iso, issued_at
@@ -99,7 +99,7 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
             after, owners=after.owners + owners, members=after.members + members
         )
     if decision.levels or decision.limit is not None or decision.reached:
-        levels, limits = take_levels(partition, after, decision)
+        levels, limits = take_scopes(partition, after, decision)
         after = msgspec.structs.replace(
             after, levels=after.levels + levels, limits=after.limits + limits
         )
@@ -117,12 +117,12 @@ def plan_of(decision: Decision) -> CompiledPolicy:
     return stored_plan(decision.policy, tuple(decision.budget.values()))
 
 
-def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
+def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> DatasetLedger:
     outcome = decision.outcome
     if outcome in {Outcome.OPENED, Outcome.AMENDED}:
         plan = plan_of(decision)
         if ledger is None:
-            return Ledger.new(str(decision.dataset), plan, at, schema_of_opening(decision))
+            return DatasetLedger.new(str(decision.dataset), plan, at, schema_of_opening(decision))
         crossed = crossed_under(plan, ledger)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
         if not ledger.mechanisms and not any(ledger.totals):
@@ -168,7 +168,7 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     )
 
 
-def _resolved(ledger: Ledger, decision: Decision) -> dict[str, object]:
+def _resolved(ledger: DatasetLedger, decision: Decision) -> dict[str, object]:
     """Return what an owner's word on a broken reservation has made of the guarantee."""
     if decision.outcome is not Outcome.RESOLVED:
         return {}

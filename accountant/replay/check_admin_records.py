@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.ledger.snapshots import ledger_of_row
 from accountant.limits.apply import apply_record
@@ -17,7 +17,7 @@ from accountant.limits.state import Key, LimitState, limit_state_of, row_of
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, paused_by
 from accountant.records.parts import by_dataset
@@ -39,7 +39,7 @@ class _Dataset(NamedTuple):
     schema: bytes = b""
 
 
-def _dataset_of(ledger: Ledger) -> _Dataset:
+def _dataset_of(ledger: DatasetLedger) -> _Dataset:
     return _Dataset(
         ledger.plan,
         ledger.opened_at,
@@ -100,7 +100,7 @@ class _AdminState:
             self._sealed[row.dataset] = ledger.sequence
         elif isinstance(row, MemberRow):
             self._members[row.dataset, row.member] = row
-        elif isinstance(row, LevelRow):
+        elif isinstance(row, ScopeRow):
             level = limit_state_of(row)
             self._levels[level.key] = level
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.ledger.snapshots import (
     held_row,
@@ -24,7 +24,7 @@ from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.parts import by_dataset
 from accountant.records.records import HeldRow
 from accountant.records.state_rows import decode_row
-from accountant.replay.members_and_limits import differing_levels, member_rows_set_by
+from accountant.replay.members_and_limits import differing_scopes, member_rows_set_by
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso, iso
 
@@ -118,7 +118,9 @@ def contradiction(what: str) -> RowContradictsLog:
     )
 
 
-def _differences(partition: Partition, ledger: Ledger, decision: Decision) -> Iterator[_Difference]:
+def _differences(
+    partition: Partition, ledger: DatasetLedger, decision: Decision
+) -> Iterator[_Difference]:
     yield from _unequal("generation", ledger.generation, decision.generation)
     for name, in_row, in_log in (
         ("totals", totals_wire(ledger), decision.totals),
@@ -140,7 +142,7 @@ def _differences(partition: Partition, ledger: Ledger, decision: Decision) -> It
     ):
         found = partition.members.get(ledger.dataset, name)
         yield from _unequal(f"member {name}", found, member)
-    for difference in differing_levels(partition, decision):
+    for difference in differing_scopes(partition, decision):
         yield _Difference(*difference)
 
 

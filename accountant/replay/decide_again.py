@@ -7,7 +7,7 @@ from typing import Final
 from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
 from accountant.ledger.adjudicate import would_end
 from accountant.ledger.budgets import budgets_of
@@ -120,7 +120,7 @@ def _compare(draft: Draft, ours: Decision, decision: Decision) -> Findings:
     yield from same("ends", ends, decision.ends)
 
 
-def _fits(draft: Draft, ledger: Ledger, decision: Decision) -> bool:
+def _fits(draft: Draft, ledger: DatasetLedger, decision: Decision) -> bool:
     """Return whether the claim that a refusal offers would have been granted.
 
     A search in floats finds that claim, so another machine may offer another last digit.

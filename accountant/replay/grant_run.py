@@ -23,7 +23,7 @@ from typing import Final, Literal
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.snapshots import format_reading
 from accountant.partition import Partition, hash_of
 from accountant.partition.decide import decide
@@ -127,7 +127,7 @@ class _Sums:
         "totals",
     )
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: DatasetLedger) -> None:
         self.ledger = ledger
         self.texts = _texts(ledger.plan)
         self.sequence = ledger.sequence
@@ -171,7 +171,7 @@ class _Sums:
         self.changed_at = at
         return cost[0]
 
-    def result(self) -> Ledger:
+    def result(self) -> DatasetLedger:
         """Return the ledger that the log's amounts come to, as `apply` gives it."""
         ledger, plan = self.ledger, self.ledger.plan
         exhausted = ledger.exhausted or plan.progress(self.totals) >= plan.capacity[0]
@@ -188,7 +188,7 @@ class _Sums:
         )
 
 
-def _is_plain(ledger: Ledger) -> bool:
+def _is_plain(ledger: DatasetLedger) -> bool:
     """Tell whether the grants of a dataset are plain ones."""
     stopped = ledger.closed or ledger.paused or ledger.halted or ledger.fractional
     changed = ledger.held is not None or ledger.guarantee or ledger.limits or ledger.levels

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from accountant.checksum import crc_of_row
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.limits.apply import apply_grant, apply_record
 from accountant.limits.state import Key, LimitState, limit_state_of, texts_of
@@ -18,8 +18,8 @@ from accountant.records.limit_records import (
     LimitRecord,
     LimitUpdate,
     ReachedLimit,
-    decode_level_row,
-    level_row_key,
+    decode_scope_row,
+    scope_row_key,
 )
 from accountant.records.members import (
     MemberRow,
@@ -95,7 +95,7 @@ def wrong_member_counts(partition: Partition) -> str | None:
     return None
 
 
-def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tuple[int, int]:
+def take_scopes(partition: Partition, ledger: DatasetLedger, decision: Decision) -> tuple[int, int]:
     """Apply the limits that a decision sets or charges. Its amounts are copied, not recomputed.
 
     Args:
@@ -105,19 +105,19 @@ def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tup
     rows = limits = 0
     for key, state in _limits_set_by(partition, ledger, decision):
         before = partition.levels.get(key)
-        partition.checksum.forget(level_row_key(*key).decode())
+        partition.checksum.forget(scope_row_key(*key).decode())
         partition.levels.put(state)
         rows += before is None
         limits += state.is_in_force - (before is not None and before.is_in_force)
     for each in decision.reached:
         state = _state_reached(partition, ledger, decision, each)
-        partition.checksum.forget(level_row_key(*state.key).decode())
+        partition.checksum.forget(scope_row_key(*state.key).decode())
         partition.levels.put(state)
     return rows, limits
 
 
 def _state_reached(
-    partition: Partition, ledger: Ledger, decision: Decision, reached: ReachedLimit
+    partition: Partition, ledger: DatasetLedger, decision: Decision, reached: ReachedLimit
 ) -> LimitState:
     """Return a limit's state after an amendment, or its own new version, has reported it."""
     name = reached.name or ""
@@ -133,7 +133,7 @@ def _state_reached(
 
 
 def _limits_set_by(
-    partition: Partition, ledger: Ledger, decision: Decision
+    partition: Partition, ledger: DatasetLedger, decision: Decision
 ) -> list[tuple[Key, LimitState]]:
     record, dataset, sequence = decision.limit, ledger.dataset, int(decision.sequence or 0)
     if record is not None:
@@ -148,7 +148,7 @@ def _limits_set_by(
 
 
 def limit_after_update(
-    partition: Partition, ledger: Ledger, decision: Decision, update: LimitUpdate
+    partition: Partition, ledger: DatasetLedger, decision: Decision, update: LimitUpdate
 ) -> tuple[LimitState, LimitState, LimitState]:
     """Return what a decision has charged a limit, or given back.
 
@@ -170,20 +170,20 @@ def limit_after_update(
     return state, limit, apply_grant(state, limit, update, sequence, resets, ledger.plan)
 
 
-def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:
+def take_scope_row(partition: Partition, key: bytes, value: bytes | None) -> None:
     """Apply a limit's row of `state`; no row removes a limit.
 
     Raises: ValueError, msgspec.MsgspecError: the row cannot be read or does not match its key.
     """
     partition.checksum.forget(key.decode())
-    state = limit_state_of(decode_level_row(value or b""))
-    if level_row_key(*state.key) != key:
+    state = limit_state_of(decode_scope_row(value or b""))
+    if scope_row_key(*state.key) != key:
         raise ValueError(f"it holds the level {state.key}")
     partition.levels.put(state)
     partition.checksum.put(key.decode(), crc_of_row(value or b""))
 
 
-def miscounted_levels(partition: Partition) -> str | None:
+def miscounted_scopes(partition: Partition) -> str | None:
     """Return in words which dataset's row disagrees with the number of its limits, or None."""
     rows, limits = Counter[str](), Counter[str]()
     for (dataset, *_), state in partition.levels.levels.items():
@@ -201,7 +201,7 @@ def miscounted_levels(partition: Partition) -> str | None:
     return None
 
 
-def differing_levels(
+def differing_scopes(
     partition: Partition, decision: Decision
 ) -> Iterator[tuple[str, object, object]]:
     """Yield each field in which a limit's row disagrees with a decision.

@@ -35,7 +35,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.limit_records import is_level_row_key, level_row_key
+from accountant.records.limit_records import is_scope_row_key, scope_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
@@ -44,9 +44,9 @@ from accountant.replay.apply import apply, parse_source, remember
 from accountant.replay.check_admin_records import check_admin_rows
 from accountant.replay.check_rows import ResetsRead, check_row, check_rows_found, miscounted_resets
 from accountant.replay.members_and_limits import (
-    miscounted_levels,
-    take_level_row,
+    miscounted_scopes,
     take_member_row,
+    take_scope_row,
     wrong_member_counts,
 )
 from accountant.replay.reservations import miscounted_reservations, take_reservation_row
@@ -133,8 +133,8 @@ class Replay:
                 self._row = decode_partition_row(value or b"")
             elif is_member_row_key(key):
                 take_member_row(partition, key, value)
-            elif is_level_row_key(key):
-                take_level_row(partition, key, value)
+            elif is_scope_row_key(key):
+                take_scope_row(partition, key, value)
             elif is_reservation_row_key(key):
                 take_reservation_row(partition, key, value)
             elif value is None:
@@ -180,7 +180,7 @@ class Replay:
                 )
         wrong = (
             wrong_member_counts(self._partition)
-            or miscounted_levels(self._partition)
+            or miscounted_scopes(self._partition)
             or miscounted_reservations(self._partition)
         )
         if wrong is not None:
@@ -402,7 +402,7 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     rows += [
         (member_row_key(each.dataset, each.member), encode(each)) for each in partition.members
     ]
-    rows += [(level_row_key(*each.key), encode(row_of(each))) for each in partition.levels]
+    rows += [(scope_row_key(*each.key), encode(row_of(each))) for each in partition.levels]
     rows += [
         (reservation_row_key(*each.key), encode(reservation_row(each)))
         for each in partition.reservations

@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.checksum import crc_of_row
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.limits.applicable_limits import limit_at
 from accountant.limits.charge import LimitCharge, after_refund, charge_of, growth
@@ -73,7 +73,7 @@ class ReplayedReservations:
 
 
 def limit_charges(
-    partition: Partition, ledger: Ledger, decision: Decision
+    partition: Partition, ledger: DatasetLedger, decision: Decision
 ) -> tuple[LimitCharge, ...]:
     """Return what a reservation was charged at each limit, or what a step gave back of it.
 
@@ -99,12 +99,12 @@ def limit_charges(
 
 def take_reservation(
     partition: Partition,
-    before: Ledger,
-    after: Ledger,
+    before: DatasetLedger,
+    after: DatasetLedger,
     decision: Decision,
     digest: str,
     charges: tuple[LimitCharge, ...],
-) -> Ledger:
+) -> DatasetLedger:
     """Apply what a decision says about a reservation; return the ledger with what it holds.
 
     Args:
@@ -151,8 +151,8 @@ def _named(partition: Partition, decision: Decision) -> Reservation:
 
 
 def _new(
-    before: Ledger,
-    after: Ledger,
+    before: DatasetLedger,
+    after: DatasetLedger,
     decision: Decision,
     digest: str,
     charges: tuple[LimitCharge, ...],
@@ -169,7 +169,10 @@ def _new(
 
 
 def _begun(
-    reservation: Reservation, before: Ledger, after: Ledger, back: tuple[LimitCharge, ...]
+    reservation: Reservation,
+    before: DatasetLedger,
+    after: DatasetLedger,
+    back: tuple[LimitCharge, ...],
 ) -> Reservation:
     """Return a reservation that has begun: charged less by what came back to totals and limits."""
     returned = tuple(_growth_back(before.totals, after.totals))

@@ -16,7 +16,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
 from accountant.records.state_rows import Row, decode_row
 from accountant.replay.plain_text import plain
@@ -143,7 +143,7 @@ def _name(row: Row | PartitionRow | None, key: bytes) -> str:
         return f"partition {row.genesis.partition}"
     if isinstance(row, MemberRow):
         return f"member {row.member} of dataset {row.dataset}"
-    if isinstance(row, LevelRow):
+    if isinstance(row, ScopeRow):
         of_team = f" in team {row.team}" if row.team else ""
         whose = f"{row.scope} {row.name}" if row.name else row.scope
         return f"level of {whose}{of_team} of dataset {row.dataset}"

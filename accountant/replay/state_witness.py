@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.records import PartitionRow
@@ -22,7 +22,7 @@ class StateWitness:
     decisions. A replay of such a log would give back the budget that they spent.
     """
 
-    def __init__(self, row: PartitionRow | None, ledgers: Mapping[str, Ledger]) -> None:
+    def __init__(self, row: PartitionRow | None, ledgers: Mapping[str, DatasetLedger]) -> None:
         self._row = row
         self._ledgers = ledgers
 

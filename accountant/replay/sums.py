@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
@@ -95,7 +95,7 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
         yield from same("levels", (), decision.levels)
     for part in by_dataset(decision):
         yield from _check_members(part)
-        yield from _check_levels(part)
+        yield from _check_scopes(part)
         if part.outcome in _NUMBERED and part.reason not in _NOT_NUMBERED:
             ledger = partition.ledgers.get(str(part.dataset))
             yield from _check_numbered(ledger, part)
@@ -135,7 +135,7 @@ def _check_operator_record(partition: Partition, decision: Decision) -> Findings
     yield from same("request", b"", bytes(decision.request))
     yield from same("parts", (), decision.parts)
     yield from _check_members(decision)
-    yield from _check_levels(decision)
+    yield from _check_scopes(decision)
 
 
 def _check_rollback(partition: Partition, decision: Decision) -> Findings:
@@ -178,7 +178,7 @@ def _check_members(decision: Decision) -> Findings:
         yield from same("administrator", False, decision.administrator)
 
 
-def _check_levels(decision: Decision) -> Findings:
+def _check_scopes(decision: Decision) -> Findings:
     """Yield limits and levels in a decision that must have none."""
     outcome, limit = decision.outcome, decision.limit
     if outcome in SETS_LIMITS:
@@ -223,7 +223,7 @@ def _check_charges_nothing(decision: Decision) -> Findings:
     yield from same("ends", None, decision.ends)
 
 
-def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
+def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Findings:
     if decision.outcome is Outcome.OPENED:
         if ledger is not None:
             yield Finding("outcome", "one opening of a dataset", "another one")
@@ -248,7 +248,7 @@ def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
     yield from _check_sums(ledger, decision)
 
 
-def _lower(ledger: Ledger, decision: Decision) -> Ledger | None:
+def _lower(ledger: DatasetLedger, decision: Decision) -> DatasetLedger | None:
     """Return the ledger under an amendment's whole policy, None unless nothing was granted yet.
 
     The filter's limits must be nowhere larger; deciding the amendment again compares the rest.
@@ -263,7 +263,7 @@ def _lower(ledger: Ledger, decision: Decision) -> Ledger | None:
     return msgspec.structs.replace(ledger, plan=plan, totals=(0,) * len(plan.sums))
 
 
-def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
+def _check_sums(ledger: DatasetLedger, decision: Decision) -> Findings:
     plan = ledger.plan
     if decision.totals is None:
         yield Finding("totals", "what the dataset has spent", "nothing")
@@ -307,7 +307,7 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     yield from check_odometers(plan, totals, decision.odometers or {}, is_void=is_void)
 
 
-def _is_void_after(ledger: Ledger, decision: Decision) -> bool:
+def _is_void_after(ledger: DatasetLedger, decision: Decision) -> bool:
     """Return whether no theorem covers what was released, after a decision."""
     if decision.guarantee == "void" or ledger.guarantee == "void":
         return True
@@ -319,7 +319,7 @@ def _is_void_after(ledger: Ledger, decision: Decision) -> bool:
 
 
 def _check_given_back(
-    ledger: Ledger, decision: Decision, mechanisms: int, totals: tuple[Units, ...]
+    ledger: DatasetLedger, decision: Decision, mechanisms: int, totals: tuple[Units, ...]
 ) -> Findings:
     """Yield where a step of a reservation raises a total, or gives back what it does not say."""
     yield from same("cost", None, decision.cost)

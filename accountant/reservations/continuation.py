@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Brownian, CheckedClaim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.records.reservation_rows import MAX_SETTLED
 from accountant.reservations.reservation import Reservation
 
@@ -55,7 +55,9 @@ def may_continue(
     return True
 
 
-def settled_row(ledger: Ledger, reservation: Reservation, shown: str | None) -> Reservation | None:
+def settled_row(
+    ledger: DatasetLedger, reservation: Reservation, shown: str | None
+) -> Reservation | None:
     """Return the row of a session that settles, None where no claim may continue it.
 
     A live decision and a replay both call this. Nobody continues a question's: its noise is the

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Claim
-from accountant.dataset_ledger import Held, Ledger
+from accountant.dataset_ledger import DatasetLedger, Held
 from accountant.ledger.adjudicate import readings_of
 from accountant.limits.charge import LimitCharge, after_refund, growth, state_sum
 from accountant.limits.reserved_totals import Sums, plus
@@ -24,7 +24,7 @@ class FinalReservations(Protocol):
     def take_final(self, dataset: str, at: int, maximum: int) -> list[Reservation]: ...
 
 
-def drop_final(table: FinalReservations, ledger: Ledger, at: int) -> Ledger:
+def drop_final(table: FinalReservations, ledger: DatasetLedger, at: int) -> DatasetLedger:
     """Drop a dataset's first final reservations, as each of its decisions begins; move no total.
 
     A live decision and a replay both call this.
@@ -51,8 +51,8 @@ def drop_final(table: FinalReservations, ledger: Ledger, at: int) -> Ledger:
 
 
 def reservation_of_grant(
-    before: Ledger,
-    after: Ledger,
+    before: DatasetLedger,
+    after: DatasetLedger,
     request: MechanismRequest,
     claim: Claim,
     charges: tuple[LimitCharge, ...],
@@ -91,7 +91,7 @@ def reservation_of_grant(
     )
 
 
-def with_reservation(ledger: Ledger, reservation: Reservation) -> Ledger:
+def with_reservation(ledger: DatasetLedger, reservation: Reservation) -> DatasetLedger:
     """Return the ledger with one more open reservation."""
     held = ledger.held
     if held is None:
@@ -100,7 +100,9 @@ def with_reservation(ledger: Ledger, reservation: Reservation) -> Ledger:
     return _with(ledger, msgspec.structs.replace(held, count=held.count + 1, amounts=amounts))
 
 
-def with_change(ledger: Ledger, before: Reservation, after: Reservation | None) -> Ledger:
+def with_change(
+    ledger: DatasetLedger, before: Reservation, after: Reservation | None
+) -> DatasetLedger:
     """Return the ledger after a step of an open reservation; None for one without a row."""
     held = ledger.held
     assert held is not None
@@ -117,7 +119,7 @@ def with_change(ledger: Ledger, before: Reservation, after: Reservation | None) 
     return _with(ledger, changed)
 
 
-def settled_ratio(ledger: Ledger) -> float:
+def settled_ratio(ledger: DatasetLedger) -> float:
     """Return the spent part of the additive budget without what open reservations hold, rounded up.
 
     No decision makes it smaller: what a step gives back was held.
@@ -136,7 +138,7 @@ def _less(amounts: Sums, reservation: Reservation) -> Sums:
     return after_refund(amounts, reservation.held)
 
 
-def _with(ledger: Ledger, held: Held) -> Ledger:
+def _with(ledger: DatasetLedger, held: Held) -> DatasetLedger:
     after = msgspec.structs.replace(ledger, held=held if held.count or held.settled else None)
     if after.is_void == ledger.is_void:
         return after

@@ -10,7 +10,7 @@ import msgspec
 from accountant.amounts import INFINITE, Units
 from accountant.claims import CheckedClaim
 from accountant.claims.price import price
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.filters import FILTERS, BesideBasic, Filter
 from accountant.filters.beside import BESIDE
 from accountant.filters.settlement import (
@@ -55,13 +55,13 @@ class Refunded(NamedTuple):
         updates: what the decision says about each of them.
     """
 
-    ledger: Ledger
+    ledger: DatasetLedger
     limits: tuple[LimitState, ...]
     updates: tuple[LimitUpdate, ...]
 
 
 def refund_of_void(
-    ledger: Ledger, store: LimitStore, reservation: Reservation, claim: CheckedClaim
+    ledger: DatasetLedger, store: LimitStore, reservation: Reservation, claim: CheckedClaim
 ) -> Refund:
     """Return what comes back of a reservation that never began: exactly what it was charged.
 
@@ -85,7 +85,7 @@ def refund_of_void(
 
 
 def refund_of_session(
-    ledger: Ledger, store: LimitStore, reservation: Reservation, shown: str
+    ledger: DatasetLedger, store: LimitStore, reservation: Reservation, shown: str
 ) -> Refund:
     """Return what comes back of a session that ended at the last level it showed."""
     claim, kind = reservation.claim, ledger.plan.kind
@@ -110,7 +110,7 @@ def refund_of_session(
 
 
 def refund_of_begin(
-    ledger: Ledger, store: LimitStore, reservation: Reservation, claim: CheckedClaim
+    ledger: DatasetLedger, store: LimitStore, reservation: Reservation, claim: CheckedClaim
 ) -> Refund:
     """Return by how much a claim costs less once it can no longer be voided.
 
@@ -176,7 +176,7 @@ def _ends(kind: Filter, before: Sums, after: Sums) -> bool:
 
 
 def give_back(
-    ledger: Ledger, store: LimitStore, refunded: Refund, at: int, resets: int
+    ledger: DatasetLedger, store: LimitStore, refunded: Refund, at: int, resets: int
 ) -> Refunded:
     """Return the state after a decision that gives amounts back.
 
@@ -196,7 +196,7 @@ def give_back(
     return Refunded(after, tuple([state for _, state in changed]), updates)
 
 
-def after_returning(ledger: Ledger, totals: Sums) -> Ledger:
+def after_returning(ledger: DatasetLedger, totals: Sums) -> DatasetLedger:
     """Return a ledger with lower totals: thresholds stay crossed, but a budget has room again."""
     if totals == ledger.totals:
         return ledger

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Brownian, ExPost, check_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import advance
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore
@@ -44,14 +44,14 @@ class StepResult(NamedTuple):
 
     outcome: Outcome
     reason: Reason | None
-    ledger: Ledger
+    ledger: DatasetLedger
     reservation: Reservation | None
     limits: tuple[LimitState, ...] = ()
     updates: tuple[LimitUpdate, ...] = ()
 
 
 def decide_step(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     reservation: Reservation | None,
     step: ReservationStep,
     lookup: Lookup,
@@ -90,7 +90,7 @@ def decide_step(
 
 
 def _finish(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     store: LimitStore,
     before: Reservation,
     back: Refund | None,
@@ -109,7 +109,7 @@ def _finish(
 
 
 def _refused(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     reservation: Reservation | None,
     step: ReservationStep,
     reason: Reason,
@@ -130,7 +130,7 @@ def _refused(
 
 
 def _refusal(
-    ledger: Ledger,
+    ledger: DatasetLedger,
     reservation: Reservation | None,
     step: ReservationStep,
     lookup: Lookup,

@@ -9,7 +9,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.applicable_limits import counted_under
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.thresholds import rule_in_force
@@ -18,11 +18,11 @@ from accountant.partition.ids import analyst_charged
 from accountant.records import Decision
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader, decode_header
-from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, level_alert_id
+from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, scope_alert_id
 from accountant.records.parts import by_dataset
 from accountant.times import iso
 from accountant.views.datasets import Alert, DatasetView, alerts, view_of_ledger
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 
 D = TypeVar("D", Decision, DecisionHeader)
 
@@ -66,7 +66,7 @@ def _alerts_of_part(part: Decision | DecisionHeader) -> Iterator[Alert]:
             yield _alert(place, reached, threshold, reached.spent_ratio, at, reached.analyst)
 
 
-def _of_limit(ledger: Ledger, level: LimitState, rule: LimitRule) -> list[Alert]:
+def _of_limit(ledger: DatasetLedger, level: LimitState, rule: LimitRule) -> list[Alert]:
     """Return an alert for each threshold that a limit has reported, with what is used now."""
     limit, reported = rule.under(ledger.plan).limit, level.reported
     if limit is None or reported is None or reported.version != rule.record.version:
@@ -79,7 +79,7 @@ def _of_limit(ledger: Ledger, level: LimitState, rule: LimitRule) -> list[Alert]
     return [_alert(place, rule.record, each, ratio, at, analyst) for each in ratios]
 
 
-def limit_alerts_of_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
+def limit_alerts_of_view(dataset: DatasetView, level: ScopeView) -> list[Alert]:
     """Return an alert for each threshold that a limit has reached now; none of a default itself."""
     ratio = level.spent_ratio
     if ratio is None:
@@ -126,7 +126,7 @@ def _alert(
 ) -> Alert:
     dataset, generation = place
     return Alert(
-        alert_id=level_alert_id(dataset, generation, level, threshold, analyst=analyst),
+        alert_id=scope_alert_id(dataset, generation, level, threshold, analyst=analyst),
         dataset=dataset,
         generation=generation,
         threshold=threshold,

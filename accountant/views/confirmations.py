@@ -16,7 +16,7 @@ from accountant.policy import resolve
 from accountant.records.members import Member
 from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from accountant.views.population import Sees, joint_after_opening
 
 Code = Literal["similar_name", "second_dataset", "ends_joint_guarantee", "source_differs"]
@@ -122,7 +122,7 @@ def source_differs(record: Open, field: str, value: str, why: str) -> Confirmati
 
 
 def confirmations_of_team(
-    record: SetMember | SetLimit, members: Iterable[Member], limits: Iterable[LevelView]
+    record: SetMember | SetLimit, members: Iterable[Member], limits: Iterable[ScopeView]
 ) -> list[Confirmation]:
     """Return what to ask before a team is named that no member and no limit has."""
     team = team_of(record)
@@ -163,7 +163,7 @@ def team_of(record: SetMember | SetLimit) -> str:
     return (record.name or "") if is_of_team else ""
 
 
-def known_teams(members: Iterable[Member], limits: Iterable[LevelView]) -> set[str]:
+def known_teams(members: Iterable[Member], limits: Iterable[ScopeView]) -> set[str]:
     """Return the teams that a dataset's members and limits name."""
     teams = {each.name for each in limits if each.scope in {"team", "each"} and each.name}
     return teams | {each.team for each in members if each.team}

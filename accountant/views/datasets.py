@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.administer import count_reported
 from accountant.ledger.snapshots import (
     held_row,
@@ -130,7 +130,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         alert_id: `dataset/generation/threshold`, the same however often it is sent; of a level
-            see `limit_records.level_alert_id`.
+            see `limit_records.scope_alert_id`.
         spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
         scope, name: of a level whose limit it is; None of the dataset's own budget.
@@ -164,7 +164,7 @@ def view_of_snapshot(row: Snapshot) -> DatasetView:
     return view_of_ledger(ledger_of_row(row))
 
 
-def view_of_ledger(ledger: Ledger) -> DatasetView:
+def view_of_ledger(ledger: DatasetLedger) -> DatasetView:
     """Return the view of a ledger; it has counted nothing yet."""
     plan = ledger.plan
     return DatasetView(
@@ -252,7 +252,7 @@ def _open_view(decision: Decision) -> DatasetView:
     assert decision.budget is not None
     plan = stored_plan(decision.policy, tuple(decision.budget.values()))
     at, schema = from_iso(decision.decided_at), schema_of_opening(decision)
-    ledger = Ledger.new(str(decision.dataset), plan, at, schema)
+    ledger = DatasetLedger.new(str(decision.dataset), plan, at, schema)
     return msgspec.structs.replace(
         view_of_ledger(ledger),
         partition_sequence=decision.partition_sequence,

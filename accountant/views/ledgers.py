@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from accountant.amounts import ratio_between
-from accountant.dataset_ledger import Held, Ledger
+from accountant.dataset_ledger import DatasetLedger, Held
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import encode_schema
@@ -14,14 +14,14 @@ from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 
 
-def ledger_of(view: DatasetView) -> Ledger:
+def ledger_of(view: DatasetView) -> DatasetLedger:
     """Return the ledger that a view shows.
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
     plan = plan_of(view)
     mechanisms, totals = totals_from(plan, view.totals, view.rounded_up)
-    return Ledger(
+    return DatasetLedger(
         dataset=view.dataset,
         plan=plan,
         sequence=view.sequence,
@@ -59,7 +59,7 @@ def held_ratio_of(view: DatasetView) -> float:
     return held_ratio(ledger_of(view)) if view.open_reservations else 0.0
 
 
-def held_ratio(ledger: Ledger) -> float:
+def held_ratio(ledger: DatasetLedger) -> float:
     """Return the part of a ledger's `spent_ratio` that open reservations hold."""
     return ratio_between(settled_ratio(ledger), ledger.spent_ratio)
 

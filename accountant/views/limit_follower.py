@@ -17,13 +17,13 @@ from accountant.limits.state import Key, LimitState, limit_state_of
 from accountant.limits.store import LimitTable
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.header import DecisionHeader
-from accountant.records.limit_records import LevelRow, LimitUpdate
+from accountant.records.limit_records import LimitUpdate, ScopeRow
 from accountant.records.outcomes import GRANTS, Outcome
 from accountant.times import ClockResets, from_iso
 from accountant.views.usage import analyst_in
 
 
-class LevelFollower:
+class ScopeFollower:
     """Follows the limits of some partitions; each call is O(1).
 
     Attributes:
@@ -39,7 +39,7 @@ class LevelFollower:
         _, number, last_to = self._last_reset(partition)
         return ClockResets(number, last_to)
 
-    def take_row(self, row: LevelRow) -> None:
+    def take_row(self, row: ScopeRow) -> None:
         """Take in a limit's row.
 
         Raises: ValueError: a text is not an amount.

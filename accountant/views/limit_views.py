@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units, ratio_between
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts, whole_down
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import (
@@ -32,7 +32,7 @@ from accountant.views.reservations import HeldAtLimits
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 1, "each": 2, "analyst": 3}
 
 
-class PaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PeriodLimitView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pace in the period that it is in.
 
     Attributes:
@@ -40,7 +40,7 @@ class PaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         budget, used, left: in each sum of the dataset's filter, in this period.
         spent_ratio: part of this period's budget that is used, rounded up, in [0, 1].
         begins_at, ends_at: of the period; the next one begins with nothing used.
-        held, held_ratio: as of a `LevelView`.
+        held, held_ratio: as of a `ScopeView`.
     """
 
     part: str
@@ -69,7 +69,7 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     team: str | None = None
 
 
-class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A limit and its use.
 
     Attributes:
@@ -93,7 +93,7 @@ class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     used: Texts | None = None
     left: Texts | None = None
     spent_ratio: float | None = None
-    pace: PaceView | None = None
+    pace: PeriodLimitView | None = None
     reserved: ShareView | None = None
     held: Texts | None = None
     held_ratio: float | None = None
@@ -120,13 +120,13 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     budget: Texts
     left: Texts
     spent_ratio: float
-    levels: tuple[LevelView, ...] = ()
+    levels: tuple[ScopeView, ...] = ()
     paused: bool = False
     halted: bool = False
     held_ratio: float | None = None
 
 
-decode_level_views = msgspec.json.Decoder(list[LevelView]).decode
+decode_scope_views = msgspec.json.Decoder(list[ScopeView]).decode
 decode_analyst_budget = msgspec.json.Decoder(AnalystBudget).decode
 decode_analyst_budgets = msgspec.json.Decoder(list[AnalystBudget]).decode
 
@@ -141,7 +141,7 @@ class DatasetLimits(NamedTuple):
         reservations: the open ones of the dataset.
     """
 
-    ledger: Ledger
+    ledger: DatasetLedger
     levels: LimitTable
     at: int
     resets: ClockResets = NO_RESETS
@@ -156,7 +156,7 @@ class DatasetLimits(NamedTuple):
         return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 
     def applicable_after(
-        self, ledger: Ledger, charged: Iterable[LimitState], analyst: str, team: str
+        self, ledger: DatasetLedger, charged: Iterable[LimitState], analyst: str, team: str
     ) -> ApplicableLimits | None:
         """As `applicable_to`, after a grant that was not made.
 
@@ -170,11 +170,11 @@ class DatasetLimits(NamedTuple):
         return applicable_limits(ledger, overlay, analyst, team, self.at, self.resets)
 
 
-def level_views(divided: DatasetLimits) -> list[LevelView]:
+def scope_views(divided: DatasetLimits) -> list[ScopeView]:
     """Return every limit of a dataset that is in force, by scope and name."""
     held = HeldAtLimits(divided.reservations)
     found = [
-        level_view(divided, level, level.rule, held)
+        scope_view(divided, level, level.rule, held)
         for level in divided.levels.limits_of(divided.ledger.dataset)
         if level.rule is not None and level.is_in_force
     ]
@@ -205,9 +205,9 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
     )
 
 
-def level_view(
+def scope_view(
     divided: DatasetLimits, level: LimitState, rule: LimitRule, held: HeldAtLimits | None = None
-) -> LevelView:
+) -> ScopeView:
     """Return one limit and its use.
 
     Args:
@@ -221,7 +221,7 @@ def level_view(
     return _view(limit_at(level, rule, plan, at, resets), held, is_used=is_used)
 
 
-def _view(each: ApplicableLimit, held: HeldAtLimits, *, is_used: bool = True) -> LevelView:
+def _view(each: ApplicableLimit, held: HeldAtLimits, *, is_used: bool = True) -> ScopeView:
     record, level, limit = each.rule.record, each.state, each.compiled.limit
     used, left, ratio = None, None, None
     share = _HeldPart()
@@ -230,7 +230,7 @@ def _view(each: ApplicableLimit, held: HeldAtLimits, *, is_used: bool = True) ->
         ratio = limit.spent_ratio(each.counted)
         since = each.rule.counted_since
         share = _held(limit, each.counted, held.counted(level.key, since, limit.nothing))
-    return LevelView(
+    return ScopeView(
         scope=record.scope,
         name=record.name,
         analyst=level.name if level.team else None,
@@ -241,7 +241,7 @@ def _view(each: ApplicableLimit, held: HeldAtLimits, *, is_used: bool = True) ->
         used=used,
         left=left,
         spent_ratio=ratio,
-        pace=_pace_view(each, held),
+        pace=_period_limit_view(each, held),
         reserved=_share_view(record, level),
         held=share.texts,
         held_ratio=share.ratio,
@@ -261,7 +261,7 @@ def _held(limit: CompiledLimit, used: Sums, held: Sums) -> _HeldPart:
     return _HeldPart(_texts(limit, held), ratio_between(without, limit.spent_ratio(used)))
 
 
-def _pace_view(each: ApplicableLimit, held: HeldAtLimits) -> PaceView | None:
+def _period_limit_view(each: ApplicableLimit, held: HeldAtLimits) -> PeriodLimitView | None:
     record, period_limit, periods = (
         each.rule.record.pace,
         each.compiled.period_limit,
@@ -272,7 +272,7 @@ def _pace_view(each: ApplicableLimit, held: HeldAtLimits) -> PaceView | None:
     begins_at = periods.begin(each.period)
     amounts = held.paced(each.state.key, begins_at, period_limit.nothing)
     share = _held(period_limit, each.period_used, amounts)
-    return PaceView(
+    return PeriodLimitView(
         part=record.part,
         period=record.period,
         budget=record.budget,

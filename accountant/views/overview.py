@@ -6,7 +6,7 @@ import msgspec
 
 from accountant.records.members import Member, Role
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.reservations import ReservationView
 from accountant.views.why import Why
 
@@ -79,7 +79,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     dataset: DatasetView
     caller: CallerRoles
     members: tuple[Member, ...]
-    limits: tuple[LevelView, ...]
+    limits: tuple[ScopeView, ...]
     budget: AnalystBudget | None
     requests: RecentRequests
     why: Why | None = None

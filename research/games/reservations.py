@@ -14,7 +14,7 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.claims import Claim, check_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.limits.store import LimitTable
 from accountant.policy import Policy, resolve
@@ -88,12 +88,12 @@ class LiveRules:
     def __init__(self, policy: Policy, kinds: Sequence[Reservable] = (), *, most: int = 2) -> None:
         self.kinds = tuple(kinds)
         self.most = most
-        self._opened = Ledger.new("census", open_plan(resolve(policy)), 0)
+        self._opened = DatasetLedger.new("census", open_plan(resolve(policy)), 0)
         self.plan = self._opened.plan
         self.start = LedgerState(self._opened.totals)
         self._store = LimitTable()
 
-    def ledger(self, state: LedgerState) -> Ledger:
+    def ledger(self, state: LedgerState) -> DatasetLedger:
         """Return the dataset's ledger in a state."""
         readings = self.plan.readings(state.totals)
         ledger = msgspec.structs.replace(self._opened, totals=state.totals, readings=readings)
@@ -215,24 +215,26 @@ class LiveRules:
         pair = kind.answers[held.shown]
         return [Move("answer", pair, (after,) * len(pair.p))]
 
-    def _adjudicated(self, ledger: Ledger, claim: Claim, *, reserve: bool) -> Ledger | None:
+    def _adjudicated(
+        self, ledger: DatasetLedger, claim: Claim, *, reserve: bool
+    ) -> DatasetLedger | None:
         policy, checked = self.plan.policy, check_claim(claim)
         unit, neighbours = policy.unit, policy.neighbours
         after, verdict = adjudicate(ledger, checked, unit, neighbours, _NOW, reserve=reserve)
         granted = Outcome.RESERVED if reserve else Outcome.GRANTED
         return after if verdict.outcome is granted else None
 
-    def _next(self, state: LedgerState) -> tuple[Ledger, LedgerState]:
+    def _next(self, state: LedgerState) -> tuple[DatasetLedger, LedgerState]:
         """Return the ledger and the state as the next decision finds them: final rows dropped."""
         rows = _OpenRows(state.held)
         ledger = drop_final(rows, self.ledger(state), _NOW)
         return ledger, state._replace(held=rows.left()) if rows.final else state
 
     @staticmethod
-    def _held(ledger: Ledger) -> tuple[Units, ...]:
+    def _held(ledger: DatasetLedger) -> tuple[Units, ...]:
         return ledger.held.amounts if ledger.held else (0,) * len(ledger.totals)
 
-    def _state(self, ledger: Ledger, held: Sequence[HeldReservation]) -> LedgerState:
+    def _state(self, ledger: DatasetLedger, held: Sequence[HeldReservation]) -> LedgerState:
         found = LedgerState(ledger.totals, _sorted(held))
         if self._held(ledger) != self._held(self.ledger(found)):
             raise ValueError("the sum of open reservations is not that of their rows")

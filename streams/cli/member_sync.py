@@ -33,7 +33,7 @@ from streams.clock import SystemClock
 if TYPE_CHECKING:
     from accountant.records import Decision
     from accountant.records.members import Member
-    from accountant.views.limit_views import LevelView
+    from accountant.views.limit_views import ScopeView
 
 _AT_ONCE: Final = 64
 """Requests in flight at a time: those that arrive together share a commit."""
@@ -116,13 +116,13 @@ class Sync(NamedTuple):
         more = "; this was a dry run, nothing was written" if dry_run else ""
         say(f"{self.dataset}: {count_words(changes)}{more}")
 
-    async def _limits(self, ledger: AsyncAccountant) -> Sequence[LevelView]:
+    async def _limits(self, ledger: AsyncAccountant) -> Sequence[ScopeView]:
         with suppress(BudgetError):  # perhaps the caller may not set members: the log says so
             return await ledger.limits(self.dataset)
         return []
 
     def _note_teams(
-        self, limits: Sequence[LevelView], wanted: Sequence[Any], changes: Sequence[Change]
+        self, limits: Sequence[ScopeView], wanted: Sequence[Any], changes: Sequence[Change]
     ) -> None:
         """Print a note for each team that no limit and no other member names."""
         changed = [
@@ -239,7 +239,7 @@ class _SyncProgress:
 
 
 def _check_teams(
-    dataset: str, limits: Sequence[LevelView], before: Sequence[Member], wanted: Sequence[Any]
+    dataset: str, limits: Sequence[ScopeView], before: Sequence[Member], wanted: Sequence[Any]
 ) -> None:
     """Check that no new team is nearly one of a limit or of another member.
 

@@ -14,9 +14,9 @@ from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import (
     AnalystBudget,
     DatasetLimits,
-    LevelView,
+    ScopeView,
     analyst_budget,
-    level_views,
+    scope_views,
 )
 from accountant.views.reservations import OpenReservations
 from streams.clock import Clock
@@ -33,10 +33,10 @@ class LiveLimits:
         self._partition = partition
         self._clock = clock
 
-    def levels(self, dataset: str) -> list[LevelView]:
+    def levels(self, dataset: str) -> list[ScopeView]:
         """Implement `Service.levels`."""
         limits = self._limits_of(dataset)
-        return [] if limits is None else level_views(limits)
+        return [] if limits is None else scope_views(limits)
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
         """Implement `Service.budget_for`."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.views.datasets import DatasetView, view_of_ledger
 
 
@@ -38,10 +38,12 @@ class LiveViews:
         ledgers: returns the table of ledgers, which changes after each commit.
     """
 
-    def __init__(self, ledgers: Callable[[], dict[str, Ledger]], counts: RequestCounts) -> None:
+    def __init__(
+        self, ledgers: Callable[[], dict[str, DatasetLedger]], counts: RequestCounts
+    ) -> None:
         self._ledgers = ledgers
         self._counts = counts
-        self._made: dict[str, tuple[Ledger, DatasetView]] = {}
+        self._made: dict[str, tuple[DatasetLedger, DatasetView]] = {}
 
     def datasets(self) -> dict[str, DatasetView]:
         """Return every dataset of this process' partitions, by name."""
@@ -61,7 +63,9 @@ class LiveViews:
         ledger = self._ledgers().get(name)
         return None if ledger is None else self._view(ledger, self._counts.requests_on(name))
 
-    def _view(self, ledger: Ledger, counted: Mapping[tuple[str, str | None], int]) -> DatasetView:
+    def _view(
+        self, ledger: DatasetLedger, counted: Mapping[tuple[str, str | None], int]
+    ) -> DatasetView:
         name = ledger.dataset
         made = self._made.get(name)
         if made is None or made[0] is not ledger:

@@ -22,7 +22,7 @@ from accountant.times import issued_at
 from accountant.views.alerts import alerts_of_run, alerts_of_state
 from accountant.views.datasets import Alert, DatasetView, SeenAlerts
 from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
 from accountant.views.reservations import OpenReservations, ReservationPage
@@ -56,7 +56,7 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
-from streams.service.ledger_service import Answer, Appended, Readiness, heads_of
+from streams.service.ledger_service import Appended, Readiness, Submission, heads_of
 from streams.service.reservation_reads import reservations_of
 from streams.settings import Settings
 from streams.tasks.background import THREADS, Background
@@ -202,7 +202,7 @@ class EmbeddedService:
             raise
         return service
 
-    def submit_sync(self, source: Source, body: bytes, wait: float) -> Answer:
+    def submit_sync(self, source: Source, body: bytes, wait: float) -> Submission:
         """Call `submit`, blocking this thread.
 
         Raises: Unavailable: as `submit`.
@@ -213,7 +213,7 @@ class EmbeddedService:
         )
         decided = waiter.wait(wait)
         value = None if decided is None else decided.value
-        return Answer(decision=value, partition=0, offset=waiter.offset)
+        return Submission(decision=value, partition=0, offset=waiter.offset)
 
     def decide_sync(
         self, source: Source, body: bytes, wait: float, *, checked: CheckedInput | None = None
@@ -237,18 +237,18 @@ class EmbeddedService:
         wait: float,
         checked: CheckedInput | None = None,
         new: bool = False,
-    ) -> Answer:
+    ) -> Submission:
         waiter = LoopWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
         if wait <= 0:
             self._writer.submit(entry, in_caller_thread=False)
-            return Answer(decision=None, partition=0)
+            return Submission(decision=None, partition=0)
         self._turns.add(entry, waiter, wait)
         decided = await waiter.wait()
         if decided is None:
-            return Answer(decision=None, partition=0, offset=waiter.offset)
+            return Submission(decision=None, partition=0, offset=waiter.offset)
         value, digest = decided.value, decided.digest
-        return Answer(decision=value, partition=0, offset=waiter.offset, digest=digest)
+        return Submission(decision=value, partition=0, offset=waiter.offset, digest=digest)
 
     async def submit_many(
         self,
@@ -256,7 +256,7 @@ class EmbeddedService:
         *,
         wait: float,
         checked: Sequence[CheckedInput | None] | None = None,
-    ) -> list[Answer | BudgetError]:
+    ) -> list[Submission | BudgetError]:
         """Implement `Service.submit_many`: one wait for all decisions, in few commits."""
         if not bodies:
             return []
@@ -306,7 +306,7 @@ class EmbeddedService:
             return None
         return await asyncio.to_thread(self._limits.preview, view, asked)
 
-    async def levels(self, dataset: str) -> list[LevelView]:
+    async def levels(self, dataset: str) -> list[ScopeView]:
         return await asyncio.to_thread(self._limits.levels, dataset)
 
     async def open_reservations(self, dataset: str) -> OpenReservations:
@@ -520,12 +520,12 @@ class EmbeddedService:
         return [] if partition is None else alerts_of_state(partition)
 
 
-def _answer_of(settled: Settled) -> Answer | BudgetError:
+def _answer_of(settled: Settled) -> Submission | BudgetError:
     if settled is None:
-        return Answer(decision=None, partition=0)
+        return Submission(decision=None, partition=0)
     if isinstance(settled, Exception):
         if isinstance(settled, BudgetError):
             return settled
         raise settled
     offset, decided = settled
-    return Answer(decision=decided.value, partition=0, offset=offset, digest=decided.digest)
+    return Submission(decision=decided.value, partition=0, offset=offset, digest=decided.digest)

@@ -23,7 +23,7 @@ from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import PROBLEM_JSON, response_to
 from streams.http.request_quota import quota_of
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 
 Line = bytes | Response[bytes]
 """A line of the body, or the problem in place of one that cannot be read."""
@@ -105,7 +105,7 @@ class LineGroup:
             lines.append(line)
         return b"".join(lines)
 
-    async def _answers(self) -> Sequence[Answer | Exception]:
+    async def _answers(self) -> Sequence[Submission | Exception]:
         if not self._bodies:
             return []
         service = context_of(self._request).service
@@ -117,7 +117,7 @@ class LineGroup:
     async def _line_to(
         self,
         checked: CheckedInput,
-        answer: Answer | Exception,
+        answer: Submission | Exception,
         accesses: dict[str, DatasetAccess | None],
     ) -> bytes:
         """Return the line for a request's answer, as the caller may see it.
@@ -138,7 +138,7 @@ class LineGroup:
     def _decision_line(
         self,
         checked: CheckedInput,
-        answer: Answer,
+        answer: Submission,
         accesses: dict[str, DatasetAccess | None],
     ) -> bytes | None:
         """Return the line of a decision on one dataset that the caller sees; None for others.

@@ -20,7 +20,7 @@ from accountant.views.datasets import DatasetView
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem, problem
 from streams.http.refusal import forbidden
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 from streams.sources.no_sources import NoSources
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_access import SourceAccess, SourceReader, SourceRefusal
@@ -157,7 +157,7 @@ async def confirmations_of_source(request: HttpRequest, body: Open) -> list[Conf
     return [*await _second_dataset(request, body), *await _schema_differs(request, body)]
 
 
-async def confirm_opened(request: HttpRequest, body: Open, answer: Answer) -> None:
+async def confirm_opened(request: HttpRequest, body: Open, answer: Submission) -> None:
     """Confirm the names and types of a source, if a dataset was opened on it that it matches."""
     states = _states_of(request)
     if states is None or body.schema is UNSET or answer.decision is None:

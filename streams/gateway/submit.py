@@ -58,7 +58,7 @@ from streams.gateway.source_check import check_source, confirm_opened
 from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 
 _STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
 
@@ -352,7 +352,7 @@ def _location(checked: CheckedInput) -> str:
 
 
 async def answer_response(
-    request: HttpRequest, answer: Answer, checked: CheckedInput, *, replays: bool = False
+    request: HttpRequest, answer: Submission, checked: CheckedInput, *, replays: bool = False
 ) -> Response[bytes]:
     """Return the response to a submitted record: its decision as the caller may see it, or 202.
 

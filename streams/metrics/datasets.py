@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from accountant.amounts import UNIT
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts
 from accountant.policy import guarantee_of
 from accountant.reservations.held import settled_ratio
@@ -43,7 +43,7 @@ _MOVING: Final = {
 }
 
 
-_Lines = tuple[Ledger, tuple[str, ...], tuple[str, ...]]
+_Lines = tuple[DatasetLedger, tuple[str, ...], tuple[str, ...]]
 """A ledger and its lines, in the order of `_FIXED` and of `_MOVING`.
 
 A plain tuple, not a class: the garbage collector need not track tuples of texts.
@@ -80,7 +80,7 @@ class DatasetCollector:
         )
 
 
-def _lines(ledger: Ledger, before: _Lines | None) -> _Lines:
+def _lines(ledger: DatasetLedger, before: _Lines | None) -> _Lines:
     fixed = None
     if before is not None:
         known = before[0]
@@ -89,7 +89,7 @@ def _lines(ledger: Ledger, before: _Lines | None) -> _Lines:
     return ledger, _fixed(ledger) if fixed is None else fixed, _moving(ledger)
 
 
-def _fixed(ledger: Ledger) -> tuple[str, ...]:
+def _fixed(ledger: DatasetLedger) -> tuple[str, ...]:
     """Return the lines of `_FIXED`, in its order."""
     found: dict[str, list[str]] = {name: [] for name in _FIXED}
     dataset = label("dataset", ledger.dataset)
@@ -118,7 +118,7 @@ def _fixed(ledger: Ledger) -> tuple[str, ...]:
     return tuple(["".join(lines) for lines in found.values()])
 
 
-def _moving(ledger: Ledger) -> tuple[str, ...]:
+def _moving(ledger: DatasetLedger) -> tuple[str, ...]:
     """Return the lines of `_MOVING`, in its order; without helpers, since a scrape is mostly this.
 
     Names of datasets, units and odometers need no escapes.
@@ -146,7 +146,7 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
     )
 
 
-def _held_amounts(ledger: Ledger) -> list[tuple[str, float]]:
+def _held_amounts(ledger: DatasetLedger) -> list[tuple[str, float]]:
     """Return the amount of each of the filter's sums that open reservations hold."""
     sums = ledger.plan.kind.sums
     if ledger.held is None:
@@ -161,7 +161,7 @@ def _is_delta(sum_name: str) -> bool:
     return sum_name == "delta" or sum_name.endswith("_delta")
 
 
-def _burn(ledger: Ledger, at: int) -> str:
+def _burn(ledger: DatasetLedger, at: int) -> str:
     """Return the line of a dataset's burn ratio, which changes with time, too."""
     horizon = ledger.plan.horizon_seconds
     if horizon is None:

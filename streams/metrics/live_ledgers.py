@@ -6,13 +6,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.partition import Partition
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
 from streams.index import UsageReader
-from streams.metrics.levels import shown_levels
+from streams.metrics.limit_scopes import shown_scopes
 from streams.metrics.open_reservations import open_reservations
 from streams.metrics.partition_counters import CountedCommit, Kind, PartitionCounters, requests_of
 from streams.metrics.snapshot import AnalystUse, MetricsSnapshot
@@ -141,7 +141,7 @@ class LiveLedgers:
             partitions_held = list(self._held.values())
         levels, not_shown = None, 0
         if self._levels:  # not under the lock: the deciding thread would wait
-            levels, not_shown = shown_levels(partitions_held, at, self._levels)
+            levels, not_shown = shown_scopes(partitions_held, at, self._levels)
         reservations = open_reservations(partitions_held, at)
         state = None
         if self._index is not None:  # not under the lock: it waits for a file
@@ -172,7 +172,7 @@ class LiveLedgers:
             counted = [each.counts() for each in self._counters.values()]
         return requests_of(counted)
 
-    def ledgers(self) -> Mapping[str, Ledger]:
+    def ledgers(self) -> Mapping[str, DatasetLedger]:
         """Return every dataset of the partitions held, as after some commit."""
         return _merge(partition.ledgers.copy() for partition in self._held.copy().values())
 
@@ -194,8 +194,8 @@ class LiveLedgers:
             return {} if self._usage is None else self._usage.of(dataset)
 
 
-def _merge(each: Iterable[Mapping[str, Ledger]]) -> dict[str, Ledger]:
-    ledgers: dict[str, Ledger] = {}
+def _merge(each: Iterable[Mapping[str, DatasetLedger]]) -> dict[str, DatasetLedger]:
+    ledgers: dict[str, DatasetLedger] = {}
     for some in each:
         ledgers |= some
     return ledgers

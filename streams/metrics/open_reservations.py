@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.partition import Partition
 from accountant.reservations.deadlines import ReservationCounts
 
@@ -28,7 +28,7 @@ def open_reservations(partitions: Iterable[Partition], at: int) -> dict[str, Res
     return found
 
 
-def _counts(partition: Partition, ledger: Ledger, at: int) -> ReservationCounts | None:
+def _counts(partition: Partition, ledger: DatasetLedger, at: int) -> ReservationCounts | None:
     """Read between two commits: `Partition.moves` is odd while changes are taken in."""
     while True:
         moves = partition.moves

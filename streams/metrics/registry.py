@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from accountant.records import RULES
 from streams.metrics.analysts import analyst_families, index_families
 from streams.metrics.datasets import DatasetCollector
-from streams.metrics.levels import level_families
+from streams.metrics.limit_scopes import scope_families
 from streams.metrics.partitions import partition_families
 from streams.metrics.reservations import reservation_families
 from streams.metrics.snapshot import MetricsSnapshot, MetricsSource
@@ -39,7 +39,7 @@ class _LedgerCollector(Collector):
         yield from request_families(snapshot)
         yield from analyst_families(snapshot.analysts, snapshot.analysts_left_out)
         yield from index_families(snapshot.index)
-        yield from level_families(snapshot.levels, snapshot.levels_not_shown)
+        yield from scope_families(snapshot.levels, snapshot.levels_not_shown)
         yield from partition_families(snapshot)
 
 

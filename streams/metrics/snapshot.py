@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.reservations.deadlines import ReservationCounts
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from streams.index import IndexState
 from streams.metrics.histogram import Buckets
 from streams.processing.observers import Lag
@@ -69,11 +69,11 @@ class AnalystUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelUse:
+class ScopeUse:
     """A limit of a dataset, with its use."""
 
     dataset: str
-    level: LevelView
+    level: ScopeView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class MetricsSnapshot:
     """
 
     at: int
-    ledgers: Mapping[str, Ledger]
+    ledgers: Mapping[str, DatasetLedger]
     partitions: Mapping[int, PartitionView]
     all_partitions: int
     requests: Mapping[tuple[str, str, str], int]
@@ -105,7 +105,7 @@ class MetricsSnapshot:
     analysts: Sequence[AnalystUse] | None = field(default=None)
     analysts_left_out: int = 0
     index: IndexState | None = None
-    levels: Sequence[LevelUse] | None = field(default=None)
+    levels: Sequence[ScopeUse] | None = field(default=None)
     levels_not_shown: int = 0
     reservations: Mapping[str, ReservationCounts] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ from copy import copy
 from typing import NamedTuple
 
 from accountant.amounts import format_units
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome
 from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vacancies
@@ -73,7 +73,9 @@ class LiveUsage(UsageTable):
         self._taken = 0  # all decisions, except those of forgotten pairs that were shown
         self.last: dict[str | None, int] = {}
 
-    def count(self, decided: Iterable[EncodedDecision], ledgers: Mapping[str, Ledger]) -> None:
+    def count(
+        self, decided: Iterable[EncodedDecision], ledgers: Mapping[str, DatasetLedger]
+    ) -> None:
         """Count the grants and refusals among some decisions."""
         numbered = [each for each in decided if each.sequence is not None]
         self.last.update({each.dataset: each.partition_sequence for each in numbered})

@@ -15,7 +15,7 @@ from litestar.datastructures import State
 
 from streams.auth.principal import authenticates, optional_principal
 from streams.http.problems import HTTPProblem, problem
-from streams.pages.login.sessions import session_of
+from streams.pages.login.browser_sessions import session_of
 
 FIELD: Final = "form_token"
 """The hidden field that carries the CSRF token."""

@@ -20,7 +20,7 @@ from accountant.times import iso
 from streams.auth.principal import authenticates, optional_principal
 from streams.pages.assets import address_of
 from streams.pages.csrf import form_token
-from streams.pages.login.sessions import session_of
+from streams.pages.login.browser_sessions import session_of
 from streams.pages.paths import dataset_page
 
 HEADERS: Final = {

@@ -16,10 +16,10 @@ from streams.pages.csrf import set_form_secret
 from streams.pages.dataset.ask import post_question
 from streams.pages.dataset.dataset_page import show_dataset_page
 from streams.pages.dataset.form_handlers import post_limit, post_member, post_pause, post_void
+from streams.pages.login.browser_sessions import BrowserSessions
 from streams.pages.login.provider_client import ProviderClient
 from streams.pages.login.session_auth import SessionAuth, set_session_auth
 from streams.pages.login.session_refresh import SessionRefresh
-from streams.pages.login.sessions import Sessions
 from streams.pages.login.sign_in import sign_in, sign_in_page, sign_out
 from streams.pages.login.sign_in_at_provider import finish_at_provider, start_at_provider
 from streams.pages.overview import overview
@@ -55,7 +55,7 @@ class HtmlPages:
         set_form_secret(app.state)
         if authenticator is None:
             return None
-        sessions, found = Sessions(clock.monotonic), sign_in_client(settings)
+        sessions, found = BrowserSessions(clock.monotonic), sign_in_client(settings)
         client = None if found is None else ProviderClient(found, clock.monotonic)
         refresh = (
             None

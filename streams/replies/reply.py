@@ -17,7 +17,7 @@ from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import deciding_part, parts_of
 from accountant.records.receipts import Receipt
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from streams.notebooks.display import remaining_words, reply_html
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class RefusalDetails(NamedTuple):
     """
 
     policy: Policy | None = None
-    levels: Sequence[LevelView] = ()
+    levels: Sequence[ScopeView] = ()
     hint: str = ""
 
 
@@ -74,7 +74,7 @@ class Reply:
         own_repeat: bool = False,
         record: bytes | None = None,
         policy: Policy | None = None,
-        levels: Sequence[LevelView] = (),
+        levels: Sequence[ScopeView] = (),
         hint: str = "",
     ) -> None:
         """Make a reply of a decision.

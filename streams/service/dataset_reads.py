@@ -14,7 +14,7 @@ from accountant.records.members import Member
 from accountant.records.outcomes import GRANTS, Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import (
@@ -53,7 +53,7 @@ class UsageSource(Protocol):
 
     async def members(self, dataset: str) -> list[Member]: ...
 
-    async def levels(self, dataset: str) -> list[LevelView]: ...
+    async def levels(self, dataset: str) -> list[ScopeView]: ...
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None: ...
 
@@ -86,7 +86,7 @@ async def _why(
     view: DatasetView,
     sums: UsageSums,
     members: list[Member],
-    levels: list[LevelView],
+    levels: list[ScopeView],
     now: int,
     analyst: str | None,
 ) -> Why:

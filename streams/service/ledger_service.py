@@ -17,7 +17,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.reservations.reservation import Reservation
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
@@ -32,7 +32,7 @@ MAX_PAGE_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Submission:
     """The outcome of a submitted body so far.
 
     Attributes:
@@ -79,7 +79,7 @@ class Service(Protocol):
         wait: float,
         checked: CheckedInput | None = None,
         new: bool = False,
-    ) -> Answer:
+    ) -> Submission:
         """Append a body, unchanged, and wait at most `wait` seconds for its decision.
 
         Args:
@@ -95,7 +95,7 @@ class Service(Protocol):
         *,
         wait: float,
         checked: Sequence[CheckedInput | None] | None = None,
-    ) -> list[Answer | BudgetError]:
+    ) -> list[Submission | BudgetError]:
         """Append requests in their order, and wait at most `wait` seconds for all decisions.
 
         Each is decided as if `submit` had it alone. Nothing is raised for one of them.
@@ -126,7 +126,7 @@ class Service(Protocol):
         """
         ...
 
-    async def levels(self, dataset: str) -> list[LevelView]:
+    async def levels(self, dataset: str) -> list[ScopeView]:
         """Return a dataset's limits that are in force, by scope and name.
 
         A team's per-analyst default is listed once, without use.

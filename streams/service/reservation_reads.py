@@ -62,7 +62,7 @@ async def reservations_of(
     shown = dict[str, str]()
     if broken:
         with suppress(Unavailable):  # an index that is behind leaves out this field alone
-            shown = await _shown_levels(source, dataset, broken)
+            shown = await _shown_scopes(source, dataset, broken)
     views = [
         reservation_view(
             row,
@@ -85,7 +85,7 @@ async def _request_id(source: ReservationSource, partition: int, row: Reservatio
     return decode_request_details(decode_header(values[0]).request).request_id if values else ""
 
 
-async def _shown_levels(
+async def _shown_scopes(
     source: ReservationSource, dataset: str, broken: set[str]
 ) -> dict[str, str]:
     """Return the level that each broken reservation showed, of the latest decisions."""

@@ -41,7 +41,7 @@ from streams.worker.local_decisions import LocalDecisions
 from streams.worker.partition_checkpoints import PartitionCheckpoints, partition_checkpoints
 from streams.worker.partitions import Worker
 from streams.worker.read_side import LocalTable, ReadSide, keep_on
-from streams.worker.record_follower import record_follower
+from streams.worker.record_tracer import record_tracer
 
 _log = get_logger(__name__)
 
@@ -138,7 +138,7 @@ def build(settings: Settings) -> App:
         deployment, settings, None if checkpoints is None else checkpoints.senders
     )
     tracing = start_tracing(settings)
-    follower = record_follower(settings, tracing)
+    follower = record_tracer(settings, tracing)
     app.worker = Worker(
         deployment,
         instance_id=instance_id,

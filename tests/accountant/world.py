@@ -8,7 +8,7 @@ import json
 import msgspec
 
 from accountant.claims.text import parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
@@ -130,7 +130,7 @@ class World:
     def close(self, dataset: str = "census") -> Decision:
         return self.send("admin", self.admin("close", dataset=dataset))
 
-    def ledger(self, dataset: str = "census") -> Ledger:
+    def ledger(self, dataset: str = "census") -> DatasetLedger:
         ledger = self.draft.ledger(dataset)
         assert ledger is not None
         return ledger

@@ -16,11 +16,11 @@ from accountant.policy import Policy, resolve
 from accountant.records import Decision, MechanismRequest
 from accountant.records.inputs import Source, check
 from accountant.records.limit_records import (
-    LevelRow,
     LimitRecord,
     LimitRemaining,
     LimitUpdate,
     RuleRow,
+    ScopeRow,
 )
 from accountant.records.members import MemberRow
 from accountant.records.operator_records import KeyChange, Rollback, Seal
@@ -30,7 +30,7 @@ from accountant.records.requests import Amend, Close, Open, Pause, Resume, SetLi
 from accountant.records.state_rows import PartitionRow
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.joint import JointGuarantee
-from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView
+from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView, ShareView
 from accountant.views.usage import UsageRow
 from accountant.views.why.forecast import Forecast
 from accountant.views.why.report import LargestGrant, Why
@@ -46,7 +46,7 @@ STRUCTS = {
     "preview": [PreviewRequest, Preview],
     "admin": [Open, Amend, Close, Pause, Resume],
     "member": [SetMember],
-    "limits": [SetLimit, LevelView, PaceView, ShareView, AnalystBudget],
+    "limits": [SetLimit, ScopeView, PeriodLimitView, ShareView, AnalystBudget],
     "policy": [Policy],
     "decision": [
         *[Decision, First, Genesis, Seal, Rollback, KeyChange, LimitRecord],
@@ -56,7 +56,7 @@ STRUCTS = {
     "dataset": [DatasetView, JointGuarantee, UsageRow],
     "why": [Why, Forecast, LargestGrant],
     "dead-letter": [],
-    "state": [PartitionRow, Snapshot, MemberRow, LevelRow, RuleRow],
+    "state": [PartitionRow, Snapshot, MemberRow, ScopeRow, RuleRow],
 }
 # Said by every record, or under another name: the key of usage has its own.
 ELSEWHERE = {"version", "request_id", "dataset", "by", "key"}
@@ -119,7 +119,7 @@ def test_the_other_examples_decode_as_their_types():
     assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 2
     member, level = examples("state")
     msgspec.json.decode(member, type=MemberRow)
-    msgspec.json.decode(level, type=LevelRow)
+    msgspec.json.decode(level, type=ScopeRow)
     (decision,) = examples("decision")
     assert set(json.loads(decision)) <= {"type", *Decision.__struct_encode_fields__}
     for name, struct in (("dataset", DatasetView), ("why", Why)):

@@ -15,9 +15,9 @@ from aiokafka import AIOKafkaProducer
 from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
 from accountant.records import Decision, decode_decision
-from accountant.records.limit_records import level_row_key
+from accountant.records.limit_records import scope_row_key
 from accountant.records.previews import PreviewRequest
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from streams.kafka.deployment import Deployment
 from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
@@ -40,7 +40,7 @@ LARGE: Final = "1.9"
 class ShownLimits(NamedTuple):
     """A gateway's views of a dataset with limits."""
 
-    levels: list[LevelView]
+    levels: list[ScopeView]
     budgets: list[AnalystBudget | None]
     previews: list[dict[str, Any]]
 
@@ -86,12 +86,12 @@ async def damaged(ledger: Ledger) -> None:
     """Replace cy's limit by bytes that are not a row, under the same key."""
     producer = AIOKafkaProducer(bootstrap_servers=ledger.bootstrap)
     await producer.start()
-    key = level_row_key("census", "analyst", "", "cy")
+    key = scope_row_key("census", "analyst", "", "cy")
     await producer.send_and_wait(ledger.topic("state"), b'{"type":"level"', key, partition=0)
     await producer.stop()
 
 
-def named(levels: list[LevelView]) -> list[str]:
+def named(levels: list[ScopeView]) -> list[str]:
     return [f"{each.scope} {each.name or ''}".strip() for each in levels]
 
 

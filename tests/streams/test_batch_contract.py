@@ -14,9 +14,9 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.records.inputs import check
 from streams.client.http.service import HttpService
 from streams.clock import SystemClock
-from streams.embedded.read_only import FileReader
+from streams.embedded.file_reader import FileReader
 from streams.errors import Refused
-from streams.service.ledger_service import Answer, Service
+from streams.service.ledger_service import Service, Submission
 from tests.patience import PATIENCE_S
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.test_usage_contract import InFile, OnKafka, open_two
@@ -50,8 +50,8 @@ def asked(number: int, **more: Any) -> bytes:
     return request(f"d{number % 2}", **more)
 
 
-def line(answer: Answer | BudgetError) -> dict[str, Any]:
-    assert isinstance(answer, Answer), answer
+def line(answer: Submission | BudgetError) -> dict[str, Any]:
+    assert isinstance(answer, Submission), answer
     assert answer.decision is not None
     found: dict[str, Any] = json.loads(answer.decision)
     return found
@@ -59,7 +59,7 @@ def line(answer: Answer | BudgetError) -> dict[str, Any]:
 
 async def send(
     service: Service, bodies: Sequence[bytes], *, wait: float = 60, checks: bool = False
-) -> list[Answer | BudgetError]:
+) -> list[Submission | BudgetError]:
     checked = [check("requests", body) for body in bodies] if checks else None
     return await service.submit_many(bodies, wait=wait, checked=checked)
 
@@ -106,7 +106,7 @@ async def test_without_a_wait_all_are_undecided_and_decided_later(ledger: Servic
     bodies = [asked(number) for number in range(20)]
     found = await send(ledger, bodies, wait=0)
     for each in found:
-        assert isinstance(each, Answer)
+        assert isinstance(each, Submission)
         assert each.decision is None or line(each)["outcome"] == "granted"
     for body in bodies:
         assert b'"outcome":"granted"' in await settled(ledger, body)

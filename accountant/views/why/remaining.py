@@ -14,7 +14,7 @@ from accountant.records.limit_records import LimitRecord, ReservedRecord, days_o
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.why.forecast import PeriodAllowance, RemainingAmount, SpenderKey
 
 _NOT_ONE_SUM = "the filter does not count in this sum alone"
@@ -36,7 +36,7 @@ def remaining_of_dataset(view: DatasetView) -> RemainingAmount:
 
 def remaining_by_scope(
     view: DatasetView,
-    levels: Iterable[LevelView],
+    levels: Iterable[ScopeView],
     budgets: Mapping[str, AnalystBudget],
     teams: Iterable[str] = (),
 ) -> dict[SpenderKey, RemainingAmount]:
@@ -70,7 +70,7 @@ def remaining_by_scope(
     return found
 
 
-def _shares(dataset: str, levels: Iterable[LevelView]) -> LimitTable:
+def _shares(dataset: str, levels: Iterable[ScopeView]) -> LimitTable:
     """Return the shares of a dataset as a partition keeps them, with what is left of each."""
     table = LimitTable()
     for view in levels:
@@ -85,7 +85,7 @@ def _shares(dataset: str, levels: Iterable[LevelView]) -> LimitTable:
     return table
 
 
-def _least(units: Units, levels: Sequence[LevelView], unit: str) -> RemainingAmount:
+def _least(units: Units, levels: Sequence[ScopeView], unit: str) -> RemainingAmount:
     note = None
     for level in levels:
         if level.left is None:
@@ -97,7 +97,7 @@ def _least(units: Units, levels: Sequence[LevelView], unit: str) -> RemainingAmo
     return RemainingAmount(units, note, _periods(levels, unit))
 
 
-def _periods(levels: Sequence[LevelView], unit: str) -> tuple[PeriodAllowance, ...]:
+def _periods(levels: Sequence[ScopeView], unit: str) -> tuple[PeriodAllowance, ...]:
     return tuple(
         PeriodAllowance(
             parse_units(level.pace.left[unit]),

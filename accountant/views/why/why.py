@@ -123,7 +123,7 @@ def why_of(
     if state not in {"closed", "paused", "halted"}:
         whole = remaining_of_dataset(view)
         by_spender = {SpenderKey("all"): whole, **(left or {})}
-        for whose, by_day, begin in _paces(view, sums, members, analyst):
+        for whose, by_day, begin in _period_limits(view, sums, members, analyst):
             known = by_spender.get(whose, whole)
             predicted += tuple(forecasts(whose, by_day, known, begin=begin, now=now))
     return Why(
@@ -241,7 +241,7 @@ def _teams(members: Iterable[Member]) -> dict[str, str]:
     return {member.member: member.team for member in members if member.team}
 
 
-def _paces(
+def _period_limits(
     view: DatasetView, sums: UsageSums, members: Sequence[Member], analyst: str | None
 ) -> Iterator[tuple[SpenderKey, Mapping[str, Units], int]]:
     """Yield each spender of a forecast with its spending by day and the first known day."""

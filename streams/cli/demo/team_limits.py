@@ -10,11 +10,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from accountant.display.limits import budget_words, pace_words, share_words
+from accountant.display.limits import budget_words, period_limit_words, share_words
 from accountant.display.numbers import part_of, remaining_amounts
 from accountant.display.times import moment
 from accountant.records.limit_records import Texts
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from streams.cli.demo.teams import TEAMS
 from streams.cli.printing.output import spent_bar
 
@@ -64,7 +64,7 @@ async def team_limits(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[
     return [limit for _, limit in sorted(found, key=lambda each: each[0])]
 
 
-def _limit_rows(dataset: str, holder: str, level: LevelView) -> Iterator[TeamLimit]:
+def _limit_rows(dataset: str, holder: str, level: ScopeView) -> Iterator[TeamLimit]:
     each = " each" if level.scope == "each" else ""
     if level.budget and level.left:
         yield TeamLimit(
@@ -72,7 +72,7 @@ def _limit_rows(dataset: str, holder: str, level: LevelView) -> Iterator[TeamLim
         )
     pace, reserved = level.pace, level.reserved
     if pace is not None:
-        may = f"{pace_words(pace)}{each}"
+        may = f"{period_limit_words(pace)}{each}"
         yield TeamLimit(holder, dataset, may, *_rest(pace.budget, pace.left), moment(pace.ends_at))
     if reserved is not None:
         may = f"{share_words(reserved)} reserved"

@@ -12,7 +12,7 @@ TEAMS: Final = MappingProxyType({"research": ("ana", "ben", "chloe"), "product":
 """Who is in which team, the same in every dataset."""
 TEAM_OF: Final = MappingProxyType({name: team for team, names in TEAMS.items() for name in names})
 
-Pace = tuple[str, str]
+PeriodLimit = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Division:
     scope: Scope
     name: str
     part: str | None = None
-    pace: Pace | None = None
+    pace: PeriodLimit | None = None
     reserved: str | None = None
 
 

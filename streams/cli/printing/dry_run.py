@@ -17,14 +17,14 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.say import say
 from streams.cli.printing.tables import amount_lines, refusal_lines
-from streams.cli.reading.analysts import fail_without_analyst, levels_of
+from streams.cli.reading.analysts import fail_without_analyst, scopes_of
 from streams.cli.reading.dataset_reader import get_dataset, reader
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
     from accountant.display.numbers import Texts
     from accountant.views.datasets import DatasetView
-    from accountant.views.limit_views import LevelView
+    from accountant.views.limit_views import ScopeView
     from streams.client import Accountant
 
 
@@ -50,7 +50,7 @@ def dry_run(
         if analyst is None and matters and not ledger.token_source:
             fail_without_analyst(ledger)
         shown = cost(ledger)
-        levels = () if json or not shown.left_at else levels_of(ledger, dataset, analyst)
+        levels = () if json or not shown.left_at else scopes_of(ledger, dataset, analyst)
     print_preview(shown, view.budget, levels, as_json=json)
     if not json and (line := last_line(shown, view)):
         say(line)
@@ -69,7 +69,7 @@ def more_after_grant(cost: Callable[[], Preview]) -> str | None:
 
 
 def print_preview(
-    shown: Preview, budget: Texts, levels: Sequence[LevelView] = (), *, as_json: bool
+    shown: Preview, budget: Texts, levels: Sequence[ScopeView] = (), *, as_json: bool
 ) -> None:
     """Print what the decision would be; the first line says that nothing was recorded.
 
@@ -83,7 +83,7 @@ def print_preview(
         stdout().print(line, soft_wrap=True)
 
 
-def _lines(shown: Preview, budget: Texts, levels: Sequence[LevelView]) -> list[Text]:
+def _lines(shown: Preview, budget: Texts, levels: Sequence[ScopeView]) -> list[Text]:
     word, style = ("granted", "green") if shown.granted else ("refused", "red")
     head = Text("would be ").append(word, style=style)
     if shown.reason is not None:

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from accountant.records.members import Member
-    from accountant.views.limit_views import LevelView
+    from accountant.views.limit_views import ScopeView
 
 _OF_A_BUDGET: Final = ("epsilon", "delta", "filter")
 _KINDS: Final = ("part", "epsilon", "pace", "reserved")
 
 
 def limit_notes(
-    limits: Iterable[LevelView],
+    limits: Iterable[ScopeView],
     members: Sequence[Member],
     scope: str,
     name: str | None,
@@ -32,7 +32,7 @@ def limit_notes(
         options: those of the command that set it.
     """
     notes = []
-    before: dict[tuple[str, str | None], LevelView] = {
+    before: dict[tuple[str, str | None], ScopeView] = {
         (each.scope, each.name): each for each in limits
     }
     if (earlier := before.get((scope, name))) is not None:
@@ -48,7 +48,7 @@ def limit_notes(
     return notes
 
 
-def _removed(earlier: LevelView, options: Mapping[str, str | None]) -> list[str]:
+def _removed(earlier: ScopeView, options: Mapping[str, str | None]) -> list[str]:
     """Return the amounts of an earlier limit that the new one does not replace."""
     removed, again = [], dict(options)
     has_limit = options["part"] or any(options[option] for option in _OF_A_BUDGET)

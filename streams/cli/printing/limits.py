@@ -15,7 +15,7 @@ from accountant.display.limits import (
     budget_words,
     is_default,
     next_period,
-    pace_words,
+    period_limit_words,
     scope_words,
     share_words,
 )
@@ -29,12 +29,12 @@ from streams.cli.printing.output import spent_bar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from accountant.views.limit_views import AnalystBudget, LevelView
+    from accountant.views.limit_views import AnalystBudget, ScopeView
 
 _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
 
 
-def limit_table(levels: Iterable[LevelView]) -> Table:
+def limit_table(levels: Iterable[ScopeView]) -> Table:
     """Return the table of limits, without empty columns."""
     levels = list(levels)
     rows = [
@@ -103,24 +103,24 @@ def _bar(ratio: float, reserved: float | None) -> Text:
     return spent_bar(ratio, reserved=reserved)
 
 
-def _budget(level: LevelView) -> str:
+def _budget(level: ScopeView) -> str:
     words = budget_words(level)
     return f"{words}\n{SEPARATELY}" if words and is_default(level) else words
 
 
-def _pace(level: LevelView) -> str:
+def _pace(level: ScopeView) -> str:
     pace = level.pace
     if pace is None:
         return ""
     if is_default(level):
-        return f"{pace_words(pace)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
+        return f"{period_limit_words(pace)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
     left = counting_line(pace.left, pace.budget)
     held = spending(pace.spent_ratio, pace.held_ratio).reserved
     reserved = f", {held} reserved" if held else ""
-    return f"{pace_words(pace)}\nleft {left}{reserved}\nuntil {moment(pace.ends_at)}"
+    return f"{period_limit_words(pace)}\nleft {left}{reserved}\nuntil {moment(pace.ends_at)}"
 
 
-def _reserved(level: LevelView) -> str:
+def _reserved(level: ScopeView) -> str:
     share = level.reserved
     return (
         ""

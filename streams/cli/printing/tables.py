@@ -53,7 +53,7 @@ from accountant.records import Decision
 from accountant.records.outcomes import GRANTS, Outcome, Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import held_ratio_of
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from streams.cli.printing.output import outcome_text, spent_bar
 from streams.cli.reading.open_releases import OpenRelease
 
@@ -224,7 +224,7 @@ def amount_lines(
 
 
 def refusal_lines(
-    refused: Decision | Preview, levels: Sequence[LevelView] = (), why: str = ""
+    refused: Decision | Preview, levels: Sequence[ScopeView] = (), why: str = ""
 ) -> list[Text]:
     """Return why a request is refused, and what is left at each limit, line by line.
 

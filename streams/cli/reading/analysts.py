@@ -10,11 +10,11 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import fail
 
 if TYPE_CHECKING:
-    from accountant.views.limit_views import LevelView
+    from accountant.views.limit_views import ScopeView
     from streams.client import Accountant
 
 
-def levels_of(ledger: Accountant, dataset: str, analyst: str | None) -> Sequence[LevelView]:
+def scopes_of(ledger: Accountant, dataset: str, analyst: str | None) -> Sequence[ScopeView]:
     """Return the limits of an analyst, none if they cannot be read."""
     from accountant.errors import BudgetError
 

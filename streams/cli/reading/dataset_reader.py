@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from accountant.records import Decision
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
-    from accountant.views.limit_views import LevelView
+    from accountant.views.limit_views import ScopeView
     from streams.client import Accountant, Me
 
 T = TypeVar("T")
@@ -137,12 +137,12 @@ def visible_members(ledger: Accountant, dataset: str) -> list[Member]:
     return _shown(ledger.members, dataset)
 
 
-def visible_limits(ledger: Accountant, dataset: str) -> list[LevelView]:
+def visible_limits(ledger: Accountant, dataset: str) -> list[ScopeView]:
     """Return the limits of a dataset that the caller may see."""
     return _shown(ledger.limits, dataset)
 
 
-def limits_and_members(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
+def limits_and_members(ledger: Accountant, dataset: str) -> tuple[list[ScopeView], list[Member]]:
     """Return limits and members, to warn of mistakes; none if they cannot be read."""
     from accountant.errors import BudgetError
 

@@ -25,7 +25,7 @@ from streams.cli.reading.usage_rows import build_index, reads_log
 if TYPE_CHECKING:
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
-    from accountant.views.limit_views import AnalystBudget, LevelView
+    from accountant.views.limit_views import AnalystBudget, ScopeView
     from accountant.views.usage import By, UsageRow
     from accountant.views.why import UsageSums, Why
     from streams.client import Accountant
@@ -97,7 +97,7 @@ class _PrivateIndex:
     async def members(self, dataset: str) -> list[Member]:
         return visible_members(self._ledger, dataset)
 
-    async def levels(self, dataset: str) -> list[LevelView]:
+    async def levels(self, dataset: str) -> list[ScopeView]:
         return self._ledger.limits(dataset)
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:

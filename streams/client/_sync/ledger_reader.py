@@ -13,7 +13,7 @@ from accountant.records.http_bodies import Me
 from accountant.records.members import Member
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.reservations import ReservationView
 from accountant.views.usage import By, UsageRow, UsageView
@@ -85,7 +85,7 @@ class LedgerReader:
         dataset = coerce_text("dataset", dataset)
         return self._list(dataset, lambda service: service.members(dataset))
 
-    def limits(self, dataset: str) -> list[LevelView]:
+    def limits(self, dataset: str) -> list[ScopeView]:
         """Return a dataset's limits by scope and name, with their usage.
 
         A server shows all limits to owners, auditors and administrators, and other callers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from streams.client.connection import shared_files
 from streams.clock import Clock, steady
 from streams.embedded.file_lock import FileInUse, FileLock
-from streams.embedded.read_only import FileReader
+from streams.embedded.file_reader import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.index import index_path

@@ -27,7 +27,7 @@ from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.notebooks.display import client_html
-from streams.service.ledger_service import Answer, Service
+from streams.service.ledger_service import Service, Submission
 from streams.settings import Settings
 from streams.tasks.broadcast import Subscription
 
@@ -384,7 +384,7 @@ async def _submit_many(
     return [each if isinstance(each, BudgetError) else _logged(each) for each in answers]
 
 
-def _logged(answer: Answer) -> LoggedDecision | None:
+def _logged(answer: Submission) -> LoggedDecision | None:
     record = answer.decision
     if record is None:
         return None

@@ -22,10 +22,10 @@ from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_d
 from accountant.views.heads import Head
 from accountant.views.limit_views import (
     AnalystBudget,
-    LevelView,
+    ScopeView,
     decode_analyst_budget,
     decode_analyst_budgets,
-    decode_level_views,
+    decode_scope_views,
 )
 from accountant.views.overview import Overview, decode_overview
 from accountant.views.reservations import ReservationPage, decode_reservation_page
@@ -50,7 +50,7 @@ from streams.client.http.trace_header import add_trace
 from streams.client.requests.requests import error_text
 from streams.errors import Gone, NoAnswers, Refused, Unavailable, Unreadable
 from streams.ndjson import LineSplitter
-from streams.service.ledger_service import Answer, Readiness
+from streams.service.ledger_service import Readiness, Submission
 from streams.telemetry.logs import get_logger
 
 _MARGIN_S: Final = 5.0
@@ -178,7 +178,7 @@ class HttpService(OverHttp):
         wait: float,
         checked: CheckedInput | None = None,
         new: bool = False,
-    ) -> Answer:
+    ) -> Submission:
         location = _decode_target(body)
         path = "/requests" if source == "requests" else "/datasets"
         if location.type in _PATHS:
@@ -196,7 +196,7 @@ class HttpService(OverHttp):
         if response.status_code in {200, 409} and not is_problem(response):
             return self._answer(response.content)
         if response.status_code == 202:
-            return Answer(decision=None, partition=0)
+            return Submission(decision=None, partition=0)
         problem = problem_of(response)
         if problem.decision:
             return self._answer(problem.decision)
@@ -210,13 +210,13 @@ class HttpService(OverHttp):
         *,
         wait: float,
         checked: Sequence[CheckedInput | None] | None = None,
-    ) -> list[Answer | BudgetError]:
+    ) -> list[Submission | BudgetError]:
         """Implement `Service.submit_many`: send requests in batches.
 
         Args:
             bodies: at most `BATCH_LINES`, without line ends.
         """
-        found = list[Answer | BudgetError]()
+        found = list[Submission | BudgetError]()
         for batch in _in_batches(bodies):
             answers = await self._submit_batch(batch, wait)
             found += answers
@@ -226,8 +226,8 @@ class HttpService(OverHttp):
 
     async def _submit_batch(
         self, bodies: Sequence[bytes], wait: float
-    ) -> list[Answer | BudgetError]:
-        found = list[Answer | BudgetError]()
+    ) -> list[Submission | BudgetError]:
+        found = list[Submission | BudgetError]()
         try:
             async for line in self._batch(bodies, wait):
                 found.append(self._line_result(line))
@@ -275,14 +275,14 @@ class HttpService(OverHttp):
             return self._not_a_gateway(f"{response.status_code} ({problem.message})")
         return self._to_exception(response.status_code, problem)
 
-    def _line_result(self, line: bytes) -> Answer | BudgetError:
+    def _line_result(self, line: bytes) -> Submission | BudgetError:
         """Return the decision in a line of a batch's response, or the error."""
         try:
             kind = self._decode(line, _decode_line)
             if kind.outcome:
                 return self._answer(line)
             if kind.status == "pending":
-                return Answer(decision=None, partition=0)
+                return Submission(decision=None, partition=0)
             problem = self._decode(line, _decode_problem)
             if problem.decision:
                 return self._answer(problem.decision)
@@ -326,8 +326,8 @@ class HttpService(OverHttp):
         found = self._body_or_none(response, dataset)
         return None if found is None else self._decode_named(found, decode_preview, dataset=dataset)
 
-    async def levels(self, dataset: str) -> list[LevelView]:
-        return await self._list(dataset, "limits", decode_level_views) or []
+    async def levels(self, dataset: str) -> list[ScopeView]:
+        return await self._list(dataset, "limits", decode_scope_views) or []
 
     async def reservations(
         self, dataset: str, *, after: int, limit: int, holder: str | None = None
@@ -530,9 +530,9 @@ class HttpService(OverHttp):
             raise self._not_a_gateway("a decision that does not match its own hash")
         return logged, decision
 
-    def _answer(self, content: bytes | msgspec.Raw) -> Answer:
+    def _answer(self, content: bytes | msgspec.Raw) -> Submission:
         logged, decision = self._decode_logged(content)
-        return Answer(decision=logged, partition=0, decoded=decision)
+        return Submission(decision=logged, partition=0, decoded=decision)
 
     def _to_exception(self, status: int, problem: Problem) -> BudgetError:
         remedy = None if self._bearer is None else self._bearer.remedy

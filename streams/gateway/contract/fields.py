@@ -305,7 +305,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         **dict.fromkeys(("part", "reserved"), reference("Ratio")),
         "policy": reference("LimitPolicy"),
     },
-    **dict.fromkeys(("Pace", "PaceRecord"), _PACE),
+    **dict.fromkeys(("PeriodLimit", "PeriodLimitRecord"), _PACE),
     "Reserve": {"until": text(_UNTIL, "at most 30 days")},
     "Resolve": {"mistaken": _NOTE | {"minLength": 1}},
     "ReservationUpdate": {
@@ -333,14 +333,14 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "ReachedLimit": {**_LEVEL, "version": _COUNT, "crossed": {"items": reference("Ratio")}},
     "LevelLeft": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
-    "LevelView": {
+    "ScopeView": {
         **_LEVEL,
         "version": _COUNT,
         "part": reference("Ratio"),
         "policy": reference("LimitPolicy"),
         "used": _SUMS,
     },
-    "PaceView": {
+    "PeriodLimitView": {
         **_PACE,
         "used": _SUMS,
         "begins_at": reference("Time"),

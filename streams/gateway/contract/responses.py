@@ -315,7 +315,7 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     },
     "list_limits": {
         "200": _with_location(
-            _list_of("the limits that the caller may see, by scope and name", "LevelView")
+            _list_of("the limits that the caller may see, by scope and name", "ScopeView")
         ),
         "404": _UNKNOWN,
         "503": _BUSY,

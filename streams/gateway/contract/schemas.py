@@ -24,7 +24,7 @@ from accountant.records.limit_records import (
     LimitRecord,
     LimitRemaining,
     LimitUpdate,
-    PaceRecord,
+    PeriodLimitRecord,
     ReachedLimit,
     ReservedRecord,
 )
@@ -33,7 +33,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.records import First, HeldRow, ReservationUpdate
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView
+from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView, ShareView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.reservations import ReservationPage, ReservationView
 from accountant.views.usage import UsageView
@@ -118,7 +118,7 @@ _BODIES: Final = (
     Why,
     Head,
     Member,
-    LevelView,
+    ScopeView,
     AnalystBudget,
     _PROBLEM,
     Readiness,
@@ -136,8 +136,8 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 
 # Responses leave out absent values of these types instead of sending null.
 _OF_LEVELS: Final = (
-    *(LimitRecord, PaceRecord, ReservedRecord, LimitName, LimitUpdate, LimitRemaining),
-    *(ReachedLimit, LevelView, PaceView, ShareView, AnalystBudget, ReservationView),
+    *(LimitRecord, PeriodLimitRecord, ReservedRecord, LimitName, LimitUpdate, LimitRemaining),
+    *(ReachedLimit, ScopeView, PeriodLimitView, ShareView, AnalystBudget, ReservationView),
 )
 
 

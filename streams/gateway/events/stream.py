@@ -9,7 +9,7 @@ from typing import Final
 from accountant.errors import BudgetError
 from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.datasets import DatasetView, alerts
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from accountant.views.visibility import WHOLE, DatasetAccess, sees_alert
 from streams.errors import Gone
 from streams.gateway.events.event import EventFilter, LogEvent, alert_event
@@ -140,7 +140,7 @@ class EventStream:
             if piece:
                 yield b"".join(piece)
 
-    async def _limits_of(self, dataset: str) -> list[LevelView]:
+    async def _limits_of(self, dataset: str) -> list[ScopeView]:
         """Return the limits of a dataset, and the client's own use under a default."""
         levels = await self._service.levels(dataset)
         caller = None if self._visibility is None else self._visibility.caller

@@ -16,7 +16,7 @@ from accountant.policy import Policy
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.parts import lines_by_dataset
@@ -29,7 +29,7 @@ from accountant.views.alerts import alerts_of
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted_decision, runs
 from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.members import MemberViews
 from accountant.views.overview import Overview
 from accountant.views.reservations import OpenReservations, ReservationPage
@@ -48,7 +48,7 @@ from streams.kafka.service.follower.tail import Tail
 from streams.kafka.service.pending_batch import PendingBatch, PendingInput, PendingPlace, Waiting
 from streams.kafka.service.usage import KafkaUsage
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
-from streams.service.ledger_service import Answer, Appended, Readiness, heads_of
+from streams.service.ledger_service import Appended, Readiness, Submission, heads_of
 from streams.service.reservation_reads import reservations_of
 from streams.tasks.broadcast import Broadcast, Subscription
 
@@ -163,7 +163,7 @@ class KafkaService:
         wait: float,
         checked: CheckedInput | None = None,
         new: bool = False,
-    ) -> Answer:
+    ) -> Submission:
         dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
         partition = self._deployment.partition_of(dataset)
         if self._tail.trouble:
@@ -180,7 +180,7 @@ class KafkaService:
         finally:
             self._waiting -= 1
             pending.end(self._pending)
-        return Answer(decision=decision, partition=partition, offset=pending.offset)
+        return Submission(decision=decision, partition=partition, offset=pending.offset)
 
     def _follow(self, pending: PendingInput, appended: int | BudgetError) -> None:
         """Have an appended input's caller wait for the decision, or for nothing more."""
@@ -201,7 +201,7 @@ class KafkaService:
         *,
         wait: float,
         checked: Sequence[CheckedInput | None] | None = None,
-    ) -> list[Answer | BudgetError]:
+    ) -> list[Submission | BudgetError]:
         """Implement `Service.submit_many`: few appends, and one wait for all decisions."""
         if self._tail.trouble:
             return [Unavailable(self._tail.trouble) for _ in bodies]
@@ -223,7 +223,7 @@ class KafkaService:
 
     async def _submit_many(
         self, records: Sequence[KeyedBody], wait: float
-    ) -> list[Answer | BudgetError]:
+    ) -> list[Submission | BudgetError]:
         batch = PendingBatch(len(records))
         positions: dict[int, InputPosition] = {}
 
@@ -244,13 +244,15 @@ class KafkaService:
         finally:
             for position in positions.values():
                 self._pending.pop(position, None)
-        answers = list[Answer | BudgetError]()
+        answers = list[Submission | BudgetError]()
         for place, (record, found) in enumerate(zip(records, batch.found, strict=True)):
             if isinstance(found, BudgetError):
                 answers.append(found)
             else:
                 offset = positions[place][2]
-                answers.append(Answer(decision=found, partition=record.partition, offset=offset))
+                answers.append(
+                    Submission(decision=found, partition=record.partition, offset=offset)
+                )
         return answers
 
     async def _until_wanted(self) -> None:
@@ -285,7 +287,7 @@ class KafkaService:
         self._check_follows()
         return await asyncio.to_thread(self._limits.preview(view, asked))
 
-    async def levels(self, dataset: str) -> list[LevelView]:
+    async def levels(self, dataset: str) -> list[ScopeView]:
         view = self._views.get(dataset)
         self._check_follows()
         return [] if view is None else await asyncio.to_thread(self._limits.levels, view)
@@ -444,7 +446,7 @@ class KafkaService:
     async def _take_row(self, _partition: int, row: Row) -> None:
         if isinstance(row, MemberRow):
             self._members.take_row(row)
-        elif isinstance(row, LevelRow):
+        elif isinstance(row, ScopeRow):
             self._limits.take_row(row)
         elif isinstance(row, ReservationRow):
             self._limits.take_reservation_row(row)

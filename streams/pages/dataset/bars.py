@@ -11,7 +11,7 @@ from accountant.display.limits import (
     SEPARATELY,
     budget_words,
     is_default,
-    pace_words,
+    period_limit_words,
     scope_words,
     share_words,
 )
@@ -28,7 +28,7 @@ from accountant.display.numbers import (
 from accountant.display.spending import ratio_for_good, settled_amount, spending
 from accountant.display.times import time_until
 from accountant.records.limit_records import Scope, Texts
-from accountant.views.limit_views import LevelView, PaceView, ShareView
+from accountant.views.limit_views import PeriodLimitView, ScopeView, ShareView
 
 
 class Bar(NamedTuple):
@@ -64,7 +64,7 @@ class LimitBar(NamedTuple):
     left: tuple[Amount, ...]
 
 
-class PaceBar(NamedTuple):
+class PeriodLimitBar(NamedTuple):
     """A period limit.
 
     Attributes:
@@ -88,7 +88,7 @@ class ShareBar(NamedTuple):
     left: tuple[Amount, ...]
 
 
-class LevelBars(NamedTuple):
+class ScopeBars(NamedTuple):
     """A limit in force.
 
     Attributes:
@@ -101,7 +101,7 @@ class LevelBars(NamedTuple):
     about: str
     version: int
     limit: LimitBar | None
-    pace: PaceBar | None
+    pace: PeriodLimitBar | None
     share: ShareBar | None
 
 
@@ -122,7 +122,7 @@ def _width(part: float | Decimal | None) -> float:
     return round(max(0.5, 100 * float(part)), 2) if part else 0.0
 
 
-def levels_of(views: Sequence[LevelView], now: int) -> tuple[LevelBars, ...]:
+def scopes_of(views: Sequence[ScopeView], now: int) -> tuple[ScopeBars, ...]:
     """Return the bars of limits, in their order.
 
     Args:
@@ -136,8 +136,8 @@ def first_of(texts: Texts) -> str:
     return next(iter(texts.values()), "0")
 
 
-def _level(view: LevelView, now: int) -> LevelBars:
-    return LevelBars(
+def _level(view: ScopeView, now: int) -> ScopeBars:
+    return ScopeBars(
         scope=view.scope,
         name=view.name or "",
         whose=scope_words(view.scope, view.name),
@@ -149,13 +149,13 @@ def _level(view: LevelView, now: int) -> LevelBars:
     )
 
 
-def _about(view: LevelView) -> str:
+def _about(view: ScopeView) -> str:
     if is_default(view):
         return f"{SEPARATELY}; {SEE_EACH[:-1]}"
     return "" if view.analyst is None else f"as used by {view.analyst}"
 
 
-def _limit(view: LevelView) -> LimitBar | None:
+def _limit(view: ScopeView) -> LimitBar | None:
     if view.budget is None:
         return None
     bar = None if view.spent_ratio is None else bar_of(view.spent_ratio, view.held_ratio)
@@ -170,11 +170,11 @@ def _limit(view: LevelView) -> LimitBar | None:
     return LimitBar(budget_words(view), bar, shown, remaining_amounts(left))
 
 
-def _pace(view: PaceView, now: int, *, has_usage: bool) -> PaceBar:
+def _pace(view: PeriodLimitView, now: int, *, has_usage: bool) -> PeriodLimitBar:
     bar = bar_of(view.spent_ratio, view.held_ratio) if has_usage else None
     left = remaining_amounts(counting_amounts(view.left, budget=view.budget))
-    limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), left)
-    return PaceBar(limit, view.ends_at, time_until(view.ends_at, now))
+    limit = LimitBar(period_limit_words(view), bar, spent_amounts(view.used), left)
+    return PeriodLimitBar(limit, view.ends_at, time_until(view.ends_at, now))
 
 
 def _share(view: ShareView) -> ShareBar:

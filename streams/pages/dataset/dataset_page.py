@@ -29,7 +29,7 @@ from streams.gateway.source_check import words_of_source
 from streams.http.context import Context, HttpRequest, context_of
 from streams.pages.dataset import form_data, preview_form, question_form
 from streams.pages.dataset.answer_rows import recent_answers
-from streams.pages.dataset.bars import levels_of
+from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.form_data import FormData
 from streams.pages.dataset.headline import headline, own_budget
 from streams.pages.dataset.odometers import odometer_rows
@@ -159,7 +159,7 @@ def _shown(found: PageData) -> dict[str, Any]:
         "head": headline(view),
         "viewer": viewer,
         "own": None if found.budget is None else own_budget(found.budget, view.state, now),
-        "levels": levels_of(found.levels[:_MOST_LEVELS], now),
+        "levels": scopes_of(found.levels[:_MOST_LEVELS], now),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "reservations": list(map(reservation_row, found.reservations)),
         "more_reservations": found.has_more_reservations,

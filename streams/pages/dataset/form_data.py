@@ -19,7 +19,7 @@ from accountant.records.limit_records import MAX_DAYS, days_of
 from accountant.records.members import ROLES, Member
 from accountant.values_to_write import period_to_write
 from accountant.views.confirmations import Confirmation
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _COMMA: Final = re.compile(r"([0-9]{1,3}),([0-9]{1,36})\s*%?")
@@ -99,7 +99,7 @@ def void_form(request_id: str, **more: str) -> FormData:
     return FormData(request_id, dict.fromkeys(_VOID, "") | more)
 
 
-def limit_form(request_id: str, limit: LevelView | None, **more: str) -> FormData:
+def limit_form(request_id: str, limit: ScopeView | None, **more: str) -> FormData:
     """Return the form that changes a limit, or an empty form."""
     values = dict.fromkeys((*_LIMIT, *_BUDGET), "") | more
     if limit is None:
@@ -115,7 +115,7 @@ def limit_form(request_id: str, limit: LevelView | None, **more: str) -> FormDat
     return FormData(request_id, values, errors=errors, changes=True)
 
 
-def merge_current(form: FormData, limit: LevelView) -> FormData:
+def merge_current(form: FormData, limit: ScopeView) -> FormData:
     """Return a form whose empty fields show the current limit."""
     current, typed_in = limit_form(form.request_id, limit), form.values
     values = dict(current.values)

@@ -27,8 +27,8 @@ from accountant.display.times import day, time_until
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView, State
 from accountant.views.ledgers import held_ratio_of
-from accountant.views.limit_views import AnalystBudget, LevelView
-from streams.pages.dataset.bars import Bar, LevelBars, bar_of, levels_of
+from accountant.views.limit_views import AnalystBudget, ScopeView
+from streams.pages.dataset.bars import Bar, ScopeBars, bar_of, scopes_of
 
 _NEIGHBOURS: Final = {
     "add_remove": "one {unit} added or removed",
@@ -132,7 +132,7 @@ class OwnBudget(NamedTuple):
     own: tuple[str, ...]
     team: str
     more_in: str
-    levels: tuple[LevelBars, ...]
+    levels: tuple[ScopeBars, ...]
 
 
 def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
@@ -149,15 +149,15 @@ def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
         own=tuple(_own(level) for level in budget.levels if _is_own(level, name)),
         team="" if found.is_over else _team(budget),
         more_in="" if found.more_at is None else time_until(found.more_at, now),
-        levels=levels_of(budget.levels, now),
+        levels=scopes_of(budget.levels, now),
     )
 
 
-def _is_own(level: LevelView, name: str) -> bool:
+def _is_own(level: ScopeView, name: str) -> bool:
     return level.left is not None and name not in level.left
 
 
-def _own(level: LevelView) -> str:
+def _own(level: ScopeView) -> str:
     whose = scope_words(level.scope, level.name)
     return f"of the budget of {whose}, {counting_line(level.left, level.budget)} is left"
 

@@ -24,7 +24,7 @@ from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.reservations import ReservationView
 from accountant.views.visibility import Caller, DatasetAccess
@@ -72,7 +72,7 @@ class PageData(NamedTuple):
     view: DatasetView
     viewer: Viewer
     members: Sequence[Member]
-    levels: Sequence[LevelView]
+    levels: Sequence[ScopeView]
     budget: AnalystBudget | None
     reservations: Sequence[ReservationView]
     has_more_reservations: bool

@@ -22,7 +22,7 @@ from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import GRANTS, Reason
 from accountant.times import from_iso
-from accountant.views.limit_views import LevelView, PaceView
+from accountant.views.limit_views import PeriodLimitView, ScopeView
 
 _LONG_CLAIM: Final = 80
 _FITS: Final = frozenset({Reason.EXHAUSTED, Reason.ABOVE_CAP})
@@ -90,7 +90,7 @@ _decode_request: Final = msgspec.json.Decoder(_RequestColumns).decode
 
 
 def request_row(
-    decision: Decision, levels: Sequence[LevelView], now: int, policy: Policy | None = None
+    decision: Decision, levels: Sequence[ScopeView], now: int, policy: Policy | None = None
 ) -> RequestRow:
     """Return the row of a request and its decision.
 
@@ -131,7 +131,7 @@ def _question_line(request: _RequestColumns) -> str:
 
 
 def refusal(
-    refused: Decision | Preview, levels: Sequence[LevelView], now: int, decided_at: int
+    refused: Decision | Preview, levels: Sequence[ScopeView], now: int, decided_at: int
 ) -> RefusalText | None:
     """Return the explanation of a refusal, None without a reason.
 
@@ -142,7 +142,7 @@ def refusal(
     reason = refused.reason
     if reason is None:
         return None
-    more = when_more(refused, paces_of(levels), decided_at)
+    more = when_more(refused, period_limits_of(levels), decided_at)
     return RefusalText(
         title=REASONS[reason].title,
         # A limit may have changed since a decision, so its present words belong to a preview only.
@@ -154,7 +154,9 @@ def refusal(
     )
 
 
-def paces_of(levels: Sequence[LevelView]) -> dict[tuple[Scope, str | None], PaceView]:
+def period_limits_of(
+    levels: Sequence[ScopeView],
+) -> dict[tuple[Scope, str | None], PeriodLimitView]:
     """Return the period limits among some limits, by scope and name."""
     return {(each.scope, each.name): each.pace for each in levels if each.pace is not None}
 

@@ -15,10 +15,10 @@ from streams.auth.principal import Principal
 from streams.auth.sign_in_client import CALLBACK
 from streams.http.refusal import Refusal, refusal_response
 from streams.pages.assets import ADDRESSES
+from streams.pages.login.browser_sessions import SESSION, BrowserSession, BrowserSessions
 from streams.pages.login.pending_sign_ins import PATIENCE_S
 from streams.pages.login.provider_client import ProviderClient
 from streams.pages.login.session_refresh import SessionRefresh
-from streams.pages.login.sessions import SESSION, Session, Sessions
 from streams.pages.paths import SIGN_IN, START, is_page, sign_in_for, wants_page
 from streams.pages.render import problem_page
 
@@ -41,7 +41,7 @@ class SessionAuth:
     """
 
     def __init__(
-        self, sessions: Sessions, *, is_private: bool, refresh: SessionRefresh | None = None
+        self, sessions: BrowserSessions, *, is_private: bool, refresh: SessionRefresh | None = None
     ) -> None:
         self.sessions = sessions
         at_provider = set() if refresh is None else {START, CALLBACK}
@@ -74,7 +74,7 @@ class SessionAuth:
     def resolve(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
         """Return the outcome, and end a session whose token is no longer valid."""
         session = cast(Any, scope).get(SESSION)
-        if not isinstance(session, Session):
+        if not isinstance(session, BrowserSession):
             return found
         if isinstance(found, Principal) and found == session.principal:
             return found

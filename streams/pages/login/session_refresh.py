@@ -12,8 +12,8 @@ from streams.auth.authenticator import Authenticator
 from streams.http.refusal import Refusal
 from streams.oauth.provider_http import ProviderUnavailable
 from streams.oauth.token_endpoint import OAuthRefusal, OAuthTokens
+from streams.pages.login.browser_sessions import BrowserSession, BrowserSessions, ProviderGrant
 from streams.pages.login.provider_client import ProviderClient, storable
-from streams.pages.login.sessions import ProviderGrant, Session, Sessions
 from streams.telemetry.logs import get_logger
 
 EARLY_S: Final = 60.0
@@ -52,7 +52,7 @@ class SessionRefresh:
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: BrowserSessions,
         client: ProviderClient,
         authenticator: Authenticator,
         now: Callable[[], float],
@@ -62,7 +62,7 @@ class SessionRefresh:
         self._authenticator = authenticator
         self._now = now
 
-    async def refreshed(self, session: Session) -> Session | None:
+    async def refreshed(self, session: BrowserSession) -> BrowserSession | None:
         """Return a session with a token that has not expired, None if the session has ended."""
         grant = session.grant
         if grant is None:
@@ -80,7 +80,7 @@ class SessionRefresh:
             self._sessions.end(session)
         return session if self._sessions.has(session) else None
 
-    async def _refresh(self, session: Session, grant: ProviderGrant) -> None:
+    async def _refresh(self, session: BrowserSession, grant: ProviderGrant) -> None:
         sent = self._now()
         try:
             found = await self._client.refresh(grant.refresh_token, WAIT_S)
@@ -94,7 +94,11 @@ class SessionRefresh:
             _log.warning("session_refused", name=session.principal.name, why=why)
 
     async def _use(
-        self, session: Session, grant: ProviderGrant, found: OAuthTokens | OAuthRefusal, sent: float
+        self,
+        session: BrowserSession,
+        grant: ProviderGrant,
+        found: OAuthTokens | OAuthRefusal,
+        sent: float,
     ) -> str:
         """Give a session its new tokens; return why it must end instead, empty if it need not."""
         if isinstance(found, OAuthRefusal):

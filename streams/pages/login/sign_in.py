@@ -13,13 +13,13 @@ from streams.auth.principal import Principal
 from streams.http.context import HttpRequest, context_of
 from streams.http.refusal import Refusal, refusal_response
 from streams.pages.csrf import MAX_BYTES, read_form, sign_in_form_token
+from streams.pages.login.browser_sessions import session_of
 from streams.pages.login.session_auth import (
     SessionAuth,
     cookie_of,
     provider_client_of,
     session_auth_of,
 )
-from streams.pages.login.sessions import session_of
 from streams.pages.paths import HOME, SIGN_IN, SIGN_OUT, local
 from streams.pages.render import problem_page, render_page
 from streams.telemetry.logs import get_logger

@@ -21,6 +21,7 @@ from streams.http.refusal import Refusal
 from streams.oauth.provider_http import ProviderUnavailable
 from streams.oauth.token_endpoint import OAuthRefusal, OAuthTokens, refusal_of
 from streams.pages.csrf import MAX_BYTES, read_form, sign_in_form_token
+from streams.pages.login.browser_sessions import session_of
 from streams.pages.login.pending_sign_ins import PendingSignIn
 from streams.pages.login.provider_client import ProviderClient
 from streams.pages.login.session_auth import (
@@ -30,7 +31,6 @@ from streams.pages.login.session_auth import (
     session_auth_of,
 )
 from streams.pages.login.session_refresh import grant_of
-from streams.pages.login.sessions import session_of
 from streams.pages.login.sign_in import form_cookie, redirect_to, sign_in_form
 from streams.pages.paths import HOME, START, local, sign_in_for
 from streams.pages.render import render_page

@@ -6,18 +6,18 @@ from decimal import Decimal
 from typing import Any
 
 from accountant.advice.room import tightest
-from accountant.views.limit_views import AnalystBudget, LevelView, PaceView
+from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView
 from tests.every_case import check_rows
 
 MONDAY, TUESDAY = "2026-11-23T00:00:00.000Z", "2026-11-24T00:00:00.000Z"
 
 
-def limit(left: str, unit: str = "epsilon") -> LevelView:
-    return LevelView(scope="team", name="blue", version=1, left={unit: left})
+def limit(left: str, unit: str = "epsilon") -> ScopeView:
+    return ScopeView(scope="team", name="blue", version=1, left={unit: left})
 
 
-def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
-    shown = PaceView(
+def pace(left: str, ends_at: str, used: str = "0.1") -> ScopeView:
+    shown = PeriodLimitView(
         part="0.1",
         period="P1D",
         budget={"epsilon": "1"},
@@ -27,7 +27,7 @@ def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
         begins_at="2026-11-23T00:00:00.000Z",
         ends_at=ends_at,
     )
-    return LevelView(scope="dataset", version=1, pace=shown)
+    return ScopeView(scope="dataset", version=1, pace=shown)
 
 
 def test_the_tightest_limit_is_named_with_a_time_only_if_waiting_helps() -> None:

@@ -15,7 +15,7 @@ from accountant.records.limit_records import Scope
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import LevelView, ShareView
+from accountant.views.limit_views import ScopeView, ShareView
 from tests.accountant.display.test_refusals import refused
 from tests.every_case import check_rows
 
@@ -50,11 +50,11 @@ def view(left: str = "1", **policy: Any) -> DatasetView:
 
 def share(
     scope: Scope, name: str, part: str, *, unused: str | None = None, team: str | None = None
-) -> LevelView:
+) -> ScopeView:
     reserved = ShareView(
         part=part, budget={"epsilon": part}, left={"epsilon": unused or part}, team=team
     )
-    return LevelView(scope=scope, name=name, version=1, reserved=reserved)
+    return ScopeView(scope=scope, name=name, version=1, reserved=reserved)
 
 
 def asking(scope: Scope, name: str, reserved: str) -> Decision:

@@ -7,7 +7,7 @@ import pytest
 from accountant.display.binding_limits import binding_words, short_sum
 from accountant.display.refusals import refusal_words, when_more
 from accountant.records.limit_records import LimitName, LimitRemaining
-from accountant.views.limit_views import LevelView, PaceView
+from accountant.views.limit_views import PeriodLimitView, ScopeView
 from tests.accountant.display.test_refusals import AT, refused
 
 ENDS = "2026-12-08T00:00:00.000Z"
@@ -18,8 +18,8 @@ LEFT_AT = (
 TEAM, EACH = LimitName("team", "blue", "limit"), LimitName("each", "blue", "pace")
 
 
-def views(part: str = "0.05", budget: str = "0.05") -> tuple[LevelView, ...]:
-    pace = PaceView(
+def views(part: str = "0.05", budget: str = "0.05") -> tuple[ScopeView, ...]:
+    pace = PeriodLimitView(
         part=part,
         period="P7D",
         budget={"epsilon": budget},
@@ -30,8 +30,8 @@ def views(part: str = "0.05", budget: str = "0.05") -> tuple[LevelView, ...]:
         ends_at=ENDS,
     )
     return (
-        LevelView(scope="team", name="blue", version=1, part="0.06", budget={"epsilon": "0.06"}),
-        LevelView(scope="each", name="blue", version=1, pace=pace),
+        ScopeView(scope="team", name="blue", version=1, part="0.06", budget={"epsilon": "0.06"}),
+        ScopeView(scope="each", name="blue", version=1, pace=pace),
     )
 
 
@@ -98,7 +98,7 @@ def test_the_sum_that_is_short(
 
 
 def test_the_use_of_a_limit_that_was_lowered_since_is_shown_as_it_is() -> None:
-    team = LevelView(
+    team = ScopeView(
         scope="team",
         name="blue",
         version=2,

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from accountant.display.limits import left_at_words, limit_sentence, scope_words
-from accountant.records.limit_records import LimitRecord, LimitRemaining, PaceRecord, ReservedRecord
+from accountant.records.limit_records import (
+    LimitRecord,
+    LimitRemaining,
+    PeriodLimitRecord,
+    ReservedRecord,
+)
 
 
 def test_the_scope_of_a_limit_in_words() -> None:
@@ -26,7 +31,7 @@ def test_the_scope_of_a_limit_in_words() -> None:
             "analyst ana may use a budget of its own, ε 1",
         ),
         (
-            LimitRecord("dataset", pace=PaceRecord("0.01", "P1D", {})),
+            LimitRecord("dataset", pace=PeriodLimitRecord("0.01", "P1D", {})),
             "the whole dataset may use 1 % of the budget each day",
         ),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, Filter
 from accountant.policy import Policy, resolve
@@ -54,8 +54,8 @@ def plan_of(policy: Policy) -> CompiledPolicy:
     return open_plan(resolve(policy))
 
 
-def opened(policy: Policy) -> Ledger:
-    return Ledger.new("census", plan_of(policy), 0)
+def opened(policy: Policy) -> DatasetLedger:
+    return DatasetLedger.new("census", plan_of(policy), 0)
 
 
 def sample(kind: type[Filter]) -> Policy:

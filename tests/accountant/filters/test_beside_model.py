@@ -13,7 +13,7 @@ from accountant.advice.preview import PreviewRequest, preview
 from accountant.amounts import UNIT
 from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import whole_down
 from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.policy import Policy, resolve
@@ -126,7 +126,7 @@ class Model:
             return bool(self.delta + self.cost(claim, "delta") <= self.most_delta)
         return all(self._after(claim, name) <= self.maximum[name] for name in self.deltas)
 
-    def take(self, claim: dict[str, Any], ledger: Ledger) -> None:
+    def take(self, claim: dict[str, Any], ledger: DatasetLedger) -> None:
         """Count a claim that was granted."""
         ends = not self.ended and bool(total(ledger, "filter_ended"))
         self.ended = self.ended or ends
@@ -144,7 +144,7 @@ class Model:
             self.delta += self.cost(claim, "delta")
 
 
-def total(ledger: Ledger, name: str) -> Any:
+def total(ledger: DatasetLedger, name: str) -> Any:
     return ledger.totals[ledger.plan.sums.index(name)]
 
 
@@ -170,11 +170,11 @@ def any_claim(chance: random.Random, bounded: float) -> str:
     return f"{chance.choice(pool)}+{other}"
 
 
-def ask(ledger: Ledger, claim: str) -> tuple[Ledger, Verdict]:
+def ask(ledger: DatasetLedger, claim: str) -> tuple[DatasetLedger, Verdict]:
     return adjudicate(ledger, check_claim(parse_claim(claim)), "person", "add_remove", 1)
 
 
-def check(model: Model, before: Ledger, text: str, chance: random.Random) -> Ledger:
+def check(model: Model, before: DatasetLedger, text: str, chance: random.Random) -> DatasetLedger:
     """Decide a claim, compare with the model, and return the ledger after it."""
     claim = msgspec.to_builtins(parse_claim(text))
     after, verdict = ask(before, text)
@@ -210,7 +210,7 @@ def check(model: Model, before: Ledger, text: str, chance: random.Random) -> Led
     return after
 
 
-def check_left(model: Model, ledger: Ledger) -> None:
+def check_left(model: Model, ledger: DatasetLedger) -> None:
     kind, plan = ledger.plan.kind, ledger.plan
     room_of = map(whole_down, kind.remaining(plan.capacity, ledger.spent))
     left = dict(zip(kind.sums, room_of, strict=True))
@@ -225,7 +225,7 @@ def check_left(model: Model, ledger: Ledger) -> None:
     assert all(each >= 0 for each in left.values())
 
 
-def check_preview(before: Ledger, text: str, verdict: Verdict) -> None:
+def check_preview(before: DatasetLedger, text: str, verdict: Verdict) -> None:
     """A preview of the view tells what was decided, and `more` of it are granted, not one more."""
     asked = PreviewRequest(parse_claim(text), "person", "add_remove")
     shown = preview(view_of_ledger(before), asked)
@@ -250,7 +250,7 @@ def test_no_decision_is_another_than_the_models(name: str) -> None:
     while done < EACH:
         policy = any_policy(name, chance)
         plan = open_plan(resolve(policy))
-        ledger = Ledger.new("census", plan, 0)
+        ledger = DatasetLedger.new("census", plan, 0)
         model = Model(policy, dict(zip(plan.kind.sums, plan.capacity, strict=True)))
         bounded = chance.choice([0.5, 0.95, 1, 1])
         for _ in range(LIFE):

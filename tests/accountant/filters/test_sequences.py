@@ -17,7 +17,7 @@ from accountant import claims as c
 from accountant.amounts import format_units, parse_units
 from accountant.claims import check_claim
 from accountant.claims.price import price
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy
@@ -63,7 +63,7 @@ def has_too_much_delta(policy: Policy, claim: c.Claim) -> bool:
     return False
 
 
-def play(policy: Policy, sequence: list[c.Claim]) -> Ledger:
+def play(policy: Policy, sequence: list[c.Claim]) -> DatasetLedger:
     """Ask one claim after another, and hold each answer against the rule."""
     rule = RULES[policy.filter]
     ledger = opened(policy)
@@ -92,14 +92,14 @@ def play(policy: Policy, sequence: list[c.Claim]) -> Ledger:
     return ledger
 
 
-def check_cost(before: Ledger, after: Ledger, cost: dict[str, str] | None) -> None:
+def check_cost(before: DatasetLedger, after: DatasetLedger, cost: dict[str, str] | None) -> None:
     assert cost is not None
     assert list(cost) == list(after.plan.sums)
     for old, new, grown in zip(before.totals, after.totals, cost.values(), strict=True):
         assert format_units(old + parse_units(grown)) == format_units(new)
 
 
-def check_position(ledger: Ledger) -> None:
+def check_position(ledger: DatasetLedger) -> None:
     plan = ledger.plan
     assert plan.kind.holds(plan.capacity, ledger.spent)
     assert all(amount >= 0 for amount in ledger.remaining)

@@ -18,7 +18,7 @@ from accountant.amounts import parse_units
 from accountant.claims import AllOf, Repeat, check_claim
 from accountant.claims.price import price
 from accountant.claims.text import claim_text, parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.snapshots import ledger_of_row, snapshot
@@ -138,7 +138,7 @@ def test_a_batch_of_fractions_costs_the_sum_of_its_parts() -> None:
     third, ninth = parse_claim("gaussian:sigma=30,sensitivity=1"), parse_claim("gdp:0.01")
     for policy in (ZCDP, RESIDUE):
         plan = plan_of(policy)
-        one = two = Ledger.new("census", plan, 0)
+        one = two = DatasetLedger.new("census", plan, 0)
         for claim in (third, ninth, third):
             one, _ = adjudicate(one, check_claim(claim), "person", "add_remove", 0)
         batch = AllOf((Repeat(third, 2), ninth))
@@ -149,7 +149,7 @@ def test_a_batch_of_fractions_costs_the_sum_of_its_parts() -> None:
 def test_a_pure_mechanism_after_a_fraction_finds_a_state_no_larger() -> None:
     plan = plan_of(RESIDUE)
     gaussian, pure = parse_claim("gaussian:sigma=30,sensitivity=1"), parse_claim("pure:0.1")
-    ledger = Ledger.new("census", plan, 0)
+    ledger = DatasetLedger.new("census", plan, 0)
     ledger, verdict = adjudicate(ledger, check_claim(gaussian), "person", "add_remove", 0)
     assert verdict.outcome is Outcome.GRANTED
     assert Fraction(parts_of(ledger.totals[0]), PARTS) == Fraction(10**40, 900)
@@ -218,7 +218,7 @@ def test_a_fraction_in_a_batch_with_a_pure_mechanism_is_in_the_log(
 
 def test_the_rounding_in_a_row_has_at_most_153_characters() -> None:
     chance = random.Random(3)
-    ledger = Ledger.new("census", open_plan(resolve(Policy(epsilon="100", delta="1e-6"))), 0)
+    ledger = DatasetLedger.new("census", open_plan(resolve(Policy(epsilon="100", delta="1e-6"))), 0)
     granted = 0
     for _ in range(2_000):
         digits = "".join(chance.choices("0123456789", k=chance.choice([2, 8, 39])))
@@ -278,7 +278,7 @@ def test_a_claim_is_granted_exactly_if_the_sum_of_fractions_fits(load: Load) -> 
     """Of thousands of decisions none is another one than exact fractions say."""
     chance = random.Random(str(load.policy))
     plan = plan_of(load.policy)
-    ledger, spent, many, filled = Ledger.new("census", plan, 0), Fraction(0), 0, 0
+    ledger, spent, many, filled = DatasetLedger.new("census", plan, 0), Fraction(0), 0, 0
     for _ in range(rounds(10_000, 340_000)):
         claim, cost = load.make(chance)
         closing = _closing(1 - spent, load.policy)
@@ -292,7 +292,7 @@ def test_a_claim_is_granted_exactly_if_the_sum_of_fractions_fits(load: Load) -> 
         assert Fraction(parts_of(ledger.totals[0]), PARTS) == spent * 10**40
         if not granted and chance.random() < 0.7:
             filled += spent == 1
-            ledger, spent = Ledger.new("census", plan, 0), Fraction(0)
+            ledger, spent = DatasetLedger.new("census", plan, 0), Fraction(0)
     assert many > 1_500
     assert filled or load.policy is not BASIC
 
@@ -305,7 +305,7 @@ def _has_parts(cost: Fraction) -> bool:
 def test_no_sum_of_any_fractions_is_admitted_beyond_the_budget(costs: list[Fraction]) -> None:
     """Those without parts, too: their scale is rounded by nobody but the price."""
     plan = plan_of(BASIC)
-    ledger, spent = Ledger.new("census", plan, 0), Fraction(0)
+    ledger, spent = DatasetLedger.new("census", plan, 0), Fraction(0)
     exactly = True
     for cost in costs:
         if not Fraction(1, 10**12) <= cost:

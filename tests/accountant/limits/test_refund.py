@@ -10,7 +10,7 @@ import msgspec
 from accountant.amounts import Units
 from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.limits.applicable_limits import ApplicableLimits, applicable_limits, team_of
 from accountant.limits.charge import LimitCharge, after_refund, charges_of, refund
@@ -97,7 +97,7 @@ class Trial:
         return self.store.reserved("census"), teams
 
 
-def moved(ledger: Ledger, totals: tuple[Units, ...]) -> Ledger:
+def moved(ledger: DatasetLedger, totals: tuple[Units, ...]) -> DatasetLedger:
     return msgspec.structs.replace(ledger, totals=totals, sequence=ledger.sequence + 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from accountant.partition.decide import decide
 from accountant.records import Source
 from accountant.records.inputs import Input
-from accountant.records.limit_records import level_alert_id
+from accountant.records.limit_records import scope_alert_id
 from tests.accountant.partition.circle import BASIC, enrol, sound
 from tests.accountant.partition.division import (
     ask_for_outcome,
@@ -303,7 +303,7 @@ def test_a_threshold_of_a_limit_is_crossed_once_by_the_grant_that_reaches_it() -
     moved = world.ask("pure:0.1", analyst="ana").levels[0]
     assert moved.crossed == ("0.9",)
     wanted = "census/1/level/team/blue/2/0.9"
-    assert level_alert_id("census", 1, moved, "0.9") == wanted
+    assert scope_alert_id("census", 1, moved, "0.9") == wanted
     assert sound(world)
 
 

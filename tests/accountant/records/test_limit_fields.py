@@ -13,7 +13,7 @@ from accountant.policy import PARAMETERS, Policy
 from accountant.records import SetLimit
 from accountant.records.inputs import check
 from accountant.records.limit_fields import BUDGET_FIELDS, kind_of, own_policy, stored_policy
-from accountant.records.limit_records import is_level_row_key, level_row_key
+from accountant.records.limit_records import is_scope_row_key, scope_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.times import uuid7
 from tests.every_case import check_rows
@@ -125,15 +125,15 @@ def test_the_kind_of_use_depends_only_on_the_filter_and_its_parameters() -> None
 
 def test_keys_of_limits_and_members_never_collide() -> None:
     levels = {
-        level_row_key("census", scope, team, name)
+        scope_row_key("census", scope, team, name)
         for scope in ("team", "analyst", "each")
         for team in ("", "blue", "member")
         for name in ("blue", "scope", "member")
     }
     assert len(levels) == 27
-    assert level_row_key("census", "team", "", "blue") in levels
-    assert all(is_level_row_key(key) and not is_member_row_key(key) for key in levels)
+    assert scope_row_key("census", "team", "", "blue") in levels
+    assert all(is_scope_row_key(key) and not is_member_row_key(key) for key in levels)
     key = member_row_key("scope", "member")
     assert is_member_row_key(key)
-    assert not is_level_row_key(key)
-    assert not is_level_row_key(b"census")
+    assert not is_scope_row_key(key)
+    assert not is_scope_row_key(b"census")

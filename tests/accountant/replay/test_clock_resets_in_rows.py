@@ -12,7 +12,7 @@ from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
 from accountant.replay.replay import Replay, StateMismatch
 from tests.accountant.partition.division import ask_for_outcome, days, divide, divided
-from tests.accountant.partition.test_pace import DAILY, set_back
+from tests.accountant.partition.test_period_limits import DAILY, set_back
 from tests.accountant.world import START, World
 from tests.every_case import check_each, check_rows
 

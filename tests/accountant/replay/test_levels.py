@@ -34,7 +34,7 @@ from tests.accountant.partition.division import (
     divided,
     limit,
 )
-from tests.accountant.partition.test_pace import set_back
+from tests.accountant.partition.test_period_limits import set_back
 from tests.accountant.world import World
 from tests.every_case import check_each, check_rows
 from tests.faults.forged_rows import forged, replaced

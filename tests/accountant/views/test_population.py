@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.policy import Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.times import iso
@@ -40,7 +40,7 @@ def view(
     **policy: Any,
 ) -> DatasetView:
     fields = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city", **policy}
-    ledger = Ledger.new(name, open_plan(resolve(Policy(**fields))), OPENED + opened)
+    ledger = DatasetLedger.new(name, open_plan(resolve(Policy(**fields))), OPENED + opened)
     looked, ended = (None if at is None else iso(OPENED + at) for at in (granted, closed))
     return msgspec.structs.replace(
         view_of_ledger(ledger), granted_at=looked, closed_at=ended, closed=closed is not None

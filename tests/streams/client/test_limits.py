@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from streams.client import (
     Accountant,
     AsyncAccountant,
@@ -72,7 +72,7 @@ def client(server: RolesServer, name: str, **more: Any) -> Accountant:
 
 def used(levels: Any, whose: str) -> str | None:
     (level,) = [each for each, name in zip(levels, named(levels), strict=True) if name == whose]
-    assert isinstance(level, LevelView)
+    assert isinstance(level, ScopeView)
     return None if level.used is None else level.used["epsilon"]
 
 

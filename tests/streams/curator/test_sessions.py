@@ -22,7 +22,7 @@ from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.sessions import SessionSteps, Stopping
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 from tests.faults.ledger import new_id, until
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import (
@@ -269,11 +269,11 @@ class LosesFirstAnswers(EmbeddedService):
         super().__init__(*arguments, **more)
         self._lost = set[bytes]()
 
-    async def submit(self, source: Source, body: bytes, **more: Any) -> Answer:
+    async def submit(self, source: Source, body: bytes, **more: Any) -> Submission:
         answer = await super().submit(source, body, **more)
         if b'"type":"begin"' in body and body not in self._lost:
             self._lost.add(body)
-            return Answer(decision=None, partition=0)
+            return Submission(decision=None, partition=0)
         return answer
 
 

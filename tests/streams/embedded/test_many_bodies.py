@@ -13,7 +13,7 @@ from accountant.errors import BudgetError
 from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
@@ -32,8 +32,8 @@ def bodies(clock: TestClock, count: int) -> list[bytes]:
     return [msgspec.json.encode(request(clock)) for _ in range(count)]
 
 
-def outcome(answer: Answer | BudgetError) -> str:
-    assert isinstance(answer, Answer), answer
+def outcome(answer: Submission | BudgetError) -> str:
+    assert isinstance(answer, Submission), answer
     assert answer.decision is not None
     return decode_decision(answer.decision).outcome
 
@@ -45,7 +45,7 @@ async def test_they_are_few_commits(
     commits = service.appended()
     found = await service.submit_many(bodies(clock, 200), wait=20)
     assert {outcome(each) for each in found} == {"granted"}
-    assert [each.offset for each in found if isinstance(each, Answer)] == list(range(200))
+    assert [each.offset for each in found if isinstance(each, Submission)] == list(range(200))
     sizes = []
     while (commit := commits.ready()) is not None:
         sizes.append(len(commit.values))
@@ -61,7 +61,7 @@ async def test_those_without_room_in_the_queue_fail_and_the_others_are_decided(
     service = opened(file, clock, Settings(most_waiting=30))
     sent = bodies(clock, 50)
     found = await service.submit_many(sent, wait=wait)
-    assert [type(each) for each in found] == [Answer] * 30 + [Unavailable] * 20
+    assert [type(each) for each in found] == [Submission] * 30 + [Unavailable] * 20
     assert "waiting already" in str(found[-1])
     await asyncio.to_thread(eventually, lambda: len(service._inbox) == 0)
     again = [outcome(each) for each in await service.submit_many(sent[:30], wait=20)]
@@ -95,7 +95,7 @@ async def test_when_the_time_is_up_they_are_undecided_and_stay_queued(
     sent = bodies(clock, 20)
     with service._writer._lock:  # the writer has to wait
         found = await service.submit_many(sent, wait=0.05)
-        assert found == [Answer(decision=None, partition=0)] * 20
+        assert found == [Submission(decision=None, partition=0)] * 20
     async with asyncio.timeout(PATIENCE_S):
         again = [outcome(each) for each in await service.submit_many(sent, wait=20)]
     assert again == ["repeated"] * 20

@@ -18,11 +18,11 @@ import pytest
 from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
 from accountant.records.previews import PreviewRequest
-from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, ScopeView
 from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.file_ownership import stopped_ledger
-from streams.embedded.read_only import FileReader
+from streams.embedded.file_reader import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.evidence.operator_records import reset_clock
 from streams.service.ledger_service import Service
@@ -164,7 +164,7 @@ def test_readers_never_fail_and_see_no_more_than_there_is_while_limits_change(bu
 class Looks(NamedTuple):
     """Everything that readers show of a dataset's limits."""
 
-    levels: list[LevelView]
+    levels: list[ScopeView]
     budgets: list[AnalystBudget | None]
     previews: list[Preview | None]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
@@ -18,12 +18,12 @@ from tests.streams.waiting import eventually
 
 async def submit_all(
     service: EmbeddedService, sent: list[bytes], wait: float = 20
-) -> list[Answer | BaseException]:
+) -> list[Submission | BaseException]:
     asked = [service.submit("requests", body, wait=wait) for body in sent]
     return await asyncio.gather(*asked, return_exceptions=True)
 
 
-def outcomes(found: list[Answer | BaseException]) -> list[str]:
+def outcomes(found: list[Submission | BaseException]) -> list[str]:
     return [outcome(each) for each in found]  # type: ignore[arg-type]
 
 
@@ -34,7 +34,7 @@ async def test_the_bodies_of_a_turn_are_few_commits_in_their_order(
     commits, sent = service.appended(), bodies(clock, 64)
     found = await submit_all(service, sent)
     assert outcomes(found) == ["granted"] * 64
-    assert [each.offset for each in found if isinstance(each, Answer)] == list(range(64))
+    assert [each.offset for each in found if isinstance(each, Submission)] == list(range(64))
     sizes = []
     while (commit := commits.ready()) is not None:
         sizes.append(len(commit.values))
@@ -47,7 +47,7 @@ async def test_each_answer_is_of_its_own_body(file: Path, clock: TestClock) -> N
     service = opened(file, clock)
     sent = bodies(clock, 20)
     for body, each in zip(sent, await submit_all(service, sent), strict=True):
-        assert isinstance(each, Answer)
+        assert isinstance(each, Submission)
         assert each.decision is not None
         assert bytes(decode_decision(each.decision).request) == body
     await service.close()
@@ -57,7 +57,7 @@ async def test_only_bodies_without_room_fail(file: Path, clock: TestClock) -> No
     service = opened(file, clock, Settings(most_waiting=30))
     sent = bodies(clock, 50)
     found = await submit_all(service, sent)
-    assert [type(each) for each in found] == [Answer] * 30 + [Unavailable] * 20
+    assert [type(each) for each in found] == [Submission] * 30 + [Unavailable] * 20
     assert "waiting already" in str(found[-1])
     await asyncio.to_thread(eventually, lambda: len(service._inbox) == 0)
     assert outcomes(await submit_all(service, sent[30:])) == ["granted"] * 20
@@ -112,7 +112,7 @@ async def test_each_wait_ends_after_its_own_time_and_its_body_stays_queued(
     waits, loop = (0.1, 0.1, 0.4, 20.0), asyncio.get_running_loop()
     ended: dict[int, float] = {}
 
-    async def submit(number: int) -> Answer:
+    async def submit(number: int) -> Submission:
         began = loop.time()
         answer = await service.submit("requests", sent[number], wait=waits[number])
         ended[number] = loop.time() - began
@@ -121,7 +121,7 @@ async def test_each_wait_ends_after_its_own_time_and_its_body_stays_queued(
     with service._writer._lock:  # the writer has to wait
         tasks = [asyncio.create_task(submit(number)) for number in range(4)]
         await asyncio.wait(tasks[:3])
-        assert [task.result() for task in tasks[:3]] == [Answer(decision=None, partition=0)] * 3
+        assert [task.result() for task in tasks[:3]] == [Submission(decision=None, partition=0)] * 3
         assert not tasks[3].done()
     assert ended[0] >= 0.09
     assert ended[1] >= 0.09

@@ -11,7 +11,7 @@ import pytest
 from accountant.questions.schema import decode_schema
 from accountant.records.previews import check_preview
 from streams.client import Accountant, PolicyDiffers
-from streams.embedded.read_only import FileReader
+from streams.embedded.file_reader import FileReader
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id, opening

@@ -11,7 +11,7 @@ from accountant.partition import hash_of
 from accountant.partition.key_hash import home_of
 from accountant.records import DECODE_ERRORS, PartitionRow
 from accountant.records.header import DecisionHeader
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.outcomes import Outcome
 from accountant.records.placement import Placement
 from accountant.records.previews import PreviewRequest
@@ -20,13 +20,13 @@ from accountant.reservations.reservation import Reservation
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of, plan_of
-from accountant.views.limit_follower import LevelFollower
+from accountant.views.limit_follower import ScopeFollower
 from accountant.views.limit_views import (
     AnalystBudget,
     DatasetLimits,
-    LevelView,
+    ScopeView,
     analyst_budget,
-    level_views,
+    scope_views,
 )
 from accountant.views.members import MemberViews
 from accountant.views.population import ordered_before
@@ -52,11 +52,11 @@ class FollowerLimits:
         self._clock = clock
         self._partitions = partitions
         self._placement = placement
-        self._levels = LevelFollower()
+        self._levels = ScopeFollower()
         self._reservations = ReservationFollower()
         self._decided: dict[int, tuple[int, int]] = {}  # by partition: last decision and its time
 
-    def take_row(self, row: LevelRow) -> None:
+    def take_row(self, row: ScopeRow) -> None:
         """Apply a limit's row.
 
         Raises: ValueError: an amount in it is not a number.
@@ -126,9 +126,9 @@ class FollowerLimits:
         """As `LedgerService.open_reservation`."""
         return self._reservations.get(dataset, grant)
 
-    def levels(self, view: DatasetView) -> list[LevelView]:
+    def levels(self, view: DatasetView) -> list[ScopeView]:
         """As `Service.levels`."""
-        return level_views(self._dataset_limits(view))
+        return scope_views(self._dataset_limits(view))
 
     def budget(self, view: DatasetView, analyst: str) -> AnalystBudget:
         """As `Service.budget_for`."""

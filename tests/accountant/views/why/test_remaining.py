@@ -7,7 +7,7 @@ import pytest
 from accountant.amounts import parse_units
 from accountant.limits.applicable_limits import team_of
 from accountant.views.datasets import view_of_ledger
-from accountant.views.limit_views import DatasetLimits, analyst_budget, level_views
+from accountant.views.limit_views import DatasetLimits, analyst_budget, scope_views
 from accountant.views.why import (
     RemainingAmount,
     SpenderKey,
@@ -41,7 +41,7 @@ def left_in(world: World, *analysts: str) -> dict[SpenderKey, RemainingAmount]:
         name: analyst_budget(divided, name, team_of(state.members.get("census", name), world.now))
         for name in analysts
     }
-    return remaining_by_scope(view_of_ledger(divided.ledger), level_views(divided), budgets)
+    return remaining_by_scope(view_of_ledger(divided.ledger), scope_views(divided), budgets)
 
 
 def units(text: str) -> int:

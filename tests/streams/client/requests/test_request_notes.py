@@ -25,7 +25,7 @@ from streams.client import (
     Unanswered,
     Unauthenticated,
 )
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import SCHEMA
 from tests.streams.gateway.local_server import LocalServer
@@ -220,10 +220,10 @@ def test_a_ledger_that_is_not_there_has_charged_nothing(tmp_path: Path) -> None:
 class Silent:
     """A service that takes a request in, and answers with what it is made for."""
 
-    def __init__(self, answers: Callable[[], Awaitable[Answer]]) -> None:
+    def __init__(self, answers: Callable[[], Awaitable[Submission]]) -> None:
         self._answers = answers
 
-    async def submit(self, *_: object, **__: object) -> Answer:
+    async def submit(self, *_: object, **__: object) -> Submission:
         return await self._answers()
 
 
@@ -239,7 +239,7 @@ class Silent:
 async def test_a_note_of_an_error_says_charged_only_if_the_charge_is_certain(
     error: BaseException, charge: str, file: Path
 ) -> None:
-    async def answers() -> Answer:
+    async def answers() -> Submission:
         raise error
 
     async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:

@@ -21,7 +21,7 @@ from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant, NotGranted, ResultMissing, Unanswered
 from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService
-from streams.service.ledger_service import Answer
+from streams.service.ledger_service import Submission
 from streams.settings import Settings
 from tests.every_case import every_case
 from tests.streams.clock import TestClock
@@ -108,15 +108,15 @@ class MixedUp(EmbeddedService):
         answer = self.submit_sync(source, body, wait).decision
         return None if answer is None else decode_decision(answer)
 
-    def submit_sync(self, source: Source, body: bytes, wait: float) -> Answer:
+    def submit_sync(self, source: Source, body: bytes, wait: float) -> Submission:
         value = super().submit_sync(source, self._changed(body), 9).decision
         assert value is not None
         value = self.replayed or encode(self.answer(decode_decision(value)))
-        return Answer(decision=None if self.silent else value, partition=0)
+        return Submission(decision=None if self.silent else value, partition=0)
 
     async def submit(
         self, source: Source, body: bytes, *, wait: float, new: bool = False
-    ) -> Answer:
+    ) -> Submission:
         return await asyncio.to_thread(self.submit_sync, source, body, wait)
 
 

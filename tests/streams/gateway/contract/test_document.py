@@ -25,7 +25,7 @@ from accountant.questions.noise import check_confidence
 from accountant.records import SetLimit
 from accountant.records.inputs import check
 from accountant.records.limit_fields import check_limit
-from accountant.records.limit_records import Pace
+from accountant.records.limit_records import PeriodLimit
 from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.responses import RESPONSES
@@ -109,7 +109,7 @@ def test_the_documented_patterns_of_names_and_ids_match_the_processor(text: str)
 @given(days=st.integers(0, 99_999) | st.integers(36_490, 36_510))
 def test_the_documented_pattern_of_a_period_matches_the_processor(days: int) -> None:
     text = f"P{days}D"
-    limit = SetLimit(1, "id", "census", "olga", "dataset", pace=Pace("0.5", text))
+    limit = SetLimit(1, "id", "census", "olga", "dataset", pace=PeriodLimit("0.5", text))
     is_valid = jsonschema_rs.validator_for(SCHEMAS["Period"]).is_valid(text)
     assert is_valid == is_accepted(lambda _: check_limit(limit), text)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from accountant.records import decode_decision, decode_partition_row
 from accountant.records.header import decode_header
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.reservation_rows import ReservationRow
@@ -39,7 +39,7 @@ class FollowedLog:
                 self.take_row(decode_row(value))
 
     def take_row(self, row: Row) -> None:
-        if isinstance(row, LevelRow):
+        if isinstance(row, ScopeRow):
             self.limits.take_row(row)
         elif isinstance(row, ReservationRow):
             self.limits.take_reservation_row(row)

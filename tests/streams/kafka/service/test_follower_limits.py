@@ -11,7 +11,7 @@ from accountant.records.header import decode_header
 from accountant.records.previews import PreviewRequest
 from streams.kafka.service.follower.limits import FollowerLimits
 from tests.accountant.partition.division import days, divide, divided, limit
-from tests.accountant.partition.test_pace import DAILY, set_back
+from tests.accountant.partition.test_period_limits import DAILY, set_back
 from tests.accountant.world import START, World, code
 from tests.streams.clock import TestClock
 from tests.streams.kafka.service.followed_log import FollowedLog

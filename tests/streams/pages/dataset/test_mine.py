@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.views.limit_views import AnalystBudget, ShareView
-from streams.pages.dataset.bars import levels_of
+from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.headline import own_budget
 from tests.streams.pages.dataset.view_examples import NOW, budget, level, pace
 
@@ -91,7 +91,7 @@ def test_each_kind_of_limit_has_its_bar() -> None:
         level("analyst", "ana", "0.03", reserved=reserved_share),
         level("each", "red", part="0.1", budget={"epsilon": "0.1"}),
     ]
-    whole, own, each = levels_of(views, NOW)
+    whole, own, each = scopes_of(views, NOW)
     assert whole.limit is None
     assert whole.pace is not None
     assert whole.pace.limit.said == "10 % of the budget each day"
@@ -141,6 +141,6 @@ def test_the_reason_why_waiting_does_not_help_matches_the_tightest_limit(
 
 
 def test_a_default_says_that_it_applies_to_each_analyst_separately() -> None:
-    default, used = levels_of([level("each", "red"), level("each", "red", analyst="ana")], NOW)
+    default, used = scopes_of([level("each", "red"), level("each", "red", analyst="ana")], NOW)
     assert default.about.startswith("for each analyst separately; `accountant mine --analyst NAME`")
     assert used.about == "as used by ana"

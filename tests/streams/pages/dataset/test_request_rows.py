@@ -12,7 +12,7 @@ from accountant.display.refusals import MoreAvailable
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
-from accountant.views.limit_views import LevelView
+from accountant.views.limit_views import ScopeView
 from streams.pages.dataset.request_rows import RefusalText, request_row
 from tests.streams.pages.dataset.view_examples import NOW, level, pace
 
@@ -42,7 +42,7 @@ def refused(**fields: Any) -> Decision:
     return decision(**(result | fields))
 
 
-def refusal_of(decision: Decision, *levels: LevelView) -> RefusalText:
+def refusal_of(decision: Decision, *levels: ScopeView) -> RefusalText:
     result = request_row(decision, levels, NOW).refusal
     assert result is not None
     return result

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from streams.pages.login import provider_client
+from streams.pages.login.browser_sessions import LIFETIME_S
 from streams.pages.login.session_refresh import EARLY_S, RETRY_S
-from streams.pages.login.sessions import LIFETIME_S
 from tests.streams.oauth.sign_in_provider import SignInProvider
 from tests.streams.pages.login.provider_server import ProviderPerson, ProviderServer, leads_to
 from tests.streams.waiting import eventually

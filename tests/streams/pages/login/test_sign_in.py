@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from streams.auth import token_file
-from streams.pages.login.sessions import IDLE_S, LIFETIME_S
+from streams.pages.login.browser_sessions import IDLE_S, LIFETIME_S
 from streams.pages.paths import local
 from streams.server.app import Pages
 from streams.settings import Settings

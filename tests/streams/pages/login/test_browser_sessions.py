@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from streams.auth.principal import Principal
-from streams.pages.login.sessions import (
+from streams.pages.login.browser_sessions import (
     IDLE_S,
     LIFETIME_S,
     MAX_SESSIONS,
     MAX_SESSIONS_OF_ONE,
-    Sessions,
+    BrowserSessions,
 )
 
 ANA = Principal("ana", "token", administrator=False)
@@ -25,14 +25,14 @@ class ManualClock:
 
 
 def test_a_caller_keeps_only_the_latest_sessions() -> None:
-    sessions = Sessions(ManualClock())
+    sessions = BrowserSessions(ManualClock())
     ids = [sessions.begin(ANA, "t") for _ in range(MAX_SESSIONS_OF_ONE + 3)]
     found = [sessions.find(each) is not None for each in ids]
     assert found == [False] * 3 + [True] * MAX_SESSIONS_OF_ONE
 
 
 def test_above_the_session_limit_the_longest_unused_one_ends() -> None:
-    sessions = Sessions(ManualClock())
+    sessions = BrowserSessions(ManualClock())
     ids = [
         sessions.begin(Principal(f"a{number}", "token", administrator=False), "t")
         for number in range(MAX_SESSIONS)
@@ -46,7 +46,7 @@ def test_above_the_session_limit_the_longest_unused_one_ends() -> None:
 
 def test_an_expired_session_is_deleted_with_its_token() -> None:
     now = ManualClock()
-    sessions = Sessions(now)
+    sessions = BrowserSessions(now)
     sessions.begin(ANA, "t")
     now.at += IDLE_S
     assert sessions.find("x") is None
@@ -61,7 +61,7 @@ def test_an_expired_session_is_deleted_with_its_token() -> None:
 
 
 def test_the_repr_of_a_session_shows_no_token() -> None:
-    sessions = Sessions(ManualClock())
+    sessions = BrowserSessions(ManualClock())
     found = sessions.find(sessions.begin(ANA, "a-secret"))
     assert found is not None
     assert found.token == "a-secret"

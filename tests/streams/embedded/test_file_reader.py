@@ -18,8 +18,8 @@ from accountant.records import decode_decision, encode
 from accountant.records.previews import PreviewRequest
 from accountant.views.visibility import Caller
 from streams.embedded import ledger_file
+from streams.embedded.file_reader import FileReader
 from streams.embedded.ledger_file import FileChanged
-from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, Refused
 from streams.settings import Settings

@@ -9,11 +9,11 @@ import pytest
 from accountant.partition import Partition
 from accountant.records.inputs import Input
 from streams.processing.observers import Committed
-from streams.worker.record_follower import MAX_WAITING, RecordFollower
+from streams.worker.record_tracer import MAX_WAITING, RecordTracer
 from tests.accountant.world import World
 
 
-def commit(follower: RecordFollower, world: World, *offsets: int) -> None:
+def commit(follower: RecordTracer, world: World, *offsets: int) -> None:
     records = [(Input("requests", at, None, None, 0), world.encoded[0]) for at in offsets]
     follower.committed(Committed(Partition(world.genesis), records, 0.0))
 
@@ -26,7 +26,7 @@ def test_the_oldest_of_too_many_undecided_records_is_forgotten(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    follower, world = RecordFollower(logs=True), World()
+    follower, world = RecordTracer(logs=True), World()
     for offset in range(MAX_WAITING + 1):
         follower.received(0, "requests", offset, headers(f"id-{offset}"))
     commit(follower, world, 0, 1, MAX_WAITING)
@@ -38,7 +38,7 @@ def test_the_oldest_of_too_many_undecided_records_is_forgotten(
 
 def test_records_of_a_dropped_partition_are_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    follower, world = RecordFollower(logs=True), World()
+    follower, world = RecordTracer(logs=True), World()
     follower.received(0, "requests", 5, headers("dropped"))
     follower.received(1, "requests", 5, headers("other"))
     follower.dropped(0, None)
@@ -48,7 +48,7 @@ def test_records_of_a_dropped_partition_are_forgotten(caplog: pytest.LogCaptureF
 
 def test_headers_beyond_the_first_twenty_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    follower, world = RecordFollower(logs=True), World()
+    follower, world = RecordTracer(logs=True), World()
     follower.received(0, "requests", 1, [("a", b"")] * 19 + headers("last"))
     follower.received(0, "requests", 2, [("a", b"")] * 20 + headers("late"))
     commit(follower, world, 1, 2)

@@ -14,10 +14,10 @@ from accountant.limits.store import LimitTable
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
 from accountant.records.header import DecisionHeader, decode_header
-from accountant.records.limit_records import LevelRow
+from accountant.records.limit_records import ScopeRow
 from accountant.records.state_rows import decode_row
 from accountant.replay.replay import Replay
-from accountant.views.limit_follower import LevelFollower
+from accountant.views.limit_follower import ScopeFollower
 from tests.accountant.partition.limit_loads import Load
 from tests.accountant.partition.test_limits_model import GENESIS, Life
 from tests.nightly import rounds
@@ -62,7 +62,7 @@ class Reader:
 
     def __init__(self, state: Partition) -> None:
         self.state = state
-        self.levels = LevelFollower()
+        self.levels = ScopeFollower()
 
     def read_rows(self, rows: Iterable[bytes]) -> None:
         for value in rows:
@@ -70,7 +70,7 @@ class Reader:
                 own = decode_partition_row(value)
                 resets = own.resets or 0, own.reset_at or 0
                 self.levels.take_resets(0, own.partition_sequence, *resets)
-            elif isinstance(row := decode_row(value), LevelRow):
+            elif isinstance(row := decode_row(value), ScopeRow):
                 self.levels.take_row(row)
 
     def read(self, lines: Iterable[DecisionHeader]) -> None:

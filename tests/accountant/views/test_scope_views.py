@@ -15,9 +15,9 @@ from accountant.records.limit_records import Texts
 from accountant.views.limit_views import (
     AnalystBudget,
     DatasetLimits,
-    LevelView,
+    ScopeView,
     analyst_budget,
-    level_views,
+    scope_views,
 )
 from tests.accountant.partition.circle import enrol
 from tests.accountant.partition.division import (
@@ -28,8 +28,8 @@ from tests.accountant.partition.division import (
     divided,
     limit,
 )
-from tests.accountant.partition.test_pace import set_back
-from tests.accountant.views.level_life import Watched
+from tests.accountant.partition.test_period_limits import set_back
+from tests.accountant.views.scope_life import Watched
 from tests.accountant.world import START, World, code
 from tests.nightly import rounds
 
@@ -100,7 +100,7 @@ def test_a_list_has_every_limit_once_and_a_default_without_anybodys_use() -> Non
     divide(world, "team", "blue", pace=DAILY)
     divide(world, "dataset", pace=DAILY)
     assert ask_for_outcome(world, "dan", "0.05") == "granted"
-    views = level_views(now(world))
+    views = scope_views(now(world))
     assert [place(view) for view in views] == [
         *("dataset", "team/blue", "team/red", "each/red", "analyst/cy", "analyst/zoe"),
     ]
@@ -110,7 +110,7 @@ def test_a_list_has_every_limit_once_and_a_default_without_anybodys_use() -> Non
     assert (amount(default.pace.used), amount(default.pace.left)) == ("0", "0.1")
     assert amount(views[2].used) == "0.05"
     assert code(limit(world, "team", "red")) == "limit_removed"
-    assert "team/red" not in [place(view) for view in level_views(now(world))]
+    assert "team/red" not in [place(view) for view in scope_views(now(world))]
     assert places(budget(world, "dan")) == ["dataset", "each/red of dan"]
 
 
@@ -137,7 +137,7 @@ def test_without_limits_an_analyst_has_all_that_the_dataset_has_left() -> None:
     assert (shown.budget, shown.spent_ratio) == (
         *({"epsilon": "1", "delta": "0"}, world.ledger().spent_ratio),
     )
-    assert level_views(now(world)) == []
+    assert scope_views(now(world)) == []
 
 
 def test_a_lowered_limit_leaves_nothing_and_is_used_up() -> None:
@@ -200,7 +200,7 @@ def test_a_new_period_shows_its_whole_pace_before_any_grant() -> None:
     assert (amount(level.pace.left), level.pace.ends_at) == ("0", "2026-11-23T10:00:00.000Z")
 
 
-def place(view: LevelView) -> str:
+def place(view: ScopeView) -> str:
     name = view.scope if view.name is None else f"{view.scope}/{view.name}"
     return name if view.analyst is None else f"{name} of {view.analyst}"
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.state import LimitState
 from accountant.partition import Partition
 from accountant.records.limit_records import Scope, Texts
 from accountant.times import from_iso
-from accountant.views.limit_views import DatasetLimits, LevelView, level_view
-from streams.metrics.snapshot import LevelUse
+from accountant.views.limit_views import DatasetLimits, ScopeView, scope_view
+from streams.metrics.snapshot import ScopeUse
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily, Metric
@@ -31,13 +31,13 @@ class _LimitInForce(NamedTuple):
     name: str
     scope: Scope
     level: LimitState
-    ledger: Ledger
+    ledger: DatasetLedger
     partition: Partition
 
 
-def shown_levels(
+def shown_scopes(
     partitions: Iterable[Partition], at: int, limit: int
-) -> tuple[list[LevelUse], int]:
+) -> tuple[list[ScopeUse], int]:
     """Return the current limits to show, and how many others are in force.
 
     Another thread may change the partitions meanwhile; each limit is as after some commit.
@@ -48,7 +48,7 @@ def shown_levels(
     """
     found = [each for partition in partitions for each in _in_force(partition)]
     shown = nsmallest(limit, found, key=lambda each: each[:4])
-    uses = [LevelUse(dataset=each.dataset, level=_view_now(each, at)) for each in shown]
+    uses = [ScopeUse(dataset=each.dataset, level=_view_now(each, at)) for each in shown]
     return uses, len(found) - len(uses)
 
 
@@ -64,14 +64,14 @@ def _in_force(partition: Partition) -> Iterator[_LimitInForce]:
                 )
 
 
-def _view_now(found: _LimitInForce, at: int) -> LevelView:
+def _view_now(found: _LimitInForce, at: int) -> ScopeView:
     partition = found.partition
     divided = DatasetLimits(found.ledger, partition.levels, at, partition.resets)
     assert found.level.rule is not None
-    return level_view(divided, found.level, found.level.rule)
+    return scope_view(divided, found.level, found.level.rule)
 
 
-def level_families(levels: Sequence[LevelUse] | None, not_shown: int) -> Iterator[Metric]:
+def scope_families(levels: Sequence[ScopeUse] | None, not_shown: int) -> Iterator[Metric]:
     """Return the families of limits; none if a setting switches them off."""
     if levels is None:
         return

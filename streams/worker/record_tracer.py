@@ -33,7 +33,7 @@ class _Waiting(NamedTuple):
     read_at: int  # milliseconds since 1970
 
 
-class RecordFollower:
+class RecordTracer:
     """An observer that logs, and traces, decisions on records that carry valid ids.
 
     Args:
@@ -111,7 +111,7 @@ class RecordFollower:
         self.dropped(partition, error)
 
 
-def record_follower(settings: Settings, tracing: Tracing | None) -> RecordFollower | None:
+def record_tracer(settings: Settings, tracing: Tracing | None) -> RecordTracer | None:
     """Return the follower that the settings ask for, None if there is nothing to log or trace."""
     logs = settings.access_log in {"requests", "all"}
-    return RecordFollower(logs=logs, tracing=tracing) if logs or tracing is not None else None
+    return RecordTracer(logs=logs, tracing=tracing) if logs or tracing is not None else None

@@ -44,7 +44,7 @@ class ProviderGrant:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class BrowserSession:
     """One browser that has signed in.
 
     Attributes:
@@ -64,7 +64,7 @@ class Session:
     refreshing: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
-class Sessions:
+class BrowserSessions:
     """The sessions of a server.
 
     Args:
@@ -73,7 +73,9 @@ class Sessions:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._sessions: OrderedDict[bytes, Session] = OrderedDict()  # least recently used first
+        self._sessions: OrderedDict[bytes, BrowserSession] = (
+            OrderedDict()
+        )  # least recently used first
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -88,10 +90,10 @@ class Sessions:
             self._sessions.popitem(last=False)
         made, now = secrets.token_urlsafe(_BYTES), self._now()
         key = _key(made)
-        self._sessions[key] = Session(key, principal, token, now, now, grant)
+        self._sessions[key] = BrowserSession(key, principal, token, now, now, grant)
         return made
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> BrowserSession | None:
         """Return the session with an id, None if there is none or it has ended."""
         self._drop_idle()
         found = self._sessions.get(_key(session_id))
@@ -105,11 +107,11 @@ class Sessions:
         self._sessions.move_to_end(found.key)
         return found
 
-    def has(self, session: Session) -> bool:
+    def has(self, session: BrowserSession) -> bool:
         """Tell whether a session has not ended."""
         return self._sessions.get(session.key) is session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: BrowserSession) -> None:
         """Forget a session and its tokens."""
         self.end_key(session.key)
 
@@ -130,7 +132,7 @@ def _key(session_id: str) -> bytes:
     return hashlib.sha256(session_id.encode("utf-8", "replace")).digest()
 
 
-def session_of(request: Request[Any, Any, Any]) -> Session | None:
+def session_of(request: Request[Any, Any, Any]) -> BrowserSession | None:
     """Return a request's session, None if its caller has not signed in by a browser."""
     found = request.scope.get(SESSION)
-    return found if isinstance(found, Session) else None
+    return found if isinstance(found, BrowserSession) else None

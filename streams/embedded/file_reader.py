@@ -25,7 +25,7 @@ from accountant.records.decoding import decode_from_log
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.inputs import CheckedInput
-from accountant.records.limit_records import decode_level_row, level_row_keys
+from accountant.records.limit_records import decode_scope_row, scope_row_keys
 from accountant.records.members import (
     Member,
     MemberRow,
@@ -47,9 +47,9 @@ from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import (
     AnalystBudget,
     DatasetLimits,
-    LevelView,
+    ScopeView,
     analyst_budget,
-    level_views,
+    scope_views,
 )
 from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
@@ -72,7 +72,7 @@ from streams.embedded.sealed_log import first_unarchived, read_sealed
 from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
-from streams.service.ledger_service import MAX_PAGE_BYTES, Answer, Readiness, heads_of
+from streams.service.ledger_service import MAX_PAGE_BYTES, Readiness, Submission, heads_of
 from streams.service.reservation_reads import reservations_of
 
 _AT_A_TIME: Final = 20_000  # a longer run of one dataset's decisions needs less full decoding
@@ -250,7 +250,7 @@ class FileReader:
         wait: float,
         checked: CheckedInput | None = None,
         new: bool = False,
-    ) -> Answer:
+    ) -> Submission:
         """Refuse: this service decides nothing.
 
         Raises: Refused.
@@ -263,7 +263,7 @@ class FileReader:
         *,
         wait: float,
         checked: Sequence[CheckedInput | None] | None = None,
-    ) -> list[Answer | BudgetError]:
+    ) -> list[Submission | BudgetError]:
         """Refuse each: this service decides nothing."""
         return [Refused(_READ_ONLY) for _ in bodies]
 
@@ -280,11 +280,11 @@ class FileReader:
         view = await self.dataset(dataset)
         return None if view is None else await self._in_thread(self._preview, view, asked)
 
-    async def levels(self, dataset: str) -> list[LevelView]:
+    async def levels(self, dataset: str) -> list[ScopeView]:
         view = await self.dataset(dataset)
         if view is None:
             return []
-        return await self._in_thread(lambda: level_views(self._limits_of(view)[0]))
+        return await self._in_thread(lambda: scope_views(self._limits_of(view)[0]))
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         view = await self.dataset(dataset)
@@ -456,7 +456,7 @@ class FileReader:
 
         Raises: LogDamaged, Refused, Unavailable.
         """
-        first, last = level_row_keys(view.dataset)
+        first, last = scope_row_keys(view.dataset)
         with reader(self._path, traceless=True) as db, db:  # one transaction, so one moment
             levels: list[Any] = db.execute(
                 f"{ROWS} WHERE key > ? AND key < ?", (first, last)
@@ -469,7 +469,7 @@ class FileReader:
             own = partition_row(db)
         table = LimitTable()
         for each in levels:
-            row = decode_row_or_refuse(each[0], sound_row(*each), decode_level_row)
+            row = decode_row_or_refuse(each[0], sound_row(*each), decode_scope_row)
             try:
                 table.put(limit_state_of(row))
             except ValueError as error:

@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.advice.preview import Preview, preview
 from accountant.claims import Claim
-from accountant.dataset_ledger import Ledger
+from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.applicable_limits import team_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
@@ -21,9 +21,9 @@ from accountant.views.datasets import view_of_ledger
 from accountant.views.limit_views import (
     AnalystBudget,
     DatasetLimits,
-    LevelView,
+    ScopeView,
     analyst_budget,
-    level_views,
+    scope_views,
 )
 from tests.accountant.partition.limit_loads import Load, Sent
 from tests.accountant.partition.limits_dataset import Dataset
@@ -69,7 +69,7 @@ class Watched(Life):
     def now(self, at: int) -> int:
         return max(at, self.state.decided_at)
 
-    def divided(self, ledger: Ledger, at: int) -> DatasetLimits:
+    def divided(self, ledger: DatasetLedger, at: int) -> DatasetLimits:
         return DatasetLimits(ledger, self.state.levels, self.now(at), self.state.resets)
 
     def team(self, dataset: str, analyst: str, at: int) -> str:
@@ -172,7 +172,7 @@ class Watched(Life):
         """Compare every limit of a dataset with the model's, whose amounts are fractions."""
         divided = self.divided(self.state.ledgers[name], self.state.decided_at)
         dataset = self.model.datasets[name]
-        shown = [as_reported(view) for view in level_views(divided)]
+        shown = [as_reported(view) for view in scope_views(divided)]
         right = [self.expected(dataset, limit) for limit in dataset.division.in_force()]
         right.sort(key=lambda view: (_SCOPES.index(view["scope"]), view.get("name", "")))
         assert shown == right, (shown, right)
@@ -202,7 +202,7 @@ class Watched(Life):
         return view
 
 
-def as_reported(view: LevelView) -> Fields:
+def as_reported(view: ScopeView) -> Fields:
     """Return a view as the model tells it: the part that is used is looked at here."""
     reported: Fields = msgspec.json.decode(msgspec.json.encode(view))
     if "pace" in reported:
@@ -237,5 +237,5 @@ def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
     return left
 
 
-def _is_of(view: LevelView, known: Fields) -> bool:
+def _is_of(view: ScopeView, known: Fields) -> bool:
     return (view.scope, view.name) == (known["scope"], known.get("name"))
