@@ -27,10 +27,10 @@ OPENS = ("tests/streams/gateway/contract/*",)
 STARTS = ()
 
 _HERE = Path(__file__).parent
-CASES = rounds(250, 10_000)
+CASES = rounds(400, 10_000)
 # Of each operation, at random. The thousands that schemathesis derives from the document, which
 # take three minutes of processor time, are for `make nightly`.
-_RANDOM = rounds(6, 700)
+_RANDOM = rounds(15, 700)
 _RANDOM_KNOWN = rounds(3, 200)
 _RANDOM_ROLE = rounds(4, 100)
 
