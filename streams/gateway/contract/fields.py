@@ -233,7 +233,7 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     "continues": text(GRANT_PATTERN, "the hash of the decision `reserved` of the session before"),
 }
 # By component, before those; `Odometer` is each of the odometers.
-_WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
+WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "AllOf": {"claims": {"minItems": 1, "maxItems": MAX_CLAIMS}},
     "Odometer": {"delta": reference("OdometerDelta")},
     "Combined": {"odometers": {"minItems": 2, "maxItems": MAX_PARTS}},
@@ -323,8 +323,8 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "policy": reference("LimitPolicy"),
     },
     "ReservedRecord": {"part": reference("Ratio"), "team": reference("Name")},
-    "LevelNamed": _LEVEL,
-    "LevelMoved": {
+    "LimitName": _LEVEL,
+    "LimitUpdate": {
         **_LEVEL,
         **dict.fromkeys(("totals", "paced", "used"), _SUMS),
         **dict.fromkeys(("paced_rounded_up", "used_rounded_up"), _EXCESS),
@@ -332,7 +332,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "crossed": {"items": reference("Ratio")},
     },
     "ReachedLimit": {**_LEVEL, "version": _COUNT, "crossed": {"items": reference("Ratio")}},
-    "LevelLeft": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
+    "LimitRemaining": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
     "ScopeView": {
         **_LEVEL,
         "version": _COUNT,
@@ -386,7 +386,7 @@ _ODOMETERS: Final = {kind.__name__ for kind in get_args(AnyOdometer)}
 
 def narrowed(component: str, field: str, schema: JsonSchema) -> JsonSchema:
     """Return a field's schema with its rule; a rule without a type adds to the schema's own."""
-    own = _WITHIN.get("Odometer" if component in _ODOMETERS - {"Combined"} else component, {})
+    own = WITHIN.get("Odometer" if component in _ODOMETERS - {"Combined"} else component, {})
     rule = own.get(field, _EVERYWHERE.get(field, {}))
     default = {"default": schema["default"]} if "default" in schema else {}
     if NULL in schema.get("anyOf", ()):

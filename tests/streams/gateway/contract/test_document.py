@@ -28,6 +28,7 @@ from accountant.records.limit_fields import check_limit
 from accountant.records.limit_records import PeriodLimit
 from accountant.records.names import is_name
 from accountant.times import issued_at
+from streams.gateway.contract.fields import WITHIN
 from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
 from streams.pages import PAGES
@@ -350,3 +351,7 @@ def test_a_problem_has_the_members_of_rfc_9457(server: LocalServer, clock: TestC
         assert problem["title"]
         assert problem["detail"] == problem["message"]
     assert result >= 7
+
+
+def test_the_rules_of_a_component_are_of_one_that_exists() -> None:
+    assert set(WITHIN) - {"Odometer"} <= set(components()), "its fields have no rules any more"
