@@ -103,6 +103,15 @@ class SchemaFinding(_Struct, frozen=True):
     hint: str = ""
     is_unit: bool = False
 
+    @property
+    def spellings(self) -> str:
+        """Both names with escapes where a reader sees no difference, "" elsewhere."""
+        names = (self.column, self.hint)
+        if all(map(str.isascii, names)) or not most_alike(self.column, [self.hint], edits=False):
+            return ""
+        written, meant = (ascii(name)[1:-1] for name in names)
+        return f" The schema has `{written}`, the source `{meant}`."
+
 
 def read_facts(settings: SourceSettings) -> SourceFacts:
     """Return a source's names and types, from its metadata alone.

@@ -270,7 +270,7 @@ def finding_words(findings: Collection[SchemaFinding]) -> str:
     """Return findings for the owner."""
     return "; ".join(
         f"{'the unit' if each.is_unit else 'column'} `{each.column}`: {each.words}"
-        + (f"; did you mean `{each.hint}`?" if each.hint else "")
+        + (f"; did you mean `{each.hint}`?{each.spellings}" if each.hint else "")
         for each in findings
     )
 

@@ -206,7 +206,7 @@ def _cells(checked: CheckedSource, column: _Declared) -> str:
 def _why(finding: SchemaFinding | None, column: _Declared) -> str:
     words = [] if finding is None else [finding.words]
     if finding is not None and finding.hint:
-        words[0] += f": did you mean {finding.hint}?"
+        words[0] += f": did you mean {finding.hint}?{finding.spellings}"
     if column.replacement:
         words.append(f"a missing value is read as {column.replacement}")
     return "; ".join(words)

@@ -24,6 +24,7 @@ from streams.sources.database import connected, run
 from streams.sources.schema_rows import SchemaRows
 from streams.sources.source_facts import (
     ColumnFact,
+    SchemaFinding,
     SourceFacts,
     check_schema,
     is_clean,
@@ -303,3 +304,22 @@ def test_a_type_has_nothing_of_the_values_that_it_was_made_from(tmp_path: Path) 
         connection.execute("CREATE TABLE t (x ENUM ('secret'), y STRUCT(secret INTEGER))")
     facts = read_facts(DuckdbSource(path=str(tmp_path / "t.duckdb"), table="t"))
     assert [each.types for each in facts.columns] == [("enum",), ("struct",)]
+
+
+SAME_LOOK = {
+    ("\u0430ge", "age"): " The schema has `\\u0430ge`, the source `age`.",
+    ("age\u00a0", "age"): " The schema has `age\\xa0`, the source `age`.",
+    (
+        "gr\u00f6\u00dfe",
+        "gro\u0308\u00dfe",
+    ): " The schema has `gr\\xf6\\xdfe`, the source `gro\\u0308\\xdfe`.",
+    ("Age", "age"): "",
+    ("gr\u00f6se", "gr\u00f6\u00dfer"): "",
+    ("gr\u00f6\u00dfe", ""): "",
+}
+
+
+def test_two_names_that_look_the_same_are_shown_with_escapes() -> None:
+    for (column, hint), expected in SAME_LOOK.items():
+        found = SchemaFinding(column=column, kind="absent", words="no such column", hint=hint)
+        assert found.spellings == expected, (column, hint)
