@@ -55,7 +55,7 @@ LAYERS = {
         {"figures", "live_experiment"},
     ),
     "streams": (
-        {"errors"},
+        {"errors", "variables"},
         {"address", "clock", "ndjson", "webhook_post"},
         {"service", "settings"},
         {"telemetry"},

@@ -12,7 +12,7 @@ from streams.cli.command_table import MARKUP, TableGroup
 from streams.cli.printing.exits import complain, escape_usage_errors, explain_errors
 from streams.cli.printing.safe_streams import output_error, reader_is_gone, replace_streams
 from streams.cli.printing.say import say
-from streams.settings.variables import in_upper_case, may_be_ours
+from streams.variables import in_upper_case, may_be_ours
 
 _SERVERS = frozenset({"serve", "gateway", "worker", "curator"})
 _HELP = """Keep the privacy budgets of datasets, and decide each request against them once.

@@ -13,7 +13,7 @@ from streams.settings.settings import (
     load_server,
     unknown_now,
 )
-from streams.settings.variables import PREFIX
+from streams.variables import PREFIX
 
 __all__ = [
     "DEFAULT_URL",

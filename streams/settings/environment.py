@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from accountant.likeness import most_alike, typing_errors
 from streams.errors import Refused
-from streams.settings.variables import (
+from streams.variables import (
     LETTERS,
     PREFIX,
     READ_ELSEWHERE,

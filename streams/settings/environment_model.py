@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from streams.settings.environment import is_service_link
-from streams.settings.variables import PREFIX
+from streams.variables import PREFIX
 
 
 class EnvironmentModel(BaseModel):

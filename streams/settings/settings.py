@@ -31,7 +31,7 @@ from streams.settings.environment import (
 from streams.settings.kafka import KafkaSecuritySettings
 from streams.settings.login import LOGIN_FIELDS, LoginSettings
 from streams.settings.questions import QUESTION_FIELDS, QuestionSettings
-from streams.settings.variables import PREFIX
+from streams.variables import PREFIX
 
 LEAST_LIMIT: Final = 0.001  # requests a second of one address or name
 DEFAULT_URL: Final = "sqlite:///accountant.db"

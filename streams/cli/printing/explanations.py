@@ -17,7 +17,7 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused
-from streams.settings.variables import PREFIX
+from streams.variables import PREFIX
 
 _CLOCK: Final = "correct the clock of the machine that runs the ledger, for example with NTP"
 _ADDRESS: Final = (

@@ -42,7 +42,7 @@ from streams.client.unconfirmed import SimilarName
 from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.files.private_files import check_private, make_private
-from streams.settings.variables import read_variable
+from streams.variables import read_variable
 
 PATH_VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0

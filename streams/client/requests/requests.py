@@ -36,7 +36,7 @@ from streams.client.questions.asked_question import AskedQuestion
 from streams.clock import Clock
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import Unavailable
-from streams.settings.variables import read_variable
+from streams.variables import read_variable
 
 Datasets = str | Sequence[str]
 """The name of a dataset, or the names of several."""

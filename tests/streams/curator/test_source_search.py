@@ -19,20 +19,20 @@ from tests.faults.ledger import until
 from tests.streams.curator.curated import CuratedLedger, opened, question
 
 FOUND = {
-    "no file": ({"kind": "csv", "path": "away.csv"}, "there is no such file"),
-    "no directory": ({"kind": "parquet", "path": "away/x.parquet"}, "there is no such directory"),
-    "no match": ({"kind": "csv", "path": "away-*.csv"}, "no file matches its pattern"),
+    "no_file": ({"kind": "csv", "path": "away.csv"}, "there is no such file"),
+    "no_directory": ({"kind": "parquet", "path": "away/x.parquet"}, "there is no such directory"),
+    "no_match": ({"kind": "csv", "path": "away-*.csv"}, "no file matches its pattern"),
     "pipe": (
         {"kind": "csv", "path": "pipe"},
         "its path is a pipe or a device. Name a regular file",
     ),
-    "no table": (
+    "no_table": (
         {"kind": "duckdb", "path": "people.duckdb", "table": "others"},
         "there is no such table",
     ),
-    "a view": ({"kind": "duckdb", "path": "people.duckdb", "table": "costly"}, None),
-    "a table": ({"kind": "duckdb", "path": "people.duckdb", "table": "people"}, None),
-    "no connection": (
+    "a_view": ({"kind": "duckdb", "path": "people.duckdb", "table": "costly"}, None),
+    "a_table": ({"kind": "duckdb", "path": "people.duckdb", "table": "people"}, None),
+    "no_connection": (
         {"kind": "postgresql", "connection_file": "away.txt", "table": "people"},
         "the connection's file cannot be read",
     ),
@@ -59,8 +59,8 @@ async def test_each_source_that_is_not_there_is_named(
     with caplog.at_level(logging.INFO):
         await search.look()
         missing = {name: why for name, (_, why) in FOUND.items() if why}
-        if "no connection" in file.missing:  # its words depend on what is installed here
-            missing["no connection"] = file.missing["no connection"]
+        if "no_connection" in file.missing:  # its words depend on what is installed here
+            missing["no_connection"] = file.missing["no_connection"]
         assert file.missing == missing
         assert len(file.notes()) == len(missing)
         assert caplog.text.count("source_not_found") == len(missing)
@@ -68,7 +68,7 @@ async def test_each_source_that_is_not_there_is_named(
         assert caplog.text.count("source_not_found") == len(missing), "once"
         (tmp_path / "away.csv").write_text("age\n7\n")
         await search.look()
-    assert "no file" not in file.missing
+    assert "no_file" not in file.missing
     assert "source_found" in caplog.text
 
 

@@ -17,7 +17,7 @@ from streams.settings.environment import (
     is_service_link,
     unknown_names,
 )
-from streams.settings.variables import in_upper_case
+from streams.variables import in_upper_case
 from tests.every_case import every_case
 from tests.nightly import NIGHTLY
 from tests.streams.cli.here import run_here
