@@ -103,7 +103,9 @@ def test_a_shell_finds_the_command_and_passes_on_its_streams_and_signals(tmp_pat
     assert code == 0
     assert "example.org+" in out
     assert "-rw-------" in out
-    serve = "accountant serve --port 0 > out 2> log & while ! grep -q listening out; do sleep 0.05;"
+    # The first `out` is removed: else the loop may read it before the second command replaces it.
+    serve = "rm -f out; accountant serve --port 0 > out 2> log & "
+    serve += "while ! grep -qs listening out; do sleep 0.05;"
     assert typed(f"{serve} done; kill -INT $!; wait $!; echo ended: $?") == (0, "ended: 0\n")
     assert typed(f"{serve} done; kill $!; wait $!; echo ended: $?") == (0, "ended: 0\n")
 
