@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Final, Protocol
 
 import pytest
@@ -120,8 +121,10 @@ def play_grants(
     return play
 
 
-COUNTS: Final = [ask("count", "epsilon: 1"), ask("count where c = 'd'", "epsilon: 1")]
-"""The unit is in the first of them alone, so their difference shows it once noise cancels."""
+@cache
+def counts() -> list[Asked]:
+    """The unit is in the first of them alone, so their difference shows it once noise cancels."""
+    return [ask("count", "epsilon: 1"), ask("count where c = 'd'", "epsilon: 1")]
 
 
 def promised(asked: list[Asked]) -> Promise:
@@ -129,21 +132,21 @@ def promised(asked: list[Asked]) -> Promise:
 
 
 def test_a_second_draw_is_found() -> None:
-    play = play_grants(SecondDraws(), COUNTS[:1], reads=8)
-    assert is_found(play, promised(COUNTS[:1]))
+    play = play_grants(SecondDraws(), counts()[:1], reads=8)
+    assert is_found(play, promised(counts()[:1]))
 
 
 def test_noise_by_an_id_that_repeats_is_found() -> None:
-    play = play_grants(NoiseByRequestId(), COUNTS, reads=1, repeat_id=True)
-    assert is_found(play, promised(COUNTS))
+    play = play_grants(NoiseByRequestId(), counts(), reads=1, repeat_id=True)
+    assert is_found(play, promised(counts()))
 
 
 def test_stored_answers_show_no_more_however_often_they_are_read() -> None:
     for repeat_id in (False, True):
-        play = play_grants(StoredAnswers(), COUNTS, reads=4, repeat_id=repeat_id)
+        play = play_grants(StoredAnswers(), counts(), reads=4, repeat_id=repeat_id)
         played = play_games(play, MANY)
-        assert not audit(played, promised(COUNTS)).is_leak
-        assert audit(played, promised(COUNTS).times(0.3)).is_leak
+        assert not audit(played, promised(counts())).is_leak
+        assert audit(played, promised(counts()).times(0.3)).is_leak
 
 
 # Noise of floats.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -18,18 +19,22 @@ STARTS = ()
 
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/kubernetes"
-OBJECTS = {
-    (found["kind"], found["metadata"]["name"]): found
-    for file in sorted(WHERE.glob("*.yaml"))
-    for found in yaml.safe_load_all(file.read_text())
-}
 WORKLOADS = {"accountant-worker": "StatefulSet", "accountant-gateway": "Deployment"}
 PORTS = {"accountant-worker": "METRICS_PORT", "accountant-gateway": "PORT"}
 workload = every_case("name", WORKLOADS)
 
 
+@cache
+def objects():
+    return {
+        (found["kind"], found["metadata"]["name"]): found
+        for file in sorted(WHERE.glob("*.yaml"))
+        for found in yaml.safe_load_all(file.read_text())
+    }
+
+
 def spec(kind, name):
-    return OBJECTS[kind, name]["spec"]
+    return objects()[kind, name]["spec"]
 
 
 def pod(name):
@@ -54,7 +59,7 @@ def settings_of(name):
     """Return the settings of a container, those of its own included, as text."""
     variables = {}
     for source in container(name)["envFrom"]:
-        variables |= OBJECTS["ConfigMap", source["configMapRef"]["name"]]["data"]
+        variables |= objects()["ConfigMap", source["configMapRef"]["name"]]["data"]
     return variables | {
         each["name"]: each.get("value", "a-pod-0") for each in container(name)["env"]
     }
@@ -66,7 +71,7 @@ def test_there_is_one_object_of_each_kind_and_name():
     wanted = {(kind, name) for kind in shared for name in WORKLOADS}
     wanted |= {(kind, name) for name, kind in WORKLOADS.items()}
     wanted |= {("ConfigMap", "accountant"), ("ConfigMap", "accountant-gateway")}
-    assert set(OBJECTS) == wanted
+    assert set(objects()) == wanted
     assert count == len(wanted)
 
 
@@ -198,7 +203,7 @@ def test_a_workers_name_in_the_group_is_its_pods():
     assert name["name"] == f"{PREFIX}INSTANCE_ID"
     assert name["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
     service = spec("StatefulSet", "accountant-worker")["serviceName"]
-    assert ("Service", service) in OBJECTS
+    assert ("Service", service) in objects()
 
 
 def test_each_gateway_pod_stores_its_index_in_its_own_volume():
@@ -250,7 +255,7 @@ def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(nam
     assert spec("NetworkPolicy", name)["podSelector"]["matchLabels"] == labels(name)
     for kind in (WORKLOADS[name], "PodDisruptionBudget", "ServiceMonitor"):
         assert spec(kind, name)["selector"]["matchLabels"] == labels(name)
-    assert OBJECTS["Service", name]["metadata"]["labels"] == labels(name)
+    assert objects()["Service", name]["metadata"]["labels"] == labels(name)
     assert spec("PodDisruptionBudget", name)["maxUnavailable"] == 1
     job = labels(name)[spec("ServiceMonitor", name)["jobLabel"]]
     prometheus = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
@@ -311,7 +316,7 @@ def test_secrets_have_the_keys_of_the_operating_page():
     """Whoever installs makes each Secret by the commands of that page."""
     text = (ROOT / "docs/how-to/kubernetes.md").read_text()
     named = set()
-    for found in OBJECTS.values():
+    for found in objects().values():
         named |= set(re.findall(r"'(?:secretName|name)': '(accountant-[a-z-]+)'", str(found)))
     secrets = {each for each in named if each.endswith(("-tls", "-tokens", "-kafka", "-ca"))}
     secrets.add("accountant-prometheus")
