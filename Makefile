@@ -57,7 +57,7 @@ else
 endif
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
-	$(BIN)/python -m pytest -m "$(QUICK) and not slow" -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(COMPUTING) -m "$(QUICK) and not slow" $(PYTEST_ARGS)
 
 # What differs from this commit, also what is not committed yet.
 SINCE ?= HEAD

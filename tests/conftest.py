@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.durations import recorder
 from tests.durations.order import longest_files_first
-from tests.durations.record import recorded
+from tests.durations.record import recorded, slow_tests
 from tests.nightly import NIGHTLY, examples
 
 OPENS = ()
@@ -160,12 +160,14 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test that uses a broker, so that `make test-fast` never starts one.
+    """Mark each test that uses a broker, or took long, so that `make test-fast` leaves it out.
 
     Those on three brokers run where they are asked for by name.
     """
     runs_cluster = "cluster" in config.option.markexpr
     kept, three = list[pytest.Item](), list[pytest.Item]()
+    took = recorded()
+    slow = slow_tests(took)
     # There are more than 10,000 items: read the marks of each once, and compare each path once.
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
@@ -175,6 +177,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         added = set(_marks_of(item.path))
         if not _BROKERS.isdisjoint(getattr(item, "fixturenames", ())):
             added.add("kafka")
+        if item.nodeid.partition("[")[0] in slow:
+            added.add("slow")
         for name in added:
             item.add_marker(name)
         if "faults" in marks and "timeout" not in marks:
@@ -182,7 +186,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept.append(item)
     if three:
         config.hook.pytest_deselected(items=three)
-    longest_files_first(kept, recorded())
+    longest_files_first(kept, took)
     items[:] = kept
 
 

@@ -13,6 +13,8 @@ from tests.durations.recorder import Process, Sum
 
 ROOT: Final = Path(__file__).parents[2]
 RECORD: Final = Path(__file__).with_name("recorded.json")
+SLOW_CPU_S: Final = 0.1
+"""`make test-fast` leaves out a test function that took longer: the rest takes it a minute."""
 
 
 def processes(directory: Path) -> Iterator[Process]:
@@ -47,6 +49,11 @@ def recorded(file: Path = RECORD) -> dict[str, tuple[float, float]]:
     return {
         f"{name}::{test}": took for name, tests in files.items() for test, took in tests.items()
     }
+
+
+def slow_tests(took: Mapping[str, tuple[float, float]]) -> frozenset[str]:
+    """Return the test functions of a record that took more than SLOW_CPU_S, all items together."""
+    return frozenset(name for name, (cpu, _) in took.items() if cpu > SLOW_CPU_S)
 
 
 def write(tests: Mapping[str, Sum], record: Path = RECORD) -> None:

@@ -89,6 +89,19 @@ def test_a_fixture_is_recorded_by_its_name_and_counts_for_its_test(run: Run) -> 
     assert run.tests["test_busy.py::test_fixture"].wall >= 0.2
 
 
+def test_a_test_that_took_long_is_slow(request: pytest.FixtureRequest) -> None:
+    took = {"a.py::test_long": (0.3, 0.1), "a.py::test_waits": (0.1, 9.0)}
+    assert record.slow_tests(took) == {"a.py::test_long"}
+    slow = record.slow_tests(record.recorded())
+    marked = {item for item in request.session.items if item.get_closest_marker("slow")}
+    assert not [
+        item.nodeid
+        for item in request.session.items
+        if item.nodeid.partition("[")[0] in slow and item not in marked
+    ]
+    assert request.node not in marked
+
+
 def test_the_report_names_each_new_test_beyond_the_limit() -> None:
     new = {"tests/docs/test_a.py::test_new": Sum(1, 61.0, 70.0, 70.0)}
     text = printed(Run(new, {}, 1.0, 0.0, 62.0), {"tests/docs/test_a.py::test_old"})
