@@ -64,3 +64,12 @@ def test_a_loss_here_and_at_a_copy_are_one_range() -> None:
     alone = find_any_lost(END, 0, here, [], own)
     assert alone is not None
     assert (alone.first, alone.newest.sequence, alone.copy) == (6, 9, None)
+
+
+@pytest.mark.parametrize("there_first", [True, False])
+def test_of_two_copies_with_one_head_the_one_that_is_there_is_named(there_first: bool) -> None:
+    gone = OtherPath(Path("/gone.db"), False, (other(25),))
+    others = [copy(other(25)), gone] if there_first else [gone, copy(other(25))]
+    lost = find_copied(END, 0, [], others, own)
+    assert lost is not None
+    assert lost.copy == COPY

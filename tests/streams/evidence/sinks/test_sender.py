@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from streams.evidence.signed_checkpoint import Checkpoint, open_signed
+from streams.evidence.signed_checkpoint import Checkpoint, SignedHead, open_signed
 from streams.evidence.sink_sender import Sender, Senders
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.store import Directory
+from streams.testing import ManualBackground, ManualClock
 from tests.streams.evidence.sinks.kinds import Kind, deaf
 from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
 from tests.streams.evidence.sinks.test_contract import KEY, ONE, signed
@@ -77,6 +78,23 @@ def test_an_older_checkpoint_does_not_replace_a_waiting_newer_one(tmp_path: Path
     send_checkpoints(senders, 7, 5)
     senders.close()
     assert numbers([note for _, note in Directory(tmp_path).notes()]) == [1, 7]
+
+
+def test_a_checkpoint_that_arrives_during_a_sending_is_sent_next(tmp_path: Path) -> None:
+    sink = Directory(tmp_path)
+
+    class Busy(Directory):
+        def put(self, checkpoint: SignedHead, signed_text: bytes) -> str:
+            if checkpoint == of(1):
+                sender.take(of(2), signed(of(2)))
+            return super().put(checkpoint, signed_text)
+
+    background = ManualBackground(ManualClock(0))
+    sender = Sender(Busy(tmp_path), 1, 60, background=background)
+    sender.take(of(1), signed(of(1)))
+    background.pass_(60_000)
+    assert numbers([note for _, note in sink.notes()]) == [1, 2]
+    assert sender.overdue == 0
 
 
 def test_a_sink_that_refuses_one_partition_receives_the_others(
