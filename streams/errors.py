@@ -1,5 +1,7 @@
 """Errors of `streams`, by what the processor or the caller must do.
 
+InputInvalid          name another file or address, or correct this one
+
 LedgerFault (accountant.errors)
 |- JournalFault        drop the connection, take ownership again, replay
 |  |- Unavailable      the broker or disk does not answer: wait, then do the same
@@ -21,11 +23,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from accountant.errors import LedgerFault
+from accountant.errors import BudgetError, LedgerFault
 
 
 class AccountantWarning(UserWarning):
     """The call succeeds, but its result or its program needs attention."""
+
+
+class InputInvalid(BudgetError, ValueError):
+    """A file or an address is not one that the call can read.
+
+    Attributes:
+        hint: what to name instead, if the message does not say it.
+    """
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class JournalFault(LedgerFault):

@@ -21,13 +21,14 @@ from streams.cli.printing.checkpoints import (
     read_evidence,
 )
 from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
 from streams.cli.reading.local_checkpoints import forks_in, local_evidence
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.cli.reading.partition_audit import PartitionAudit, audit_part
 from streams.cli.reading.partition_processes import PartitionProcesses, partition_processes
+from streams.errors import InputInvalid
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -387,7 +388,8 @@ def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> A
     number = head[0]
     if report.sealed is not None and there is None and number < report.sealed:
         what = f"decision {number} is older than the seal, so it is in an archive"
-        fail(Exit.USAGE, f"--head {number}: {what}", hint="name each archive with --archive FILE")
+        hint = "name each archive with --archive FILE"
+        raise InputInvalid(f"--head {number}: {what}", hint=hint)
     ends = f"the log ends at decision {report.sequence} {report.head}, before decision {number}"
     why = "decisions are missing, or the head is another log's"
     missing = Disagreement(

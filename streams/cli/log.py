@@ -15,7 +15,7 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.log_filter import MOST_LAST, LogFilter
-from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
+from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl, parse_past
 
 if TYPE_CHECKING:
     from streams.cli.reading.log_reader import Part
@@ -57,20 +57,28 @@ def export(
     """
     from streams.cli.printing.output import progress, stdout
     from streams.cli.reading.log_reader import log_source
-    from streams.clock import SystemClock
 
     with explain_errors():
-        wanted = LogFilter.parse(
-            dataset=dataset,
-            request_id=request_id,
-            since=since,
-            until=until,
-            tail=tail,
-            now=SystemClock().now(),
-        )
+        if tail is not None and not 1 <= tail <= MOST_LAST:
+            hint = "for more decisions, leave --tail out and choose by --since"
+            fail(Exit.USAGE, f"--tail must be 1 to {MOST_LAST}, got {tail}", hint=hint)
+        wanted = LogFilter(dataset, request_id, *_span(since, until), tail)
         # On a terminal, a progress bar would break up the lines of the log.
         with progress(wanted=not stdout().is_terminal) as bars:
             LogExport(log_source(url, archives or ()), wanted, bars).run()
+
+
+def _span(since: str | None, until: str | None) -> tuple[str | None, str | None]:
+    """Return both ends in the log's format; a wrong one ends the command."""
+    from streams.clock import SystemClock
+
+    now = SystemClock().now()
+    begin = None if since is None else parse_past("--since", since, now)
+    end = None if until is None else parse_past("--until", until, now)
+    if begin is not None and end is not None and begin >= end:
+        hint = "--since is the first moment that counts, --until the first one that does not"
+        fail(Exit.USAGE, f"--since {begin} must be before --until {end}", hint=hint)
+    return begin, end
 
 
 @app.command("restore")

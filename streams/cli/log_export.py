@@ -120,7 +120,14 @@ class LogExport:
         if wanted.dataset is not None and known is not None and wanted.dataset not in known:
             meant = did_you_mean(wanted.dataset, known)()
             fail(Exit.FAILED, f"this log has no dataset {wanted.dataset}", hint=meant or hint)
-        fail(Exit.FAILED, f"no decision in this log matches {wanted}", hint=hint)
+        fail(Exit.FAILED, f"no decision in this log matches {_options(wanted)}", hint=hint)
+
+
+def _options(wanted: LogFilter) -> str:
+    """Return the options that choose these decisions."""
+    names = ("--dataset", "--id", "--since", "--until", "--tail")
+    pairs = zip(names, wanted, strict=True)
+    return " ".join(f"{name} {value}" for name, value in pairs if value is not None)
 
 
 def _datasets(state: StateRows) -> set[str]:

@@ -16,7 +16,7 @@ from streams.address import AddressInvalid
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
 from streams.clock import CLOCK_OUT_OF_RANGE
-from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused
+from streams.errors import ClockOutOfRange, InputInvalid, JournalFault, NotPermitted, Refused
 from streams.variables import PREFIX
 
 _CLOCK: Final = "correct the clock of the machine that runs the ledger, for example with NTP"
@@ -58,6 +58,8 @@ def _explained(error: BaseException) -> Explained | None:
         return Explained(128 + number, f"interrupted by {number.name}")
     if isinstance(error, AddressInvalid):
         return Explained(Exit.USAGE, _of_url(str(error)))
+    if isinstance(error, InputInvalid):
+        return Explained(Exit.USAGE, str(error), error.hint)
     if isinstance(error, RequestInvalid | Undecodable):
         return Explained(Exit.USAGE, str(error))
     if isinstance(error, ClockOutOfRange):

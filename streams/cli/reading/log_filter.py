@@ -7,10 +7,6 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import fail
-from streams.cli.reading.options import parse_past
-
 if TYPE_CHECKING:
     from accountant.records.header import DecisionHeader
     from streams.cli.reading.log_reader import Part
@@ -47,41 +43,10 @@ class LogFilter(NamedTuple):
     until: str | None = None
     tail: int | None = None
 
-    @classmethod
-    def parse(
-        cls,
-        *,
-        dataset: str | None,
-        request_id: str | None,
-        since: str | None,
-        until: str | None,
-        tail: int | None,
-        now: int,
-    ) -> LogFilter:
-        """Return the filter that options describe; a wrong one ends the command.
-
-        Args:
-            now: milliseconds since 1970; `P7D` is seven days before it.
-        """
-        if tail is not None and not 1 <= tail <= MOST_LAST:
-            hint = "for more decisions, leave --tail out and choose by --since"
-            fail(Exit.USAGE, f"--tail must be 1 to {MOST_LAST}, got {tail}", hint=hint)
-        begin = None if since is None else parse_past("--since", since, now)
-        end = None if until is None else parse_past("--until", until, now)
-        if begin is not None and end is not None and begin >= end:
-            hint = "--since is the first moment that counts, --until the first one that does not"
-            fail(Exit.USAGE, f"--since {begin} must be before --until {end}", hint=hint)
-        return cls(dataset, request_id, begin, end, tail)
-
     @property
     def is_whole_log(self) -> bool:
         """Whether every decision satisfies the filter."""
         return self == LogFilter()
-
-    def __str__(self) -> str:
-        names = ("--dataset", "--id", "--since", "--until", "--tail")
-        pairs = zip(names, self, strict=True)
-        return " ".join(f"{name} {value}" for name, value in pairs if value is not None)
 
     def oldest_first(self, part: Part, values: Iterable[bytes]) -> Iterator[Chosen]:
         """Yield the decisions of a partition that satisfy all fields but `tail`.

@@ -11,8 +11,7 @@ from itertools import chain, count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import fail
+from streams.errors import InputInvalid
 
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
@@ -88,7 +87,7 @@ class LogSource(Protocol):
         Args:
             since: a time in milliseconds since 1970. A log with an index by time may leave out
                 decisions before the first one made at or after it.
-        Raises: Unavailable, Refused, LogDamaged.
+        Raises: Unavailable, Refused, LogDamaged. InputInvalid: the log has no archives.
         """
         ...
 
@@ -155,7 +154,7 @@ class SqliteLog(LogSource):
         if found is None:
             if self.archives:
                 hint = "leave --archive out"
-                fail(Exit.USAGE, f"the log in {self.path} has no archives", hint=hint)
+                raise InputInvalid(f"the log in {self.path} has no archives", hint=hint)
             yield part
             return
         sealed, seal = found
@@ -372,14 +371,14 @@ def log_source(address: str, archives: Sequence[Path] = ()) -> LogSource:
 
     Args:
         archives: of the beginning of a ledger's file, in order.
-    Raises: AddressInvalid, NoSuchLedger, Refused, FileNotFoundError.
+    Raises: AddressInvalid, InputInvalid, NoSuchLedger, Refused, FileNotFoundError.
     """
     source = _source(address)
     if not archives:
         return source
     if not isinstance(source, SqliteLog):
         hint = "name the ledger's file: --url sqlite:///FILE"
-        fail(Exit.USAGE, "--archive needs a ledger's file", hint=hint)
+        raise InputInvalid("--archive needs a ledger's file", hint=hint)
     return replace(source, archives=tuple(archives))
 
 
@@ -401,8 +400,7 @@ def _source(address: str) -> LogSource:
         from streams.kafka.deployment import deployment_of
 
         return KafkaLog(deployment_of(load_command(url=address)))
-    return fail(
-        Exit.USAGE,
+    raise InputInvalid(
         "the whole log cannot be read over HTTP",
         hint="name the log itself: --url sqlite:///FILE or --url kafka://HOST:PORT. A server shows "
         "its end at `GET /head`, and a dataset's decisions at `GET /datasets/NAME/requests`",
@@ -420,7 +418,7 @@ def _of_file(path: Path) -> LogSource:
                 begin = lines.read(_MOST_LINE)
     if not is_sqlite and not _was_log(begin):
         hint = "name a ledger's file, or the output of `accountant log export` or `decide`"
-        fail(Exit.USAGE, f"{path} is not a decision log", hint=hint)
+        raise InputInvalid(f"{path} is not a decision log", hint=hint)
     return SqliteLog(path) if is_sqlite else ExportedLog(path)
 
 

@@ -7,12 +7,11 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import fail
+from streams.errors import InputInvalid
 
 if TYPE_CHECKING:
     from accountant.records.members import Member
@@ -23,9 +22,10 @@ _MOST_BYTES: Final = 64 << 20
 
 
 def read_members(path: Path) -> list[Member]:
-    """Return the members that a file lists; end the command if a dataset cannot have them.
+    """Return the members that a file lists.
 
-    Each member must occur once, one must be an owner, and there must not be too many.
+    Raises: OSError; InputInvalid: it is no list of members, one occurs twice, there is no owner, or
+        there are too many.
     """
     from accountant.records.members import MAX_MEMBERS
 
@@ -33,13 +33,14 @@ def read_members(path: Path) -> list[Member]:
     for place, row in _rows(path):
         member = _member(f"{path}, {place}", row)
         if member.member in found:
-            fail(Exit.USAGE, f"{path}, {place}: {member.member} occurs twice; keep one of the two")
+            twice = f"{member.member} occurs twice; keep one of the two"
+            raise InputInvalid(f"{path}, {place}: {twice}")
         found[member.member] = member
     if not any("owner" in member.roles for member in found.values()):
         hint = "give one of the members the role owner"
-        fail(Exit.USAGE, f"{path} has no owner, and a dataset must have one", hint=hint)
+        raise InputInvalid(f"{path} has no owner, and a dataset must have one", hint=hint)
     if len(found) > MAX_MEMBERS:
-        fail(Exit.USAGE, f"{path} has {len(found):,} members, more than {MAX_MEMBERS:,}")
+        raise InputInvalid(f"{path} has {len(found):,} members, more than {MAX_MEMBERS:,}")
     return list(found.values())
 
 
@@ -47,11 +48,11 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     with path.open("rb") as opened:
         content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        fail(Exit.USAGE, f"{path} is longer than {_MOST_BYTES >> 20} MiB")
+        raise InputInvalid(f"{path} is longer than {_MOST_BYTES >> 20} MiB")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        fail(Exit.USAGE, f"{path} must be UTF-8: {error.reason}")
+        raise InputInvalid(f"{path} must be UTF-8: {error.reason}") from error
     if text.lstrip().startswith(("[", "{")):
         yield from _json_rows(path, text)
     else:
@@ -62,10 +63,10 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]
     try:
         rows = msgspec.json.decode(text)
     except msgspec.MsgspecError as error:
-        fail(Exit.USAGE, f"{path} is not valid JSON: {error}")
+        raise InputInvalid(f"{path} is not valid JSON: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         example = '[{"member": "ana", "roles": ["analyst"]}]'
-        fail(Exit.USAGE, f"{path} must be an array of objects: {example}")
+        raise InputInvalid(f"{path} must be an array of objects: {example}")
     for i, row in enumerate(rows, start=1):
         _check_fields(f"{path}, member {i}", row)
         yield f"member {i}", row
@@ -78,11 +79,11 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     _check_fields(f"{path}, line 1", header)
     if not {"member", "roles"} <= set(header):
         columns = "must have the columns member,roles and may have team,until"
-        fail(Exit.USAGE, f"{path}, line 1 {columns}")
+        raise InputInvalid(f"{path}, line 1 {columns}")
     for row in reader:
         place = f"line {reader.line_num}"
         if None in row or None in row.values():
-            fail(Exit.USAGE, f"{path}, {place} must have {len(header)} columns, like line 1")
+            raise InputInvalid(f"{path}, {place} must have {len(header)} columns, like line 1")
         roles = [role for role in _BETWEEN.split(row["roles"].strip()) if role]
         yield place, {**{name: value.strip() for name, value in row.items()}, "roles": roles}
 
@@ -93,8 +94,8 @@ def _check_fields(place: str, values: Sequence[str] | Mapping[str, Any]) -> None
     for name in values:
         if name not in _FIELDS:
             meant = did_you_mean(name, _FIELDS)()
-            rule = f"must be one of {', '.join(_FIELDS)}"
-            fail(Exit.USAGE, f"{place}: {name or 'a column'} {rule}" + (f": {meant}" * bool(meant)))
+            rule = f"must be one of {', '.join(_FIELDS)}" + (f": {meant}" if meant else "")
+            raise InputInvalid(f"{place}: {name or 'a column'} {rule}")
 
 
 def _member(place: str, row: Mapping[str, Any]) -> Member:
@@ -106,35 +107,37 @@ def _member(place: str, row: Mapping[str, Any]) -> Member:
     name, roles = row.get("member"), row.get("roles")
     team, until = row.get("team") or None, row.get("until") or None
     if not isinstance(name, str):
-        _fail_field(place, "member must be a name")
+        raise InputInvalid(f"{place}: member must be a name")
     if not isinstance(roles, list) or not roles:
-        _fail_field(place, f"roles of {name[:100]} must be a list of at least one role")
+        raise InputInvalid(f"{place}: roles of {name[:100]} must be a list of at least one role")
     try:
         check_name("member", name)
         if team is not None:
             check_name("team", team if isinstance(team, str) else str(team))
         over = None if until is None else coerce_until(until)
     except RequestInvalid as error:
-        _fail_field(place, str(error))
+        raise InputInvalid(f"{place}: {error}") from error
     for role in roles:
         check_role(f"{place}: roles", role)
     if len(set(roles)) < len(roles):
-        _fail_field(place, f"roles of {name} must name each role once")
+        raise InputInvalid(f"{place}: roles of {name} must name each role once")
     if over is not None and "owner" in roles:
-        _fail_field(place, f"until of {name} must be left out: an owner does not expire")
+        raise InputInvalid(f"{place}: until of {name} must be left out: an owner does not expire")
     return Member(name, sort_roles(roles), team, over)
 
 
 def check_role(what: str, role: object) -> None:
-    """End the command for an unknown role."""
+    """Check that a role exists.
+
+    Args:
+        what: names the place of the role in the message.
+    Raises: InputInvalid.
+    """
     from accountant.records.members import ROLES
     from accountant.suggest import did_you_mean
 
     if role not in ROLES:
         meant = did_you_mean(role, ROLES)()
         rule = f"must be {', '.join(ROLES[:-1])} or {ROLES[-1]}"
-        fail(Exit.USAGE, f"{what} {rule}, got {str(role)[:80]}" + (f": {meant}" if meant else ""))
-
-
-def _fail_field(place: str, what: str) -> NoReturn:
-    fail(Exit.USAGE, f"{place}: {what}")
+        got = f"got {str(role)[:80]}" + (f": {meant}" if meant else "")
+        raise InputInvalid(f"{what} {rule}, {got}")
