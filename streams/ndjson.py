@@ -1,9 +1,9 @@
-"""Splits a stream of bytes into lines, and holds no more than one line of the longest length."""
+"""Splits a stream or a file into lines, and holds no more than one line of the longest length."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import BinaryIO, Final
 
 _NEWLINE: Final = b"\n"
 _RETURN: Final = b"\r"
@@ -52,3 +52,24 @@ class LineSplitter:
         self._part.clear()
         self._is_too_long = False
         return None if is_too_long else line
+
+
+def numbered_lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes]]:
+    """Yield each line as `read_lines` does, with its number in the stream, from 1."""
+    number = 0
+    while line := stream.readline(limit + 2):
+        number += 1
+        rest = line
+        while not rest.endswith(b"\n") and (rest := stream.readline(1 << 20)):
+            pass
+        line = line.rstrip(b"\r\n")[: limit + 1]
+        if line.strip():
+            yield number, line
+
+
+def read_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:
+    """Yield each line that is not blank, without its line end, cut after `limit` + 1 bytes.
+
+    A cut line is longer than `limit`, so that the caller notices it.
+    """
+    return (line for _, line in numbered_lines(stream, limit))

@@ -69,6 +69,8 @@ LAYERS = {
         {"replies"},
         {"engines"},
         {"client", "http"},
+        {"log"},
+        {"audit"},
         {"auth", "sources"},
         {"curator", "gateway"},
         # Tests of the API run it without the pages.

@@ -56,8 +56,8 @@ def ask_many(
     from accountant.records.inputs import MAX_BYTES
     from streams.cli.printing.output import write_lines
     from streams.cli.reading.connect import connect
-    from streams.cli.reading.json_lines import numbered_lines
     from streams.client.requests.requests import BATCH_LINES, Unanswered
+    from streams.ndjson import numbered_lines
 
     counts: Counter[str] = Counter()
     unanswered = 0

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from streams.audit.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
+from streams.audit.local_checkpoints import forks_in, local_evidence
+from streams.audit.partition_audit import PartitionAudit, audit_part
+from streams.audit.partition_processes import PartitionProcesses, partition_processes
 from streams.cli.printing.audited_answers import show_answers, show_not_compared
 from streams.cli.printing.checkpoints import (
     compare_checkpoints,
@@ -23,20 +27,16 @@ from streams.cli.printing.checkpoints import (
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
-from streams.cli.reading.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
-from streams.cli.reading.local_checkpoints import forks_in, local_evidence
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
-from streams.cli.reading.partition_audit import PartitionAudit, audit_part
-from streams.cli.reading.partition_processes import PartitionProcesses, partition_processes
 from streams.errors import InputInvalid
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from accountant.replay.audit import AuditReport, Disagreement
-    from streams.cli.reading.answer_comparison import AnswerComparison, AnswersReport
-    from streams.cli.reading.log_reader import LogSource, Part
+    from streams.audit.answer_comparison import AnswerComparison, AnswersReport
     from streams.evidence.comparison import Evidence
+    from streams.log.log_reader import LogSource, Part
 
 _LONG: Final = 20_000  # decisions; a process starts in the time of a few thousand
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
@@ -119,9 +119,9 @@ def audit(
     archive with --archive, in order. Without them, the command checks what follows the seal and
     ends with 1; with --from-seal it ends with 0.
     """
+    from streams.audit.answer_comparison import AnswersReport
     from streams.cli.printing.output import print_json
-    from streams.cli.reading.answer_comparison import AnswersReport
-    from streams.cli.reading.log_reader import log_source
+    from streams.log.log_reader import log_source
 
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
@@ -336,13 +336,13 @@ def _comparison(
     Args:
         looked: there may be signed heads of answers, also of answers that are gone.
     """
-    from streams.cli.reading.answer_comparison import AnswerComparison
-    from streams.cli.reading.log_reader import KafkaLog, SqliteLog
+    from streams.audit.answer_comparison import AnswerComparison
+    from streams.log.log_reader import KafkaLog, SqliteLog
 
     if answers is None and isinstance(source, KafkaLog):
         import asyncio
 
-        from streams.cli.reading.answer_comparison import broken_answers
+        from streams.audit.answer_comparison import broken_answers
         from streams.kafka.service.answers import ChainBroken, read_all_answers
 
         try:
@@ -563,7 +563,7 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
 
 def _missing_answers(source: LogSource) -> int:
     """Return how many answers a ledger's file names whose store was not found."""
-    from streams.cli.reading.log_reader import SqliteLog
+    from streams.log.log_reader import SqliteLog
 
     if not isinstance(source, SqliteLog):
         return 0
@@ -579,7 +579,7 @@ def _answers_report(
     evidence: Evidence | None,
 ) -> AnswersReport:
     """Return what was found of the answers to a log that is right."""
-    from streams.cli.reading.answer_comparison import AnswersReport
+    from streams.audit.answer_comparison import AnswersReport
 
     if isinstance(opened, AnswersReport):
         return opened

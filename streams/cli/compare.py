@@ -89,7 +89,7 @@ def _take_all(
     from accountant.records.inputs import MAX_BYTES
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
-    from streams.cli.reading.json_lines import numbered_lines
+    from streams.ndjson import numbered_lines
 
     # A decision contains its request, and about as much again.
     asked = read_in_order(numbered_lines(stream, 4 * MAX_BYTES), columns)

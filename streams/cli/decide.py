@@ -48,7 +48,7 @@ def decide(
     from accountant.policy import resolve
     from accountant.records.inputs import MAX_BYTES
     from streams.cli.printing.output import stderr, write_lines
-    from streams.cli.reading.json_lines import numbered_lines
+    from streams.ndjson import numbered_lines
 
     with explain_errors():
         wanted = None if policy is None else resolve(read_policy(policy))

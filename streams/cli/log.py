@@ -14,13 +14,13 @@ from streams.cli.log_export import LogExport
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.log_filter import MOST_LAST, LogFilter
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl, parse_past
+from streams.log.log_filter import MOST_LAST, LogFilter
 
 if TYPE_CHECKING:
-    from streams.cli.reading.log_reader import Part
     from streams.kafka.deployment import Deployment
     from streams.kafka.operate.restore import RestoredPartition
+    from streams.log.log_reader import Part
 
 app = typer.Typer(help="Read the decision log, archive or restore it.", no_args_is_help=True)
 app.command("archive")(archive)
@@ -56,7 +56,7 @@ def export(
     archive with --archive, in order. Exit code 1 if no decision is chosen.
     """
     from streams.cli.printing.output import progress, stdout
-    from streams.cli.reading.log_reader import log_source
+    from streams.log.log_reader import log_source
 
     with explain_errors():
         if tail is not None and not 1 <= tail <= MOST_LAST:
@@ -129,8 +129,8 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     from accountant.records import decode_decision
     from streams.cli.audit import run_audit
     from streams.cli.printing.output import progress
-    from streams.cli.reading.log_reader import ExportedLog, log_source
     from streams.kafka.operate.restore import Copy, restore
+    from streams.log.log_reader import ExportedLog, log_source
 
     if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
         hint = "accountant log export --url kafka://HOST:PORT > FILE"
@@ -186,7 +186,7 @@ class _UnchangedLog:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def parts(self, *, since: int | None = None) -> Iterator[Part]:
-        from streams.cli.reading.log_reader import ExportedLog
+        from streams.log.log_reader import ExportedLog
 
         self.firsts.clear()
         for part in ExportedLog(self._path).parts(since=since):

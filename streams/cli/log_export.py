@@ -11,13 +11,13 @@ from accountant.suggest import did_you_mean
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import check_output_complete, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.log_filter import Chosen, LogFilter, last_of_all
+from streams.log.log_filter import Chosen, LogFilter, last_of_all
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from accountant.replay.state_comparison import StateRows
-    from streams.cli.reading.log_reader import LogSource, Part
+    from streams.log.log_reader import LogSource, Part
 
 
 class LogExport:

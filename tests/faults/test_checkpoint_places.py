@@ -16,7 +16,6 @@ import pytest
 from accountant.partition import hash_of
 from streams.cli.audit import run_audit
 from streams.cli.printing.checkpoints import compare_checkpoints, read_evidence
-from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
@@ -24,6 +23,7 @@ from streams.evidence.signed_checkpoint import open_signed
 from streams.kafka.log.checkpoint_topic import Topic
 from streams.kafka.log.topic_sink import topic_sink
 from streams.kafka.wire.security import Cluster
+from streams.log.log_reader import log_source
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from tests.faults.sqlite_life import forked, since, verdict

@@ -10,9 +10,9 @@ from confluent_kafka import Producer
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.replay.audit import AuditReport
+from streams.audit.partition_processes import partition_processes
 from streams.cli.audit import run_audit
-from streams.cli.reading.log_reader import KafkaLog
-from streams.cli.reading.partition_processes import partition_processes
+from streams.log.log_reader import KafkaLog
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 from tests.faults import oracle

@@ -14,7 +14,6 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.inputs import Input
 from streams.cli.audit import run_audit
-from streams.cli.reading.log_reader import KafkaLog
 from streams.cli.stopped_ledger import write_records
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused
@@ -22,6 +21,7 @@ from streams.evidence.operator_records import reset_clock
 from streams.kafka.log import topics
 from streams.kafka.log.journal import KafkaJournal
 from streams.kafka.operate.lost_inputs import NoInputs
+from streams.log.log_reader import KafkaLog
 from streams.processing.journal import Commit
 from streams.processing.recovery import recover_partition
 from streams.settings import Settings

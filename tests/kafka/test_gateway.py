@@ -11,7 +11,6 @@ import pytest
 from accountant.claims.text import parse_claim
 from accountant.records import decode_decision
 from accountant.records.previews import PreviewRequest
-from streams.cli.reading.log_reader import KafkaLog
 from streams.client import AsyncAccountant, Reply
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment, TopicNames
@@ -19,6 +18,7 @@ from streams.kafka.log.topics import SETTINGS
 from streams.kafka.service.kafka_service import KafkaService
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.security import Cluster
+from streams.log.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator

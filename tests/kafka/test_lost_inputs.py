@@ -11,11 +11,11 @@ from collections import Counter
 import pytest
 
 from streams.cli.audit import run_audit
-from streams.cli.reading.log_reader import KafkaLog
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused
 from streams.kafka.log import topics
 from streams.kafka.operate.lost_inputs import accept_lost_inputs
+from streams.log.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working

@@ -14,10 +14,10 @@ import pytest
 from accountant.partition.key_hash import partition_of
 from accountant.replay.audit import AuditReport
 from streams.cli.audit import run_audit
-from streams.cli.reading.log_reader import ExportedLog, KafkaLog
 from streams.errors import Refused
 from streams.kafka.log import topics
 from streams.kafka.operate.restore import Copy, restore
+from streams.log.log_reader import ExportedLog, KafkaLog
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working

@@ -20,9 +20,8 @@ from confluent_kafka.admin import AdminClient
 from accountant.answers import decode_answer
 from accountant.partition import Partition
 from streams.answers.store import LogPlace
+from streams.audit.answer_comparison import AnswerComparison, AnswersReport
 from streams.cli.audit import run_audit
-from streams.cli.reading.answer_comparison import AnswerComparison, AnswersReport
-from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.evidence.answers_head import is_answers_head, open_head
 from streams.evidence.store import signing_key_at
@@ -34,6 +33,7 @@ from streams.kafka.service.answers import (
     open_answer_chain,
     read_all_answers,
 )
+from streams.log.log_reader import KafkaLog
 from streams.settings import Settings
 from streams.testing import LocalBroker
 from streams.worker.answers_heads import PartitionAnswersHeads

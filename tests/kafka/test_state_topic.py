@@ -14,12 +14,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from accountant.records import Snapshot, partition_row_key
 from accountant.records.members import MemberRow
 from streams.cli.audit import run_audit
-from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log import topics
 from streams.kafka.service.follower.state_rows import StateRowsFollower
 from streams.kafka.service.kafka_service import KafkaService
+from streams.log.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 from tests.faults import oracle

@@ -192,7 +192,7 @@ async def _evening(ledger: AsyncAccountant, names: set[str], screen: Screen, day
 def _audited(where: str) -> tuple[str, int]:
     from streams.address import ledger_url
     from streams.cli.audit import run_audit
-    from streams.cli.reading.log_reader import log_source
+    from streams.log.log_reader import log_source
 
     if ledger_url(where).kind == "http":
         return "skipped", 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streams.cli.reading.answer_comparison import AnswersReport
+    from streams.audit.answer_comparison import AnswersReport
     from streams.evidence.comparison import Evidence
 
 

@@ -62,8 +62,8 @@ def build_index(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
 
     On Kafka also the number of the only partition that it has read.
     """
-    from streams.cli.reading.log_reader import KafkaLog, log_source
     from streams.index import UsageIndex
+    from streams.log.log_reader import KafkaLog, log_source
 
     source = log_source(url)
     if isinstance(source, KafkaLog):

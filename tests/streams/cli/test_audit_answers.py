@@ -22,10 +22,10 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.sealed_log import SealSnapshot
 from streams.answers.answer_file import open_answers
 from streams.answers.granted import GrantedQuestion
-from streams.cli.reading.answer_comparison import AnswerComparison
-from streams.cli.reading.log_reader import Part, SqliteLog
+from streams.audit.answer_comparison import AnswerComparison
 from streams.embedded.checkpointing import ledger_id
 from streams.evidence.store import signing_key_at
+from streams.log.log_reader import Part, SqliteLog
 from streams.settings import Settings
 from tests.faults.ledger import new_id, until
 from tests.streams.cli.conftest import Command, Done

@@ -10,10 +10,10 @@ import typer
 
 from accountant.partition import Partition
 from accountant.records import decode_decision, encode
+from streams.audit.deciding_process import DecidingProcess, InDoubt
 from streams.cli.audit import audit, run_audit
-from streams.cli.reading.deciding_process import DecidingProcess, InDoubt
-from streams.cli.reading.log_reader import Part, log_source
 from streams.errors import Refused
+from streams.log.log_reader import Part, log_source
 from tests.accountant.replay.test_audit import rechained
 from tests.accountant.replay.test_grant_run import WORLD, forged
 from tests.every_case import every_case

@@ -11,12 +11,12 @@ import pytest
 from accountant.partition import hash_of
 from accountant.partition.key_hash import home_of
 from accountant.records import decode_decision, encode
+from streams.audit import partition_processes as module
+from streams.audit.deciding_process import InDoubt
+from streams.audit.partition_audit import audit_part
+from streams.audit.partition_processes import PartitionProcesses, partition_processes
 from streams.cli.audit import run_audit
-from streams.cli.reading import partition_processes as module
-from streams.cli.reading.deciding_process import InDoubt
-from streams.cli.reading.log_reader import ExportedLog, PartSize
-from streams.cli.reading.partition_audit import audit_part
-from streams.cli.reading.partition_processes import PartitionProcesses, partition_processes
+from streams.log.log_reader import ExportedLog, PartSize
 from tests.accountant.replay.test_audit import rechained
 from tests.accountant.replay.test_grant_run import forged
 from tests.accountant.world import World

@@ -22,11 +22,11 @@ from streams.answers.answer_file import open_answers
 from streams.answers.chain import add_entries, entry_after, first_head
 from streams.answers.heads import ChainHead, StoredHead
 from streams.answers.tables import answers_in_order, insert_first
-from streams.cli.reading.answer_comparison import AnswerComparison
-from streams.cli.reading.log_reader import SqliteLog
+from streams.audit.answer_comparison import AnswerComparison
 from streams.embedded.answer_heads import LedgerAnswerHeads, heads_of
 from streams.embedded.checkpointing import ledger_id
 from streams.errors import Refused, Unavailable
+from streams.log.log_reader import SqliteLog
 from streams.settings import Settings
 from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.streams.curator.curated import CuratedLedger, opened, question

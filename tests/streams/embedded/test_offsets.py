@@ -10,9 +10,9 @@ import pytest
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
 from streams.cli.audit import run_audit
-from streams.cli.reading.log_reader import SqliteLog
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
+from streams.log.log_reader import SqliteLog
 from streams.settings import Settings
 from tests.ledger_file import connected
 from tests.streams.clock import TestClock

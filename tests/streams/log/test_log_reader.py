@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from streams.cli.reading.log_reader import ExportedLog, SqliteLog, log_source
 from streams.client import Accountant
 from streams.errors import InputInvalid
+from streams.log.log_reader import ExportedLog, SqliteLog, log_source
 from tests.accountant.replay.test_grant_run import WORLD
 
 

@@ -40,7 +40,7 @@ def join_archives(archives: Sequence[Path], rest: Iterator[bytes], limit: int) -
         limit: length of the longest line.
     Raises: OSError, Refused.
     """
-    from streams.cli.reading.json_lines import read_lines
+    from streams.ndjson import read_lines
 
     for path in archives:
         with opened(path) as file:

@@ -32,11 +32,11 @@ from streams.answers.answer_file import AnswerFile
 from streams.answers.chain import ChainEnd, difference_from_heads, first_head
 from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.heads import StoredHead
-from streams.cli.reading.log_reader import Part
 from streams.errors import Refused
 from streams.evidence.answers_head import AnswersHead, open_head
 from streams.evidence.keys import Verifier
 from streams.evidence.signed_checkpoint import CheckpointInvalid
+from streams.log.log_reader import Part
 
 # The encoder writes it so into each decision about a reservation.
 _MARK: Final = b'"reservation":'

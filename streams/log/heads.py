@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from accountant.views.heads import Head
-    from streams.cli.reading.log_reader import LogSource, Part
+    from streams.log.log_reader import LogSource, Part
 
 _ROLLBACK: Final = b'"rollback":{'
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport
-    from streams.cli.reading.log_reader import LogSource
     from streams.evidence.comparison import Evidence
     from streams.evidence.keys import Verifier
+    from streams.log.log_reader import LogSource
 
 
 def local_evidence(source: LogSource) -> Evidence | None:
     """Return the checkpoints of a ledger's file, None if there are none that can be read."""
     from accountant.errors import LedgerFault
-    from streams.cli.reading.log_reader import SqliteLog
+    from streams.log.log_reader import SqliteLog
 
     if not isinstance(source, SqliteLog):
         return None

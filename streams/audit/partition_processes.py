@@ -8,15 +8,15 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
-from streams.cli.reading.child_process import start_process
-from streams.cli.reading.deciding_process import InDoubt
+from streams.audit.child_process import start_process
+from streams.audit.deciding_process import InDoubt
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
-    from streams.cli.reading.log_reader import LogSource, PartitionedLog, PartSize
-    from streams.cli.reading.partition_audit import PartitionAudit
+    from streams.audit.partition_audit import PartitionAudit
+    from streams.log.log_reader import LogSource, PartitionedLog, PartSize
 
 _COUNT_EVERY: Final = 2_000  # records
 _HALVED: Final = 0.6
@@ -81,7 +81,7 @@ def partition_processes(
         jobs: how many processes there may be.
         least: decisions of a log from which on it has several processes.
     """
-    from streams.cli.reading.log_reader import ExportedLog, KafkaLog
+    from streams.log.log_reader import ExportedLog, KafkaLog
 
     if jobs < 2 or not isinstance(source, ExportedLog | KafkaLog):
         return None
@@ -151,8 +151,8 @@ def _audit_in_process(connection: Connection, address: str, place: int, wanted: 
     import os
     import signal
 
-    from streams.cli.reading.log_reader import log_source
-    from streams.cli.reading.partition_audit import audit_part
+    from streams.audit.partition_audit import audit_part
+    from streams.log.log_reader import log_source
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     # Only the audit in one process says what is wrong.

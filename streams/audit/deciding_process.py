@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
-from streams.cli.reading.child_process import start_process
+from streams.audit.child_process import start_process
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

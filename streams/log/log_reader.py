@@ -126,10 +126,10 @@ class SqliteLog(LogSource):
 
     def parts(self, *, since: int | None = None) -> Iterator[Part]:
         from accountant.replay.state_comparison import rows_at_one_moment
-        from streams.cli.reading.archives import join_archives
         from streams.embedded.journal import first_since
         from streams.embedded.ledger_file import partition_row, read_decisions, reader, sound_rows
         from streams.embedded.sealed_log import read_seal
+        from streams.log.archives import join_archives
 
         with reader(self.path) as db, db:  # one transaction, so that all reads see one state
             last = db.execute("SELECT max(sequence) FROM decisions").get
@@ -212,8 +212,8 @@ class ExportedLog(PartitionedLog):
         return sizes
 
     def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
-        from streams.cli.reading.archives import opened
-        from streams.cli.reading.json_lines import read_lines
+        from streams.log.archives import opened
+        from streams.ndjson import read_lines
 
         with opened(self.path) as file:
             lines = _numbered(read_lines(file, _MOST_LINE))
@@ -412,7 +412,7 @@ def _of_file(path: Path) -> LogSource:
         begin = file.read(len(_SQLITE))
         is_sqlite = begin == _SQLITE
         if not is_sqlite:
-            from streams.cli.reading.archives import opened
+            from streams.log.archives import opened
 
             with opened(path) as lines:
                 begin = lines.read(_MOST_LINE)

@@ -1,0 +1,1 @@
+"""Auditing a log: deciding again, in several processes, and comparing its answers."""

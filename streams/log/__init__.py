@@ -1,0 +1,1 @@
+"""Reading a whole decision log: of a ledger's file, exported lines, or Kafka."""
