@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import chain, islice
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.audit.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
+from streams.audit.deciding_process import InDoubt
 from streams.audit.local_checkpoints import forks_in, local_evidence
-from streams.audit.partition_audit import PartitionAudit, audit_part
-from streams.audit.partition_processes import PartitionProcesses, partition_processes
+from streams.audit.log_answers import answers_report, comparison_of, missing_answers
+from streams.audit.log_audit import of_ledger, run_audit, with_signatures
+from streams.audit.partition_processes import partition_processes
+from streams.cli.printing.audit_progress import audit_bars
 from streams.cli.printing.audited_answers import show_answers, show_not_compared
 from streams.cli.printing.checkpoints import (
     compare_checkpoints,
@@ -28,15 +27,9 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
-from streams.errors import InputInvalid
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from accountant.replay.audit import AuditReport, Disagreement
-    from streams.audit.answer_comparison import AnswerComparison, AnswersReport
-    from streams.evidence.comparison import Evidence
-    from streams.log.log_reader import LogSource, Part
 
 _LONG: Final = 20_000  # decisions; a process starts in the time of a few thousand
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
@@ -130,23 +123,25 @@ def audit(
         for split_from in dict.fromkeys((_split_from(jobs), None)):
             evidence = read_evidence(checkpoints, key, receipt)
             local = None if evidence is not None else local_evidence(source)
-            with suppress(InDoubt), _comparison(source, answers, looked=looked) as opened:
+            with suppress(InDoubt), comparison_of(source, answers, looked=looked) as opened:
                 comparison = None if isinstance(opened, AnswersReport) else opened
                 processes = None
                 if split_from is not None and comparison is None:  # answers are compared in order
                     processes = partition_processes(
                         source, target or url, jobs or os.cpu_count() or 1, least=split_from
                     )
-                reports = run_audit(
-                    source,
-                    wanted,
-                    evidence or local,
-                    comparison,
-                    split_from=split_from,
-                    processes=processes,
-                )
+                with audit_bars() as bars:
+                    reports = run_audit(
+                        source,
+                        wanted,
+                        evidence or local,
+                        comparison,
+                        split_from=split_from,
+                        processes=processes,
+                        progress=bars,
+                    )
                 reports = [
-                    (number, _with_signatures(number, _of_ledger(report, ledger)))
+                    (number, with_signatures(number, of_ledger(report, ledger)))
                     for number, report in reports
                 ]
                 compared = answered = None
@@ -155,8 +150,8 @@ def audit(
                         evidence, reports, looked=looked, is_meant=ledger is not None
                     )
                 if opened is not None and all(report.right for _, report in reports):
-                    answered = _answers_report(opened, reports, evidence)
-                missing = _missing_answers(source) if opened is None else 0
+                    answered = answers_report(opened, reports, evidence)
+                missing = missing_answers(source) if opened is None else 0
                 break
         forks = [] if local is None else forks_in(local, reports)
     right = bool(reports) and all(report.right for _, report in reports)
@@ -192,239 +187,11 @@ def audit(
         raise typer.Exit(Exit.FAILED)
 
 
-def run_audit(
-    source: LogSource,
-    head: tuple[int, str] | None = None,
-    evidence: Evidence | None = None,
-    answers: AnswerComparison | None = None,
-    *,
-    split_from: int | None = None,
-    processes: PartitionProcesses | None = None,
-) -> list[tuple[int, AuditReport]]:
-    """Return the report on each partition of a log, showing progress on stderr.
-
-    Args:
-        head: number and hash of a decision that one of the partitions must hold; a log that
-            was written to while it was copied may continue after it.
-        evidence: receives the hashes that the log has at each checkpoint.
-        answers: compares each decision with the stored answers.
-        split_from: decide again in a second process where a partition has so many decisions; None
-            to use one process.
-        processes: audit the partitions in these, without `answers`; None for one after another.
-    Raises: InDoubt: several processes did not all find everything right; use one.
-    """
-    from streams.cli.printing.output import progress
-
-    def wanted_numbers(partition: int) -> set[int]:
-        of_evidence = set() if evidence is None else evidence.numbers(partition)
-        return of_evidence if head is None else of_evidence | {head[0]}
-
-    reports = []
-    hashes: list[str | None] = []  # of the decision that has the head's number, by part
-    with progress(time_left=True) as bars:
-        if processes is None:
-            audits: Iterable[PartitionAudit] = _in_order(
-                source, bars, wanted_numbers, answers, split_from
-            )
-        else:
-            audits = _side_by_side(processes, bars, wanted_numbers)
-        for each in audits:
-            if evidence is not None:
-                if each.first is not None:
-                    evidence.begin(each.number, each.first)
-                evidence.take(each.number, each.hashes, each.last)
-            report = each.report
-            for at in each.known:
-                if each.hashes[at[0]] != at[1]:
-                    report = _without(report, at, each.hashes[at[0]])
-            reports.append((each.number, report))
-            hashes.append(None if head is None else each.hashes[head[0]])
-    if head is not None and head[1] not in hashes:
-        pairs = zip(reports, hashes, strict=True)
-        reports = [(number, _without(report, head, there)) for (number, report), there in pairs]
-    return reports
-
-
-def _in_order(
-    source: LogSource,
-    bars: Progress,
-    wanted: Callable[[int], set[int]],
-    answers: AnswerComparison | None,
-    split_from: int | None,
-) -> Iterator[PartitionAudit]:
-    """Audit one partition after another."""
-    from streams.cli.printing.output import count_progress
-
-    for each in source.parts():
-        part = each if answers is None else answers.watch(each)
-        task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-        with (
-            count_progress(bars, part.values, task) as counting,
-            _second_process(part, counting, split_from) as (second, values),
-        ):
-            check = None if second is None else second.check
-            found = audit_part(part, values, wanted(part.number), check)
-            if second is not None and not found.report.right:
-                raise InDoubt
-        yield found
-
-
-def _side_by_side(
-    processes: PartitionProcesses, bars: Progress, wanted: Callable[[int], set[int]]
-) -> list[PartitionAudit]:
-    tasks = [
-        bars.add_task(f"auditing partition {size.number}", total=size.records)
-        for size in processes.sizes
-    ]
-    return processes.audits(
-        wanted, lambda place, records: bars.update(tasks[place], completed=records)
-    )
-
-
 def _split_from(jobs: int | None) -> int | None:
     """Return from how many decisions on a second process decides again, None for never."""
     if jobs is None:
         return _LONG if (os.cpu_count() or 1) > 1 else None
     return 0 if jobs > 1 else None
-
-
-@contextmanager
-def _second_process(
-    part: Part, values: Iterator[bytes], split_from: int | None
-) -> Iterator[tuple[DecidingProcess | None, Iterable[bytes]]]:
-    """Start a second process for a long log; yield it, None without one, and the same values.
-
-    If the system starts none, this process decides again, too.
-    """
-    if split_from is None or part.archived is not None:
-        yield None, values
-        return
-    begin: list[bytes] = []
-    damage: list[Exception] = []
-    try:
-        for value in islice(values, split_from):
-            begin.append(value)  # noqa: PERF402
-    except Exception as error:  # a record before it may be wrong, which comes first
-        damage.append(error)
-    if damage or len(begin) < split_from:
-        yield None, chain(begin, _raise_all(damage), values)
-        return
-    try:
-        process = DecidingProcess()
-    except NoSecondProcess:
-        yield None, chain(begin, values)
-        return
-    with process as second:
-        try:
-            yield second, second.watch(chain(begin, values))
-        except Exception as error:  # the second process may have found a record before that
-            raise InDoubt from error
-
-
-def _raise_all(errors: list[Exception]) -> Iterator[bytes]:
-    for error in errors:
-        raise error
-    yield from ()
-
-
-@contextmanager
-def _comparison(
-    source: LogSource, answers: Path | None, *, looked: bool
-) -> Iterator[AnswerComparison | AnswersReport | None]:
-    """Open the answers of a log; yield None if it has none, a report if none can be compared.
-
-    Args:
-        looked: there may be signed heads of answers, also of answers that are gone.
-    """
-    from streams.audit.answer_comparison import AnswerComparison
-    from streams.log.log_reader import KafkaLog, SqliteLog
-
-    if answers is None and isinstance(source, KafkaLog):
-        import asyncio
-
-        from streams.audit.answer_comparison import broken_answers
-        from streams.kafka.service.answers import ChainBroken, read_all_answers
-
-        try:
-            topic = asyncio.run(read_all_answers(source.deployment))
-        except ChainBroken as error:
-            name = f"topic {source.deployment.topics.answers}"
-            yield broken_answers(name, error.partition, str(error))
-            return
-        is_needed = topic is not None and (looked or bool(topic.ends()))
-        yield AnswerComparison(topic) if topic is not None and is_needed else None
-        return
-    if answers is None and isinstance(source, SqliteLog):
-        from streams.answers import answers_path
-
-        beside = answers_path(source.path, None)
-        answers = beside if beside.exists() else None
-    if answers is None:
-        yield None
-        return
-    from streams.answers.answer_file import open_answers
-
-    read_head = None
-    if isinstance(source, SqliteLog):
-        from streams.embedded.answer_heads import LedgerAnswerHeads
-
-        read_head = partial(LedgerAnswerHeads(source.path).read, 0)
-    with open_answers(answers) as store:
-        yield AnswerComparison(store, read_head)
-
-
-def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> AuditReport:
-    """Return the report on a log that lacks a decision known from elsewhere.
-
-    Args:
-        there: hash of the log's own decision of that number, None if the log ends before it.
-    """
-    import msgspec
-
-    from accountant.replay.audit import Disagreement
-
-    if not report.right:
-        return report
-    number = head[0]
-    if report.sealed is not None and there is None and number < report.sealed:
-        what = f"decision {number} is older than the seal, so it is in an archive"
-        hint = "name each archive with --archive FILE"
-        raise InputInvalid(f"--head {number}: {what}", hint=hint)
-    ends = f"the log ends at decision {report.sequence} {report.head}, before decision {number}"
-    why = "decisions are missing, or the head is another log's"
-    missing = Disagreement(
-        partition_sequence=number,
-        what="head",
-        expected=f"{number} {head[1]}",
-        found=f"{ends}: {why}" if there is None else f"{number} {there}",
-    )
-    return msgspec.structs.replace(report, ok=False, first_disagreement=missing)
-
-
-def _of_ledger(report: AuditReport, ledger: str | None) -> AuditReport:
-    """Return the report; it disagrees if the log belongs to another ledger than --ledger."""
-    import msgspec
-
-    from accountant.replay.audit import Disagreement
-
-    if ledger is None or report.ledger == ledger or not report.right:
-        return report
-    other = Disagreement(
-        partition_sequence=0, what="ledger", expected=ledger, found=str(report.ledger)
-    )
-    return msgspec.structs.replace(report, ok=False, first_disagreement=other)
-
-
-def _with_signatures(number: int, report: AuditReport) -> AuditReport:
-    """Return the report; it disagrees if a record in it has a wrong signature."""
-    import msgspec
-
-    from streams.evidence.log_signatures import first_wrong_signature
-
-    wrong = first_wrong_signature(report, number) if report.right else None
-    if wrong is None:
-        return report
-    return msgspec.structs.replace(report, ok=False, first_disagreement=wrong)
 
 
 def _parsed(head: str | None) -> tuple[int, str] | None:
@@ -559,33 +326,6 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
             f"this{places}",
             soft_wrap=True,
         )
-
-
-def _missing_answers(source: LogSource) -> int:
-    """Return how many answers a ledger's file names whose store was not found."""
-    from streams.log.log_reader import SqliteLog
-
-    if not isinstance(source, SqliteLog):
-        return 0
-    from streams.embedded.answer_heads import LedgerAnswerHeads
-
-    head = LedgerAnswerHeads(source.path).read(0)
-    return 0 if head is None else head.head.number
-
-
-def _answers_report(
-    opened: AnswerComparison | AnswersReport,
-    reports: list[tuple[int, AuditReport]],
-    evidence: Evidence | None,
-) -> AnswersReport:
-    """Return what was found of the answers to a log that is right."""
-    from streams.audit.answer_comparison import AnswersReport
-
-    if isinstance(opened, AnswersReport):
-        return opened
-    if evidence is not None:
-        opened.take_signed(evidence.answers_heads, evidence.trusted)
-    return opened.report({number: each.ledger for number, each in reports})
 
 
 def _compared(report: AuditReport) -> str:

@@ -127,7 +127,8 @@ def _deployment(url: str) -> Deployment:
 def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     """Audit a file and write it back, showing progress on stderr."""
     from accountant.records import decode_decision
-    from streams.cli.audit import run_audit
+    from streams.audit.log_audit import run_audit
+    from streams.cli.printing.audit_progress import audit_bars
     from streams.cli.printing.output import progress
     from streams.kafka.operate.restore import Copy, restore
     from streams.log.log_reader import ExportedLog, log_source
@@ -136,7 +137,8 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
         hint = "accountant log export --url kafka://HOST:PORT > FILE"
         fail(Exit.USAGE, f"{file} must be a file that `accountant log export` wrote", hint=hint)
     log = _UnchangedLog(file)
-    reports = run_audit(log)
+    with audit_bars() as shown:
+        reports = run_audit(log, progress=shown)
     if not reports:
         fail(Exit.FAILED, f"{file} is empty: it has no genesis record. Nothing was written")
     copies = []

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.replay.audit import AuditReport
+from streams.audit.log_audit import run_audit
 from streams.audit.partition_processes import partition_processes
-from streams.cli.audit import run_audit
 from streams.log.log_reader import KafkaLog
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker

@@ -13,7 +13,7 @@ import pytest
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.inputs import Input
-from streams.cli.audit import run_audit
+from streams.audit.log_audit import run_audit
 from streams.cli.stopped_ledger import write_records
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused

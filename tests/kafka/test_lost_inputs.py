@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from streams.cli.audit import run_audit
+from streams.audit.log_audit import run_audit
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused
 from streams.kafka.log import topics

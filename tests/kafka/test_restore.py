@@ -13,7 +13,7 @@ import pytest
 
 from accountant.partition.key_hash import partition_of
 from accountant.replay.audit import AuditReport
-from streams.cli.audit import run_audit
+from streams.audit.log_audit import run_audit
 from streams.errors import Refused
 from streams.kafka.log import topics
 from streams.kafka.operate.restore import Copy, restore

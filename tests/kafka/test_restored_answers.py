@@ -21,7 +21,7 @@ from accountant.answers import decode_answer
 from accountant.partition import Partition
 from streams.answers.store import LogPlace
 from streams.audit.answer_comparison import AnswerComparison, AnswersReport
-from streams.cli.audit import run_audit
+from streams.audit.log_audit import run_audit
 from streams.errors import Refused
 from streams.evidence.answers_head import is_answers_head, open_head
 from streams.evidence.store import signing_key_at

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from accountant.records import Snapshot, partition_row_key
 from accountant.records.members import MemberRow
-from streams.cli.audit import run_audit
+from streams.audit.log_audit import run_audit
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log import topics

@@ -191,12 +191,14 @@ async def _evening(ledger: AsyncAccountant, names: set[str], screen: Screen, day
 
 def _audited(where: str) -> tuple[str, int]:
     from streams.address import ledger_url
-    from streams.cli.audit import run_audit
+    from streams.audit.log_audit import run_audit
+    from streams.cli.printing.audit_progress import audit_bars
     from streams.log.log_reader import log_source
 
     if ledger_url(where).kind == "http":
         return "skipped", 0
-    reports = run_audit(log_source(where))
+    with audit_bars() as bars:
+        reports = run_audit(log_source(where), progress=bars)
     wrong = [r.first_disagreement for _, r in reports if r.first_disagreement is not None]
     if wrong:
         first = wrong[0]

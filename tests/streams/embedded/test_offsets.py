@@ -9,7 +9,7 @@ import pytest
 
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
-from streams.cli.audit import run_audit
+from streams.audit.log_audit import run_audit
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
 from streams.log.log_reader import SqliteLog
