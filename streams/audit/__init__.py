@@ -1,1 +1,1 @@
-"""Auditing a log: deciding again, in several processes, and comparing its answers."""
+"""Auditing a log: deciding again, and comparing answers, checkpoints and receipts with it."""

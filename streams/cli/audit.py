@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from streams.audit.checkpoints import compare_checkpoints, read_evidence
 from streams.audit.deciding_process import InDoubt
 from streams.audit.local_checkpoints import forks_in, local_evidence
 from streams.audit.log_answers import answers_report, comparison_of, missing_answers
@@ -17,12 +18,7 @@ from streams.audit.log_audit import of_ledger, run_audit, with_signatures
 from streams.audit.partition_processes import partition_processes
 from streams.cli.printing.audit_progress import audit_bars
 from streams.cli.printing.audited_answers import show_answers, show_not_compared
-from streams.cli.printing.checkpoints import (
-    compare_checkpoints,
-    print_forks,
-    print_report,
-    read_evidence,
-)
+from streams.cli.printing.checkpoints import print_forks, print_report
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say

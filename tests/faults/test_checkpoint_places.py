@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from accountant.partition import hash_of
+from streams.audit.checkpoints import compare_checkpoints, read_evidence
 from streams.audit.log_audit import run_audit
-from streams.cli.printing.checkpoints import compare_checkpoints, read_evidence
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
