@@ -76,6 +76,34 @@ async def test_a_tick_s_answers_are_stored_in_bounded_transactions(
     assert [number for number, _ in store.transactions] == transactions
 
 
+async def test_a_tick_stores_in_the_order_of_grants_whatever_was_ready_first() -> None:
+    stored = list[tuple[int, list[str]]]()
+
+    class Noting(Store):
+        async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
+            stored.append((answers[0].partition, [each.grant for each in answers]))
+            return await super().put_first(answers)
+
+    publisher = AnswerPublisher(Noting(), tick=0.05, clock=SystemClock())  # type: ignore[arg-type]
+    answers = [
+        NewAnswer(
+            grant=grant,
+            partition=partition,
+            dataset="census",
+            analyst="ana",
+            request_id="",
+            value=b"7",
+        )
+        for grant, partition in [("d", 1), ("c", 0), ("a", 1), ("b", 0)]
+    ]
+    waiting = [asyncio.create_task(publisher.publish(each)) for each in answers]
+    await asyncio.sleep(0)
+    running = asyncio.create_task(publisher.run())
+    await asyncio.wait(waiting, timeout=PATIENCE_S)
+    running.cancel()
+    assert sorted(stored) == [(0, ["b", "c"]), (1, ["a", "d"])]
+
+
 async def test_readiness_says_that_answers_are_not_stored_until_they_are() -> None:
     class Full(Store):
         """Its disk is full at first."""
