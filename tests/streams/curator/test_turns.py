@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextlib import AsyncExitStack
 
 import pytest
@@ -93,3 +94,15 @@ async def test_whoever_gives_up_as_the_turn_comes_passes_it_on() -> None:
         queue.tasks[0].cancel()
     await asyncio.gather(*queue.tasks, return_exceptions=True)
     assert queue.order == ["bob/d"]
+
+
+async def test_a_wait_ends_beside_one_that_was_given_up() -> None:
+    queue = Queue()
+    await queue.turns.place("other", "first").__aenter__()
+    await queue.add("ana/d", "ana/d", "bob/d")
+    queue.tasks[0].cancel()
+    with contextlib.suppress(asyncio.InvalidStateError):
+        queue.turns.end("d", None)
+    await asyncio.sleep(0)
+    assert [each.done() for each in queue.tasks] == [True] * 3
+    assert all(isinstance(each.exception(), Ended) for each in queue.tasks[1:])
