@@ -17,6 +17,7 @@ from accountant.records import (
     partition_row_key,
 )
 from accountant.replay.replay import Replay, StateMismatch, state_rows
+from accountant.replay.state_witness import StateWitness
 from tests.accountant.world import World, opened
 from tests.every_case import check_each
 
@@ -85,6 +86,14 @@ def test_damaged_rows_do_not_hide_that_the_log_has_lost_its_end() -> None:
             replayed(world, damage(rows))
 
     check_each(check_case, DAMAGES, [1, 2, 3])
+
+
+def test_a_log_that_has_lost_a_whole_dataset_is_damaged() -> None:
+    ledgers = spent().replayed().ledgers
+    witness = StateWitness(None, {"idle": ledgers["idle"]})
+    witness.check(spent().replayed())
+    with pytest.raises(LogDamaged, match="has 0 decisions on dataset idle"):
+        witness.check(opened().replayed())
 
 
 def test_a_log_that_contradicts_the_hash_in_state_is_damaged() -> None:

@@ -97,6 +97,17 @@ def test_a_checkpoint_that_arrives_during_a_sending_is_sent_next(tmp_path: Path)
     assert sender.overdue == 0
 
 
+def test_of_two_heads_of_one_decision_the_later_is_sent_too(tmp_path: Path) -> None:
+    background = ManualBackground(ManualClock(0))
+    sender = Sender(Directory(tmp_path), 1, 60, background=background)
+    fork = of(2)._replace(head=f"sha256:{'f' * 64}")
+    for each in (of(2), fork):
+        sender.take(each, signed(each))
+    background.pass_(60_000)
+    (stored,) = [open_signed(note, [KEY.verifier]) for _, note in Directory(tmp_path).notes()]
+    assert stored == fork
+
+
 def test_a_sink_that_refuses_one_partition_receives_the_others(
     receiver: CheckpointReceiver,
 ) -> None:
