@@ -16,7 +16,7 @@ data = load_breast_cancer()
 rows = {"id": range(len(data.target)), "benign": data.target, "radius": data.data[:, 0]}
 radius = {"type": "float", "lower": 5, "upper": 30}
 columns = {"id": {"type": "int", "private_id": True}, "benign": {"type": "int"}, "radius": radius}
-metadata = {"": {"clinic": {"tumour-queries": {"max_ids": 1, **columns}}}}
+metadata = {"": {"clinic": {"tumours": {"max_ids": 1, **columns}}}}
 reader = from_df(pd.DataFrame(rows), privacy=Privacy(epsilon=0.2, delta=1e-7), metadata=metadata)
 
 with Accountant(analyst="ana") as ledger:
