@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,7 @@ from streams.curator.start import make_curator
 from streams.settings import Settings
 from streams.sources.source_file import SourceFile
 from tests.faults.ledger import until
-from tests.streams.curator.curated import CuratedLedger, opened, question
+from tests.streams.curator.curated import CuratedLedger, comes_true, opened, question
 
 FOUND = {
     "no_file": ({"kind": "csv", "path": "away.csv"}, "there is no such file"),
@@ -91,6 +92,8 @@ async def test_a_curator_reads_its_file_again_and_answers_without_a_restart(
             grant = await ledger.ask(question())
             await until(lambda: "question_waits_for_its_source" in caplog.text, "it waits")
             path.write_text(json.dumps({"census": {"kind": "csv", "path": "census.csv"}}))
+            answer = partial(ledger.store.get, grant)
+            assert await comes_true(answer), "the changed file is not read"
             assert (await ledger.answer(grant)).outcome == "answered"
             await until(lambda: not file.notes(), "nothing is missing")
             await until(lambda: caplog.text.count("source_without_datasets") == 2, "who reads it")
