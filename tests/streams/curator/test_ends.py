@@ -38,6 +38,7 @@ from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import (
     SCHEMA,
     CuratedLedger,
+    comes_true,
     member,
     opened,
     question,
@@ -145,6 +146,15 @@ def curator_of(
         options,
         access=ledger.access,
     )
+
+
+async def becomes(holds: Callable[[], bool]) -> bool:
+    """Tell whether something becomes true that a bug would delay for ever."""
+
+    async def now() -> bool:
+        return holds()
+
+    return await comes_true(now)
 
 
 @contextlib.asynccontextmanager
@@ -445,13 +455,15 @@ async def test_a_store_that_cannot_be_written_is_noted_until_it_can(
         async with stopped(curator):
             repair = break_store(ledger)
             grants = [await ledger.ask(question(purpose="x" * 200)) for _ in range(20)]
-            await until(lambda: seconds() > 0, "something is not stored")
+            assert await becomes(lambda: seconds() > 0), "nothing says what is not stored"
             assert readiness().ready
             assert "Free the disk" in readiness().notes[-1]
             repair()
             for each in grants:
                 assert (await ledger.answer(each)).outcome == "answered"
-            await until(lambda: seconds() == 0, "it is stored")
+            assert await becomes(lambda: seconds() == 0), (
+                "it still says that something is not stored"
+            )
             assert readiness().notes == ledger.service.readiness().notes
 
 
@@ -473,7 +485,7 @@ async def test_what_cannot_be_stored_is_noted_until_it_is(
         assert seconds() > 0
         store.has_room = True
         await ledger.ask(question())  # the log grows, so its place moves
-        await until(lambda: note() is None, "it is stored")
+        assert await becomes(lambda: note() is None), "the note stays though there is room"
         assert seconds() == 0
         assert (await ledger.answer(grant)).outcome == "answered"
 
