@@ -84,7 +84,7 @@ def filled(value: object, field: str = "") -> object:
     }
     own |= {"neighbours": "replace", "column": "id", "rows": 1}
     if isinstance(value, str) and value.startswith(FILL_IN):
-        return own[field]
+        return own.get(field, "a")
     if isinstance(value, dict):
         return {name: filled(inner, name) for name, inner in value.items()}
     return [filled(each) for each in value] if isinstance(value, list) else value
