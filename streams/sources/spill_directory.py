@@ -29,7 +29,7 @@ def spill_directory() -> Iterator[str]:
     Raises: OSError.
     """
     remove_abandoned()
-    path, fd = _made()
+    path, fd = _make_locked_directory()
     try:
         yield str(path)
     finally:
@@ -60,7 +60,7 @@ def _remove_abandoned(path: Path) -> None:
         os.close(fd)
 
 
-def _made() -> tuple[Path, int]:
+def _make_locked_directory() -> tuple[Path, int]:
     """Return a new directory and the descriptor that holds it."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -68,13 +68,13 @@ def _made() -> tuple[Path, int]:
             fd = os.open(path, _OPEN)
             stack.callback(os.close, fd)
             # Another process may remove it before the lock, and never does after it.
-            if _is_held(fd) and _is_at(path, fd):
+            if _lock(fd) and _is_at(path, fd):
                 stack.pop_all()
                 return path, fd
 
 
-def _is_held(fd: int) -> bool:
-    """Lock a new directory; tell whether nobody is about to remove it."""
+def _lock(fd: int) -> bool:
+    """Lock a new directory; return False where another process is about to remove it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -28,7 +28,7 @@ from streams.processing.observers import Committed
 from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
 from streams.telemetry.logs import get_logger
-from streams.worker.partition_checkpoints import partition_store
+from streams.worker.partition_checkpoints import checkpoint_directory, partition_store
 
 _log = get_logger(__name__)
 _AGAIN_S: Final = 60.0
@@ -186,8 +186,9 @@ async def check_answers(store: KafkaAnswers, service: LedgerService, settings: S
 
     Raises: as `check_shown_answers`.
     """
-    if _directory(settings) is not None:
-        await _compare(service, settings, await store.marked())
+    directory = checkpoint_directory(settings)
+    if directory is not None:
+        await _compare(service, deployment_of(settings), directory, await store.marked())
 
 
 async def check_shown_answers(service: LedgerService, settings: Settings) -> None:
@@ -197,25 +198,23 @@ async def check_shown_answers(service: LedgerService, settings: Settings) -> Non
         settings: whose directory of checkpoints is read, if they name one.
     Raises: Refused: the topic is an older copy, or another one. Unavailable.
     """
-    if _directory(settings) is not None:
-        await _compare(service, settings, None)
-
-
-def _directory(settings: Settings) -> Path | None:
-    directory = settings.checkpoints
-    return None if directory is None or directory == "off" else directory.absolute()
+    directory = checkpoint_directory(settings)
+    if directory is not None:
+        await _compare(service, deployment_of(settings), directory, None)
 
 
 async def _compare(
-    service: LedgerService, settings: Settings, partitions: Collection[int] | None
+    service: LedgerService,
+    deployment: Deployment,
+    directory: Path,
+    partitions: Collection[int] | None,
 ) -> None:
     """Compare the topic with its signed heads.
 
     Args:
+        directory: of the checkpoints.
         partitions: to compare; None for those that have records.
     """
-    deployment, directory = deployment_of(settings), _directory(settings)
-    assert directory is not None
     chain = await AnswerChain.start(deployment)
     try:
         heads = [
@@ -267,7 +266,7 @@ def partition_answers_heads(
     deployment: Deployment, settings: Settings, senders: Senders | None
 ) -> PartitionAnswersHeads | None:
     """Return the observer of a worker's answers; None if no setting names a directory."""
-    directory = _directory(settings)
+    directory = checkpoint_directory(settings)
     if directory is None:
         return None
     return PartitionAnswersHeads(deployment, settings, directory, senders)

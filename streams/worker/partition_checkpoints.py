@@ -125,14 +125,14 @@ def partition_checkpoints(
 
     Raises: Refused: a sink cannot be used, or sinks are set without a directory.
     """
-    if _directory(settings) is None:
+    if checkpoint_directory(settings) is None:
         if settings.checkpoint_places is not None:
             checkpoint_senders(settings, topic_sink, stored=False)
         return None
     return PartitionCheckpoints(deployment, settings)
 
 
-def _directory(settings: Settings) -> Path | None:
+def checkpoint_directory(settings: Settings) -> Path | None:
     """Return the directory of checkpoints, None if no setting names one."""
     named = settings.checkpoints
     return None if named is None or named == "off" else named.absolute()
@@ -145,7 +145,7 @@ def check_topic(deployment: Deployment, settings: Settings, genesis: Genesis) ->
 
     Raises: Refused: the log is another ledger's.
     """
-    directory = _directory(settings)
+    directory = checkpoint_directory(settings)
     if directory is not None and genesis.ledger is not msgspec.UNSET:
         check_name(directory, deployment.topics.decisions, genesis.ledger)
 
@@ -163,7 +163,7 @@ def partition_checkpointer(
     Args:
         at_once, send: as of `Checkpointer`.
     """
-    directory = _directory(settings)
+    directory = checkpoint_directory(settings)
     if directory is None:
         return None
 

@@ -31,7 +31,7 @@ def change(world: World, key: str, by: str) -> Decision:
     return decided
 
 
-def found(world: World, forged: Decision, at: int) -> str | None:
+def first_disagreement(world: World, forged: Decision, at: int) -> str | None:
     report = audit([*world.log[:at], encode(forged)], genesis=world.genesis)
     wrong = report.first_disagreement
     return None if wrong is None else wrong.what
@@ -52,11 +52,11 @@ def test_an_audit_names_each_forged_field_of_a_change_of_key(
 ) -> None:
     change(world, "k+2+B", by="k+1+A")
     second = change(world, "k+3+C", by="k+2+B")
-    assert found(world, msgspec.structs.replace(second, **fields), 4) == field
+    assert first_disagreement(world, msgspec.structs.replace(second, **fields), 4) == field
 
 
 def test_no_other_decision_changes_the_key(world: World) -> None:
     world.commit()
     granted = decode_decision(world.log[2])
     forged = msgspec.structs.replace(granted, key_change=KeyChange(key="k+2+B", by="k+1+A"))
-    assert found(world, forged, 2) == "key_change"
+    assert first_disagreement(world, forged, 2) == "key_change"

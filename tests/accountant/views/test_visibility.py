@@ -32,7 +32,7 @@ def access(name: str, team: str | None = None) -> DatasetAccess:
     return DatasetAccess(name, sees_all=False, sees_requests=True, team=team)
 
 
-def shown(value: bytes, viewer: DatasetAccess) -> dict[str, Any]:
+def redact(value: bytes, viewer: DatasetAccess) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(redact_decision(viewer, decode_header(value), value))
     return found
 
@@ -51,14 +51,14 @@ def labels(decision: dict[str, Any]) -> set[str]:
 
 def test_an_amendment_shows_each_caller_the_limits_whose_alerts_they_see() -> None:
     value = amended()
-    found = {name: labels(shown(value, access(name, team))) for name, team in TEAMS.items()}
+    found = {name: labels(redact(value, access(name, team))) for name, team in TEAMS.items()}
     assert found == {
         "ana": {"red ", "red ana"},
         "ben": {"red ", "red ben"},
         "carl": {"blue ", "blue carl"},
     }
-    assert labels(shown(value, access("eng"))) == set()
-    whole = shown(value, WHOLE)
+    assert labels(redact(value, access("eng"))) == set()
+    whole = redact(value, WHOLE)
     assert labels(whole) == {"red ", "blue ", "red ana", "red ben", "blue carl"}
     assert whole["hash"]
 
@@ -66,15 +66,15 @@ def test_an_amendment_shows_each_caller_the_limits_whose_alerts_they_see() -> No
 def test_a_missing_hash_does_not_reveal_that_a_limit_was_reached() -> None:
     made = divided()
     assert code(made.amend(alert_at=["0.1"])) == "amended"
-    nothing, something = shown(made.log[-1], access("eng")), shown(amended(), access("eng"))
+    nothing, something = redact(made.log[-1], access("eng")), redact(amended(), access("eng"))
     assert nothing.keys() == something.keys()
     assert "hash" not in nothing
 
 
 def test_how_many_more_limits_were_reached_is_for_those_who_see_all() -> None:
     value = json.dumps({**json.loads(amended()), "more_reached": 7}).encode()
-    assert shown(value, WHOLE)["more_reached"] == 7
-    assert "more_reached" not in shown(value, access("ana", "red"))
+    assert redact(value, WHOLE)["more_reached"] == 7
+    assert "more_reached" not in redact(value, access("ana", "red"))
 
 
 def test_a_grant_hides_thresholds_of_limits_from_colleagues_without_them() -> None:
@@ -83,19 +83,19 @@ def test_a_grant_hides_thresholds_of_limits_from_colleagues_without_them() -> No
     made.member("eng", "engine")
     assert code(made.ask("pure:0.4", analyst="ana", via="eng")) == "granted"
     value = made.log[-1]
-    own = [{"crossed": each["crossed"]} for each in shown(value, WHOLE)["levels"]]
+    own = [{"crossed": each["crossed"]} for each in redact(value, WHOLE)["levels"]]
     assert own == [{"crossed": ["0.1"]}] * 2
 
     def crossed(name: str, team: str | None) -> list[tuple[str, bool, bool]]:
-        levels = shown(value, access(name, team))["levels"]
+        levels = redact(value, access(name, team))["levels"]
         return [(each["scope"], "crossed" in each, "spent_ratio" in each) for each in levels]
 
     assert crossed("ana", "red") == [("team", True, True), ("each", True, True)]
     assert crossed("eng", None) == crossed("ana", "red"), "who sent it has the whole answer"
     assert crossed("ben", "red") == [("team", True, True), ("each", False, False)]
     assert crossed("carl", "blue") == [("team", False, False), ("each", False, False)]
-    assert "hash" in shown(value, access("ana", "red"))
-    assert "hash" not in shown(value, access("ben", "red"))
+    assert "hash" in redact(value, access("ana", "red"))
+    assert "hash" not in redact(value, access("ben", "red"))
 
 
 def test_a_grant_over_several_datasets_hides_thresholds_too() -> None:

@@ -53,7 +53,7 @@ class Runs:
             env=self.environment(answers),
         )
 
-    def here(self, name: str, answers: str = "answers") -> str:
+    def run_in_process(self, name: str, answers: str = "answers") -> str:
         """Run an example in this process, which need not import its engine again."""
         printed = io.StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
@@ -97,7 +97,7 @@ def test_the_page_of_engines_has_a_program_that_runs(run):
 
 def test_diffprivlib_asks_before_each_mean(run):
     for _ in range(2):
-        assert "the mean radius is about" in run.here("diffprivlib_mean.py")
+        assert "the mean radius is about" in run.run_in_process("diffprivlib_mean.py")
     first, second = granted(run)
     assert first["claim"] == second["claim"]
     assert (first["unit"], first["neighbours"]) == ("patient", "replace")
@@ -105,7 +105,7 @@ def test_diffprivlib_asks_before_each_mean(run):
 
 
 def test_training_is_claimed_as_all_of_its_steps(run):
-    assert run.here("dp_sgd_training.py").startswith("trained: [")
+    assert run.run_in_process("dp_sgd_training.py").startswith("trained: [")
     (request,) = granted(run)
     assert (request["unit"], request["neighbours"]) == ("patient", "add_remove")
     assert request["claim"] == {
@@ -123,7 +123,7 @@ def test_training_is_claimed_as_all_of_its_steps(run):
 
 def test_a_training_above_the_budget_does_not_run(run):
     for person in ("ana", "bob", "eve"):
-        run.here("dp_sgd_training.py", answers=person)
+        run.run_in_process("dp_sgd_training.py", answers=person)
     refused = run(example("dp_sgd_training.py"), check=False)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "NotGranted: tumour-training not granted: exhausted" in refused.stderr
@@ -141,7 +141,7 @@ def test_a_query_is_claimed_as_its_noisy_columns(run):
 
 
 def test_a_count_of_opendp_is_claimed_as_its_map(run):
-    shown = [run.here("opendp_count.py", answers=each) for each in "ab"]
+    shown = [run.run_in_process("opendp_count.py", answers=each) for each in "ab"]
     assert all(each.startswith("about ") for each in shown)
     answers = [int(each.split()[1]) for each in shown]
     assert all(abs(answer - 212) < 20 * 40 for answer in answers)  # 40 scales never happen
@@ -158,5 +158,5 @@ def test_the_examples_run_one_after_the_other_in_one_directory_however_often(run
     for name in names:
         assert run(example(name)).stdout
     for name in names:
-        assert run.here(name)
+        assert run.run_in_process(name)
     assert len(granted(run)) == 4  # a mean has no name, and is drawn again
