@@ -6,11 +6,12 @@ import random
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.likeness import most_alike, typing_errors
 from tests.every_case import check_rows
+from tests.nightly import rounds
 
 ALIKE: Final = [
     # upper and lower case
@@ -152,6 +153,7 @@ def test_among_very_many_names_case_and_looks_still_count() -> None:
     assert most_alike("name77xy", many) == ""
 
 
+@settings(max_examples=rounds(12, 100))
 @given(st.text(max_size=30), st.randoms(use_true_random=False))
 def test_another_spelling_of_any_name_is_like_it(name: str, choice: random.Random) -> None:
     other = "".join(each.swapcase() if choice.random() < 0.3 else each for each in name)

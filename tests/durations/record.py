@@ -14,6 +14,7 @@ from tests.durations.recorder import Process, Sum
 ROOT: Final = Path(__file__).parents[2]
 RECORD: Final = Path(__file__).with_name("recorded.json")
 SLOW_CPU_S: Final = 0.1
+SLOW_S: Final = 0.5
 """`make test-fast` leaves out a test function that took longer: the rest takes it a minute."""
 
 
@@ -52,8 +53,10 @@ def recorded(file: Path = RECORD) -> dict[str, tuple[float, float]]:
 
 
 def slow_tests(took: Mapping[str, tuple[float, float]]) -> frozenset[str]:
-    """Return the test functions of a record that took more than SLOW_CPU_S, all items together."""
-    return frozenset(name for name, (cpu, _) in took.items() if cpu > SLOW_CPU_S)
+    """Return the test functions of a record that took more than SLOW_CPU_S or waited long."""
+    return frozenset(
+        name for name, (cpu, wall) in took.items() if cpu > SLOW_CPU_S or wall > SLOW_S
+    )
 
 
 def write(tests: Mapping[str, Sum], record: Path = RECORD) -> None:

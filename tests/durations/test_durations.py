@@ -91,8 +91,12 @@ def test_a_fixture_is_recorded_by_its_name_and_counts_for_its_test(run: Run) -> 
 
 
 def test_a_test_that_took_long_is_slow(request: pytest.FixtureRequest) -> None:
-    took = {"a.py::test_long": (0.3, 0.1), "a.py::test_waits": (0.1, 9.0)}
-    assert record.slow_tests(took) == {"a.py::test_long"}
+    took = {
+        "a.py::test_computes": (0.3, 0.3),
+        "a.py::test_waits": (0.1, 0.6),
+        "a.py::test_short": (0.1, 0.5),
+    }
+    assert record.slow_tests(took) == {"a.py::test_computes", "a.py::test_waits"}
     slow = record.slow_tests(record.recorded())
     marked = {item for item in request.session.items if item.get_closest_marker("slow")}
     assert not [

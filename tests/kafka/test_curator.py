@@ -93,7 +93,7 @@ async def test_curators_take_over_from_one_another(on_kafka: OnKafka) -> None:
         await topic.close()
 
 
-async def test_a_thousand_costly_questions_of_one_name_stop_nobody_elses(
+async def test_many_costly_questions_of_one_name_stop_nobody_elses(
     on_kafka: OnKafka,
 ) -> None:
     sources = {"census": CsvSource(path=str(on_kafka.directory / "census.csv"), datasets=DATASETS)}
@@ -115,16 +115,16 @@ async def test_a_thousand_costly_questions_of_one_name_stop_nobody_elses(
     await curator.open()
     running = asyncio.create_task(curator.run())
     try:
-        costly = (on_kafka.ask(question("census", epsilon="0.0001")) for _ in range(1_000))
+        costly = (on_kafka.ask(question("census", epsilon="0.0001")) for _ in range(300))
         grants = await asyncio.gather(*costly)
-        await until(lambda: len(curator.counts.waiting) > 900, "they wait")
-        await until(lambda: len(unanswered.waiting) > 900, "and a gateway knows it")
+        await until(lambda: len(curator.counts.waiting) > 250, "they wait")
+        await until(lambda: len(unanswered.waiting) > 250, "and a gateway knows it")
         # Of the same partition, whose log has all of them before it.
         before = len(turns)
         cheap = await on_kafka.ask(question("census", analyst="bob"))
         assert decode_answer((await answer_of(store, cheap)).value).outcome == "answered"
         assert "bob" in turns[before : before + 2 * 3]
-        assert curator.end_questions("census", "ana") > 800
+        assert curator.end_questions("census", "ana") > 200
         await until(lambda: not len(curator.counts.waiting), "nothing waits")
         await until(lambda: not len(unanswered.waiting), "and a gateway knows it")
         found = [await answer_of(store, each) for each in (grants[0], grants[-1])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from accountant.errors import RequestInvalid
@@ -28,6 +28,7 @@ from accountant.questions.schema import (
     name_text,
 )
 from tests.accountant.questions.schemas import SOURCE
+from tests.nightly import rounds
 
 NUMBER, GROUP, FLAG = "year of birth", "where", 'is "old"'
 
@@ -84,6 +85,7 @@ def test_a_word_in_quotes_is_the_same_name() -> None:
 NAMES = st.text(min_size=1, max_size=MAX_NAME).filter(lambda name: not CONTROL.search(name))
 
 
+@settings(max_examples=rounds(12, 100))
 @given(NAMES, NAMES)
 def test_every_name_has_one_text(number: str, group: str) -> None:
     assume(len({number, group, "flag", "unit of row"}) == 4)

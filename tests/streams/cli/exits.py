@@ -36,8 +36,9 @@ STARTS = ()
 PROBLEM = "application/problem+json"
 STATUSES = (400, 403, 404, 409, 422, 429, 500, 503)
 SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGXCPU")
-FEW = ("status 503", "SIGTERM", "full disk")
-"""The exits of every command, where not all of them are tried."""
+LOSING = ("status 503", "full disk")
+"""Of these every command leaves by one, where not all exits are tried."""
+FEW = (*LOSING, "SIGTERM")
 REPEATED = ("SIGTERM", "status 503 before", "status 503 on the next read")
 """The exits after which the command is repeated with the id that it named."""
 LATER = ("status 503 on the next read", "SIGTERM on the next read")
@@ -302,8 +303,8 @@ class Table:
 
     def commands(self, *, every: bool) -> Iterator[dict[str, Any]]:
         """Yield what each command says at each exit, and what it says when it is repeated."""
-        for name, words in COMMANDS.items():
-            exits = EXITS if every or name == "ask" else FEW
+        for place, (name, words) in enumerate(COMMANDS.items()):
+            exits = EXITS if every or name == "ask" else ("SIGTERM", LOSING[place % len(LOSING)])
             for exit_ in (*exits, *LATER) if name in LATER_OF else exits:
                 arguments = self.arguments(words)
                 first = self.run(arguments, exit_)

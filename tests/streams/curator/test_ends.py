@@ -454,7 +454,7 @@ async def test_a_store_that_cannot_be_written_is_noted_until_it_can(
         readiness = with_answers(ledger.service.readiness, ledger.store, curator.queue())
         async with stopped(curator):
             repair = break_store(ledger)
-            grants = [await ledger.ask(question(purpose="x" * 200)) for _ in range(20)]
+            grants = [await ledger.ask(question(purpose="x" * 200)) for _ in range(8)]
             assert await becomes(lambda: seconds() > 0), "nothing says what is not stored"
             assert readiness().ready
             assert "Free the disk" in readiness().notes[-1]

@@ -67,8 +67,7 @@ def test_the_hash_in_sql_is_that_of_the_reference(key: bytes) -> None:
         assert hexadecimal == content_digest(content, key=key).hex(), content
 
 
-@pytest.mark.parametrize("kept_at_once", [500_000, 3])
-@pytest.mark.parametrize("most_in_a_heap", [100_000, 1])
+@pytest.mark.parametrize(("kept_at_once", "most_in_a_heap"), [(500_000, 1), (3, 100_000), (3, 1)])
 def test_the_rows_of_crowded_units_are_those_of_the_reference(
     kept_at_once: int, most_in_a_heap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
