@@ -225,10 +225,8 @@ def pytest_runtest_makereport(
     """Show the end of the broker's log with each test that fails."""
     report = yield
     if report.failed:
-        from streams.testing import LocalBroker
-
         for name in _BROKERS:
-            running = getattr(item, "funcargs", {}).get(name)
-            if isinstance(running, LocalBroker):
-                report.sections.append((f"log of {name}", running.log_tail()))
+            log_tail = getattr(getattr(item, "funcargs", {}).get(name), "log_tail", None)
+            if log_tail is not None:
+                report.sections.append((f"log of {name}", log_tail()))
     return report

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.brokers.shared import SharedBroker
     from tests.faults.proxy import FaultProxy
 
+STARTS = ()
+
 _SHARED: Final[pytest.StashKey[list[SharedBroker]]] = pytest.StashKey()
 _HOST: Final = pytest.StashKey[subprocess.Popen[str]]()
 _HOST_ADDRESS: Final = pytest.StashKey[str]()
@@ -100,19 +102,23 @@ def pytest_configure_node(node: Any) -> None:
     """Start the host of the brokers with the first worker, and tell each worker its address."""
     stash = node.config.stash
     if _HOST not in stash:
-        # In a session of its own, a terminal's interrupt does not reach it: workers end first.
-        host = subprocess.Popen(
-            [sys.executable, "-m", "tests.brokers.host", str(node.workerinput["workercount"])],
-            cwd=node.config.rootpath,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        host = _started_host(node)
         assert host.stdout is not None
         stash[_HOST] = host
         stash[_HOST_ADDRESS] = host.stdout.readline().strip()
     node.workerinput[_INPUT] = stash[_HOST_ADDRESS]
+
+
+def _started_host(node: Any) -> subprocess.Popen[str]:
+    # In a session of its own, a terminal's interrupt does not reach it: workers end first.
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.brokers.host", str(node.workerinput["workercount"])],
+        cwd=node.config.rootpath,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -24,6 +24,8 @@ from streams.testing import BrokerError, KafkaUnavailable, LocalBroker
 from streams.testing.broker_settings import HOST, Ports, free_ports
 from tests.brokers.finished_topics import FinishedTopics
 
+STARTS = ()
+
 PATIENT: Final = {"broker.session.timeout.ms": "120000"}
 """Settings of a shared broker, which is never killed. On a busy machine its own heartbeats may come
 late: its controller would then fence it, and no test could create a topic."""

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from streams.testing import BrokerError, LocalBroker
 from streams.testing.broker_settings import Ports
 
+STARTS = ()
+
 
 class SharedBroker(LocalBroker):
     """A broker that another process runs: clients may use it, and nobody may stop it."""

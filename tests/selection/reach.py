@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -33,6 +34,10 @@ RUN_BY_NAME: Final = {
     )
 }
 
+# The module of a command is imported when the command is chosen, by its place in this table.
+COMMAND_TABLE: Final = "streams/cli/command_table.py"
+_PLACE: Final = re.compile(r'"([\w-]+)": CommandEntry\(\s*"([\w.]+)\.\w+"')
+
 
 @dataclass
 class Reach:
@@ -58,12 +63,33 @@ class Reach:
 
 @dataclass
 class _Conftest:
-    """A conftest's imports: those of every test below it, and those of one fixture's users."""
+    """What a conftest or a plugin imports: for every test, and for those that use a fixture."""
 
     fixtures: dict[str, Fixture]
     always: set[str] = field(default_factory=set)
     by_fixture: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     by_any: set[str] = field(default_factory=set)
+
+
+def _plugins_of(sources: Sources) -> dict[str, str]:
+    """Return the paths of the modules that the outermost conftest names as plugins, by module."""
+    conftest = sources.at.get("tests/conftest.py")
+    named = [
+        node.value
+        for node in (() if conftest is None else conftest.tree.body)
+        if isinstance(node, ast.Assign)
+        if any(getattr(target, "id", None) == "pytest_plugins" for target in node.targets)
+    ]
+    modules = {text for value in named for text in ast.literal_eval(value)}
+    return {module: sources.named[module].path for module in modules & sources.named.keys()}
+
+
+def _commands_of(sources: Sources) -> dict[str, str]:
+    """Return the paths of the modules of the commands, by name."""
+    if COMMAND_TABLE not in sources.files:
+        return {}
+    found = _PLACE.findall((sources.root / COMMAND_TABLE).read_text("utf-8"))
+    return {name: sources.named[f"streams.cli.{module}"].path for name, module in found}
 
 
 class Graph:
@@ -72,6 +98,8 @@ class Graph:
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self._places = places(sources)
+        self._plugins = _plugins_of(sources)
+        self._commands = _commands_of(sources)
         self._edges: dict[str, set[str]] = {}
         self._when_run: dict[str, set[str]] = {}
         self._conftests: dict[str, _Conftest] = {}
@@ -93,10 +121,11 @@ class Graph:
         if path in RUN_BY_NAME:
             self._edges[path] = {e for i, found in loaded if i.within is None for e in found}
             self._when_run[path] = edges
-        if path.endswith("conftest.py"):
+        if path.endswith("conftest.py") or path in self._plugins.values():
             self._conftests[path] = made = _Conftest(fixtures_of(source))
             functions = {each.function for each in made.fixtures.values()}
-            for each, found in loaded:
+            for each, imported in loaded:
+                found = imported - {self._plugins.get(each.name, path)}
                 if each.within is None or each.within.startswith("pytest_"):
                     made.always |= found
                 elif each.within in functions:
@@ -124,6 +153,8 @@ class Graph:
                     start |= self.sources.targets(self.sources.at[conftest], Import(module))
                 reach.reads |= {*(self._declared[conftest].reads or ())}
         texts = set[str]().union(*(self._texts_of(each) for each in (*own, *used)))
+        if any(each.member == "command" for each in self.sources.at[path].imports):
+            texts |= self._commands.keys()  # it has every command
         reach.modules = self._closure(start, texts) | used.keys()
         outside = {each for each in reach.modules if self._is_outside(each)}
         for each in sorted(own | outside | used.keys()):
@@ -184,7 +215,7 @@ class Graph:
     def _conftests_above(self, path: str) -> list[str]:
         parts = path.split("/")[:-1]
         above = ["/".join([*parts[:i], "conftest.py"]) for i in range(len(parts), 0, -1)]
-        return [each for each in above if each in self._conftests]
+        return [each for each in (*above, *self._plugins.values()) if each in self._conftests]
 
     def _in_tests(self, start: set[str]) -> set[str]:
         inside = {each for each in start if self.sources.at[each].in_tests}
@@ -204,6 +235,8 @@ class Graph:
             more = self._edges[path]
             if path in RUN_BY_NAME and RUN_BY_NAME[path] in texts:
                 more = self._when_run[path]
+            if path == COMMAND_TABLE:
+                more = more | {self._commands[each] for each in texts & self._commands.keys()}
             for each in more - found:
                 found.add(each)
                 waiting.append(each)

@@ -138,6 +138,17 @@ def test_the_nearest_fixture_of_a_name_and_those_above_it_count(tmp_path: Path) 
     assert selects(root, "streams/a.py") == {"test_it.py"}
 
 
+def test_a_plugin_is_a_conftest_of_all_tests(tmp_path: Path) -> None:
+    fixture = "import pytest\n@pytest.fixture\ndef server():\n    import streams.a"
+    files = {"streams/a.py": "", "tests/conftest.py": "pytest_plugins = ('tests.shared.servers',)"}
+    files["tests/shared/servers.py"] = fixture
+    files["tests/x/test_user.py"] = "def test_it(server): ..."
+    files["tests/x/test_other.py"] = "def test_it(): ..."
+    root = tree(tmp_path, files)
+    assert selects(root, "streams/a.py") == {"test_user.py"}
+    assert selects(root, "tests/shared/servers.py") == {"test_user.py", "test_other.py"}
+
+
 OPENING = {
     "here": "from pathlib import Path\nX = Path(__file__).read_text()",
     "of_another": "from tests.roots import ROOT\nX = (ROOT / 'docs').iterdir()",
@@ -198,6 +209,21 @@ def test_a_command_reaches_its_server_for_tests_that_name_it(tmp_path: Path) -> 
     files["tests/test_serve.py"] = "import streams.cli.serve\nCOMMAND = '-m streams.cli serve'"
     files["tests/test_other.py"] = "import streams.cli.serve\nCOMMAND = 'dataset'"
     assert selects(tree(tmp_path, files), "streams/server.py") == {"test_serve.py"}
+
+
+def test_a_module_of_the_command_table_is_reached_by_its_commands_name(tmp_path: Path) -> None:
+    files = {
+        "streams/cli/command_table.py": 'TABLE = {\n    "ask-many": CommandEntry(\n "many.ask"',
+        "streams/cli/many.py": "",
+        "streams/cli/root.py": "from streams.cli.command_table import TABLE",
+        "tests/helper.py": "import streams.cli.root",
+        "tests/test_names.py": "import tests.helper\nCOMMAND = 'ask-many file'",
+        "tests/test_other.py": "import tests.helper\nCOMMAND = 'ask file'",
+        "tests/test_every.py": "from streams.cli.root import command",
+    }
+    files["streams/cli/command_table.py"] += ", 1)}"
+    root = tree(tmp_path, files)
+    assert selects(root, "streams/cli/many.py") == {"test_names.py", "test_every.py"}
 
 
 def test_a_file_of_a_package_changes_the_modules_beside_it_or_above(tmp_path: Path) -> None:
