@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
 
 from accountant.errors import LogDamaged
+from accountant.partition import Partition
 from accountant.records.parts import value_about
+from accountant.views.usage import By, UsageRow
+from accountant.views.why import UsageSums
 from streams.embedded.ledger_file import numbered_decisions, reader
 from streams.embedded.sealed_log import first_unarchived, usage_of_seal
 from streams.errors import Gone, Unavailable
@@ -77,26 +81,45 @@ class DecisionReader:
                 self._db = None
 
 
-class DecisionPages:
-    """Reads pages of a dataset's decisions. Any thread may call it."""
+class FileIndex:
+    """Reads usage, and pages of a dataset's decisions, as far as this process shows the log.
 
-    def __init__(self, reader: DecisionReader, index: UsageReader) -> None:
+    Args:
+        partition: returns the current state; raises Unavailable where there is none.
+    """
+
+    def __init__(
+        self, reader: DecisionReader, index: UsageReader, partition: Callable[[], Partition]
+    ) -> None:
         self._reader = reader
         self._index = index
+        self._partition = partition
 
-    def read(
-        self, dataset: str, last: int, until_sequence: int, *, after: int, limit: int
-    ) -> list[bytes]:
+    async def rows(self, dataset: str, by: By) -> list[UsageRow]:
+        return await asyncio.to_thread(self._index.rows, dataset, by, self._partition().sequence)
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
+        read, upto = self._index.sums, self._partition().sequence
+        return await asyncio.to_thread(read, dataset, upto, since_day=since_day)
+
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
+        partition = self._partition()
+        ledger = partition.ledgers.get(dataset)
+        last = 0 if ledger is None else ledger.sequence
+        upto = partition.sequence  # read after the ledger, so it is not older
+        return await asyncio.to_thread(self._page, dataset, last, upto, after, limit)
+
+    def _page(self, dataset: str, last: int, upto: int, after: int, limit: int) -> list[bytes]:
         """Return decisions of a dataset after a number in it; see `Service.decisions`.
 
         Args:
             last: the number of the dataset's last decision, or of an earlier one.
-            until_sequence: the number in the log of that decision, or of a later one.
+            upto: the number in the log of that decision, or of a later one.
         Raises: Gone; Unavailable: the index is behind, or cannot be read. LogDamaged.
         """
         kept = self._reader.first_unarchived()
         # An index that is older than an archive still lists archived decisions.
-        places = self._index.places(dataset, until_sequence, after=after, limit=limit, since=kept)
+        places = self._index.places(dataset, upto, after=after, limit=limit, since=kept)
         before = places[0][0] - 1 if places else last
         if before > after:
             raise Gone(

@@ -7,38 +7,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from accountant.advice.preview import Preview
 from accountant.errors import BudgetError
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
-from accountant.policy import Policy
 from accountant.records import Decision, Source
 from accountant.records.inputs import CheckedInput
-from accountant.records.members import Member, MemberRow
-from accountant.records.previews import PreviewRequest
-from accountant.reservations.reservation import Reservation
 from accountant.times import issued_at
 from accountant.views.alerts import alerts_of_run, alerts_of_state
-from accountant.views.datasets import Alert, DatasetView, SeenAlerts
-from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, ScopeView
-from accountant.views.overview import Overview
-from accountant.views.population import ordered_before
-from accountant.views.reservations import OpenReservations, ReservationPage
-from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller
-from accountant.views.why import UsageSums, Why
+from accountant.views.datasets import Alert, SeenAlerts
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook_outbox import outbox_of
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.embedded.answer_heads import LedgerAnswerHeads, signing_heads
 from streams.embedded.checkpointing import check_ledger, check_missing, own_heads, senders_of
-from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
+from streams.embedded.decision_reader import DecisionReader, FileIndex, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.live_limits import LiveLimits
-from streams.embedded.live_views import LiveViews
 from streams.embedded.queue import (
     BatchWaiter,
     InputQueue,
@@ -55,9 +40,8 @@ from streams.index import UsageReader, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
-from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
-from streams.service.ledger_service import Appended, Readiness, Submission, heads_of
-from streams.service.reservation_reads import reservations_of
+from streams.service.ledger_reads import LedgerReads
+from streams.service.ledger_service import Appended, Readiness, Submission
 from streams.settings import Settings
 from streams.tasks.background import THREADS, Background
 from streams.tasks.broadcast import Broadcast, Subscription
@@ -70,7 +54,7 @@ if TYPE_CHECKING:
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
-class EmbeddedService:
+class EmbeddedService(LedgerReads):
     """The `Service` of a ledger in a file. Use `open` to make one.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
@@ -89,12 +73,10 @@ class EmbeddedService:
     ) -> None:
         self._lock = file.lock
         self._path = file.path
-        self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
         self._reader = DecisionReader(file.path)
         index = index_path(file.path, settings)
         self._usage = UsageReader(lambda _: LogSlices(file.path), index, background=background)
-        self._pages = DecisionPages(self._reader, self._usage)
         self.live_ledgers = LiveLedgers(
             clock,
             lags=lambda: [Lag("requests", 0, len(self._inbox))],
@@ -102,8 +84,8 @@ class EmbeddedService:
             levels=settings.metrics_levels,
             index=self._usage,
         )
-        self.views = LiveViews(lambda: self._partition().ledgers, self.live_ledgers)
-        self._limits = LiveLimits(self._partition, clock)
+        file_index = FileIndex(self._reader, self._usage, self._partition)
+        super().__init__(clock, self.live_ledgers, file_index)
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
@@ -290,135 +272,26 @@ class EmbeddedService:
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return self.find_sync(dataset, caller, request_id)
 
-    async def datasets(self) -> list[DatasetView]:
-        self._last()
-        # Use a thread: with very many datasets this takes a quarter of a second.
-        return list((await asyncio.to_thread(self.views.datasets)).values())
-
-    async def dataset(self, name: str) -> DatasetView | None:
-        self._last()
-        return self.views.dataset(name)
-
-    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
-        view = await self.dataset(dataset)
-        # Use a thread: a search for the largest claim that fits may take milliseconds.
-        if view is None:
-            return None
-        return await asyncio.to_thread(self._limits.preview, view, asked)
-
-    async def levels(self, dataset: str) -> list[ScopeView]:
-        return await asyncio.to_thread(self._limits.levels, dataset)
-
-    async def open_reservations(self, dataset: str) -> OpenReservations:
-        """Implement `LedgerService.open_reservations`."""
-        return self._limits.reservations(dataset)
-
-    async def reservations(
-        self, dataset: str, *, after: int, limit: int, holder: str | None = None
-    ) -> ReservationPage:
-        now = self._clock.now()
-        return await reservations_of(
-            self, dataset, after=after, limit=limit, holder=holder, now=now
-        )
-
-    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        return self._limits.budget(dataset, analyst)
-
-    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return the usage of a dataset by analyst, purpose, day or month."""
-        return await asyncio.to_thread(self._usage.rows, dataset, by, self._last())
-
-    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
-        return await asyncio.to_thread(self._usage.sums, dataset, self._last(), since_day=since_day)
-
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return await usage_of(self, dataset)
-
-    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
-        return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
-
-    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
-        return await overview_of(self, dataset, caller, self._clock)
-
-    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
-        view = self.views.dataset(dataset)
-        last = 0 if view is None else view.sequence
-        until_sequence = self._last()  # read after the view, so it is not older
-        read = self._pages.read
-        return await asyncio.to_thread(
-            read, dataset, last, until_sequence, after=after, limit=limit
-        )
-
-    @property
-    def partitions(self) -> int:
-        """1: a file has one partition."""
-        return 1
-
-    def partition_of(self, dataset: str) -> int:
-        """0: a file has one partition."""
-        return 0
-
-    def check_is_known(self, dataset: str) -> None:
-        """Return: a process that has a ledger's file open knows each dataset."""
-
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
-        """Implement `LedgerService.read_log`."""
         return await asyncio.to_thread(self._reader.slice, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """Implement `LedgerService.last_decision`."""
-        last = self._last()
+        last = self._partition().sequence
         (value,) = await self.read_log(partition, last, 1)
         return last, value
-
-    def policy(self, dataset: str) -> Policy | None:
-        """Implement `LedgerService.policy`."""
-        ledger = self._partition().ledgers.get(dataset)
-        return None if ledger is None else ledger.plan.policy
-
-    def member(self, dataset: str, name: str) -> MemberRow | None:
-        """Implement `LedgerService.member`."""
-        return self._partition().members.get(dataset, name)
-
-    def open_reservation(self, dataset: str, grant: str) -> Reservation | None:
-        """Implement `LedgerService.open_reservation`."""
-        found = self._partition().reservations.get(dataset, grant)
-        return found if found is not None and found.is_open else None
-
-    def memberships(self, name: str) -> list[MemberRow]:
-        """Implement `LedgerService.memberships`."""
-        return self._partition().members.memberships(name)
-
-    async def members(self, dataset: str) -> list[Member]:
-        rows = self._partition().members.of(dataset).copy()
-        return [row.as_member for _, row in sorted(rows.items())]
-
-    def decided_at(self, dataset: str) -> int:
-        """Implement `LedgerService.decided_at`."""
-        return self._partition().decided_at
-
-    def ordered_before(self) -> int | None:
-        """Implement `Service.ordered_before`."""
-        return ordered_before([self._partition().resets])
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 
     def appended(self) -> Subscription[Appended]:
-        """Implement `LedgerService.appended`."""
         return self._appended.subscribe()
 
     def branch(self, partition: int) -> int | None:
-        """Implement `LedgerService.branch`."""
         held = self._writer.partition
         return None if held is None else held.branch
 
     def newest_checkpoint(self, partition: int) -> bytes | None:
-        """Implement `LedgerService.newest_checkpoint`."""
         return None if self._heads is None else self._heads.newest
-
-    async def heads(self) -> list[Head]:
-        return await heads_of(self)
 
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
@@ -480,15 +353,11 @@ class EmbeddedService:
     async def close(self) -> None:
         await asyncio.to_thread(self.close_sync)
 
-    def _partition(self) -> Partition:
+    def _partition(self, number: int = 0) -> Partition:
         partition = self._writer.partition
         if partition is None:
             raise Unavailable("; ".join(self._writer.reasons) or "refolding")
         return partition
-
-    def _last(self) -> int:
-        """Return the number of the last decision that readers see."""
-        return self._partition().sequence
 
     def _on_begin(self, partition: Partition) -> None:
         if self._heads is not None:

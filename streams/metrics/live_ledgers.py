@@ -172,10 +172,6 @@ class LiveLedgers:
             counted = [each.counts() for each in self._counters.values()]
         return requests_of(counted)
 
-    def ledgers(self) -> Mapping[str, DatasetLedger]:
-        """Return every dataset of the partitions held, as after some commit."""
-        return _merge(partition.ledgers.copy() for partition in self._held.copy().values())
-
     def requests_on(self, name: str) -> Mapping[tuple[str, str | None], int]:
         """As `requests`, of one dataset, by (outcome, reason)."""
         with self._counting:

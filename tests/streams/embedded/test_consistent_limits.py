@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.embedded.live_limits import LiveLimits
+from streams.service.live_limits import LiveLimits
 from tests.accountant.partition.division import ask_for_outcome, divide, divided
 from tests.streams.clock import TestClock
 
@@ -27,7 +27,7 @@ def test_use_of_a_reserved_share_changes_nothing_for_others() -> None:
     world = divided()
     divide(world, "analyst", "ben", reserved="0.9")
     world.commit()
-    limits = LiveLimits(lambda: world.state, TestClock())
+    limits = LiveLimits(lambda _: world.state, TestClock())
     found, is_over = Counter[str](), threading.Event()
 
     def look() -> None:

@@ -13,11 +13,11 @@ from accountant.records.inputs import Input
 from accountant.replay.replay import Replay
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import views_of
-from streams.embedded.live_views import LiveViews
 from streams.errors import Fenced, Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.registry import make_registry
 from streams.processing.observers import Committed
+from streams.service.live_views import LiveViews
 from streams.worker.status import Status
 from tests.streams.clock import TestClock
 from tests.streams.gateway.records import opening, request
@@ -28,6 +28,13 @@ def partition(clock: TestClock) -> Partition:
     refold = Replay(genesis)
     refold.take_decision(genesis_decision(genesis, clock.now()).value)
     return refold.finish()
+
+
+def live_views(made: LiveLedgers) -> LiveViews:
+    def partition_with(name: str) -> Partition:
+        return next(each for each in made._held.values() if name in each.ledgers)
+
+    return LiveViews(lambda: list(made._held.values()), partition_with, made)
 
 
 def commit(
@@ -97,10 +104,10 @@ def test_durations_are_counted_in_cumulative_buckets(live_ledgers: Fixture) -> N
 
 def test_views_are_of_the_last_commit(live_ledgers: Fixture, clock: TestClock) -> None:
     made, state, _ = live_ledgers
-    view = LiveViews(lambda: dict(made.ledgers()), made).datasets()["census"]
+    view = live_views(made).datasets()["census"]
     assert (view.left["epsilon"], view.partition_sequence) == ("0.8", 3)
     commit(made, state, clock, request(clock))
-    later = LiveViews(lambda: dict(made.ledgers()), made).dataset("census")
+    later = live_views(made).dataset("census")
     assert later is not None
     assert (later.left["epsilon"], later.outcomes["granted"]) == ("0.7", 3)
     assert [(each.analyst, each.granted) for each in views_of("census", made.rows("census"))] == [
@@ -236,7 +243,7 @@ def test_usage_of_a_partition_that_leaves_after_a_fault_is_dropped(
     registry = make_registry(made)
     made.replayed(state, 0.1)
     commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
-    views = LiveViews(lambda: dict(made.ledgers()), made)
+    views = live_views(made)
     assert views.dataset("census") is not None
     made.dropped(0, Unavailable("away"))
     if came_back:

@@ -14,7 +14,6 @@ from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
 from accountant.replay.replay import Replay
 from accountant.views.usage import views_of
-from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
@@ -22,7 +21,7 @@ from streams.metrics.snapshot import MetricsSnapshot
 from tests.patience import PATIENCE_S
 from tests.streams.clock import TestClock
 from tests.streams.gateway.records import opening, request
-from tests.streams.metrics.test_live_ledgers import commit, partition
+from tests.streams.metrics.test_live_ledgers import commit, live_views, partition
 from tests.streams.steps import steps
 
 
@@ -67,13 +66,13 @@ def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
     commit(made, states[1], clock, *[request(clock, dataset=names[0]) for _ in range(3)])
     commit(made, states[0], clock, opening(clock, late), request(clock, dataset=late))
     for name in (*names, late):
-        shown = LiveViews(lambda: dict(made.ledgers()), made).dataset(name)
+        shown = live_views(made).dataset(name)
         assert shown is not None
         assert (shown.outcomes, shown.reasons) == counted(made, name)
-    first = LiveViews(lambda: dict(made.ledgers()), made).dataset(names[0])
+    first = live_views(made).dataset(names[0])
     assert first is not None
     assert first.outcomes == {"opened": 1, "granted": 1, "repeated": 1, "refused": 2}
-    assert first == LiveViews(lambda: dict(made.ledgers()), made).datasets()[names[0]]
+    assert first == live_views(made).datasets()[names[0]]
 
 
 def test_settled_names_are_counted_once(clock: TestClock) -> None:
@@ -100,14 +99,14 @@ def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
         one, two = request(clock, dataset=name), request(clock, dataset=name, claim=big)
         commit(made, state, clock, opening(clock, name), one, two)
     made.requests()
-    LiveViews(lambda: dict(made.ledgers()), made).dataset("d0")
+    live_views(made).dataset("d0")
     return made
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda made: LiveViews(lambda: dict(made.ledgers()), made).dataset("d0"),
+        lambda made: live_views(made).dataset("d0"),
         lambda made: views_of("d0", made.rows("d0")),
         lambda made: made._counters[0].view(),
     ],

@@ -1,4 +1,4 @@
-"""Reads the limits of a ledger's datasets from the state that its writer has in memory."""
+"""Reads the limits and open reservations of datasets from the state of their partitions."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ class LiveLimits:
     """Reads the limits of every dataset and their remaining budgets. Any thread may call it.
 
     Args:
-        partition: returns the current partition; raises Unavailable if there is none.
+        partition_with: returns the current state of a dataset's partition; raises Unavailable
+            where it is not known now.
     """
 
-    def __init__(self, partition: Callable[[], Partition], clock: Clock) -> None:
-        self._partition = partition
+    def __init__(self, partition_with: Callable[[str], Partition], clock: Clock) -> None:
+        self._partition_with = partition_with
         self._clock = clock
 
     def levels(self, dataset: str) -> list[ScopeView]:
-        """Implement `Service.levels`."""
+        """As `Service.levels`."""
         limits = self._limits_of(dataset)
         return [] if limits is None else scope_views(limits)
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        """Implement `Service.budget_for`."""
+        """As `Service.budget_for`."""
         limits, rows = self._consistent_limits(dataset, analyst)
         if limits is None:
             return None
         return analyst_budget(limits, analyst, team_of(rows[analyst], limits.at))
 
     def reservations(self, dataset: str) -> OpenReservations:
-        """Implement `LedgerService.open_reservations`."""
-        partition = self._partition()
+        """As `LedgerService.open_reservations`."""
+        partition = self._partition_with(dataset)
         ledger = partition.ledgers.get(dataset)
         if ledger is None:
             return OpenReservations((), 0, {})
@@ -56,16 +57,17 @@ class LiveLimits:
         return OpenReservations(in_order, ledger.clock(partition.decided_at), {})
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
-        """Implement `Service.preview`."""
+        """As `Service.preview`."""
         limits, rows = self._consistent_limits(view.dataset, asked.analyst or "", asked.via or "")
-        return preview(view, asked, limits, lambda _, name: rows.get(name), self._roster)
+        return preview(view, asked, limits, lambda _, name: rows.get(name), self.roster)
 
-    def _roster(self, dataset: str) -> list[MemberRow]:
+    def roster(self, dataset: str) -> list[MemberRow]:
+        """Return the rows of a dataset's members."""
         # A copy: another thread may commit meanwhile.
-        return [*self._partition().members.of(dataset).copy().values()]
+        return [*self._partition_with(dataset).members.of(dataset).copy().values()]
 
     def _limits_of(self, dataset: str) -> DatasetLimits | None:
-        partition = self._partition()
+        partition = self._partition_with(dataset)
         ledger = partition.ledgers.get(dataset)
         if ledger is None:
             return None
@@ -82,7 +84,7 @@ class LiveLimits:
         `moves` is even and has not changed.
         """
         while True:
-            partition = self._partition()
+            partition = self._partition_with(dataset)
             moves, ledger, now = (
                 partition.moves,
                 partition.ledgers.get(dataset),
