@@ -57,6 +57,7 @@ LAYERS = {
     "streams": (
         {"errors", "variables"},
         {"address", "clock", "ndjson", "webhook_post"},
+        {"log"},
         {"service", "settings"},
         {"telemetry"},
         {"files", "oauth", "tasks"},
@@ -69,7 +70,6 @@ LAYERS = {
         {"replies"},
         {"engines"},
         {"client", "http"},
-        {"log"},
         {"audit"},
         {"auth", "sources"},
         {"curator", "gateway"},

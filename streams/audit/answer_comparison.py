@@ -36,7 +36,7 @@ from streams.errors import Refused
 from streams.evidence.answers_head import AnswersHead, open_head
 from streams.evidence.keys import Verifier
 from streams.evidence.signed_checkpoint import CheckpointInvalid
-from streams.log.log_reader import Part
+from streams.log.decision_log import Part
 
 # The encoder writes it so into each decision about a reservation.
 _MARK: Final = b'"reservation":'

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport
     from streams.evidence.comparison import Evidence
     from streams.evidence.keys import Verifier
-    from streams.log.log_reader import LogSource
+    from streams.log.decision_log import DecisionLog
 
 
-def local_evidence(source: LogSource) -> Evidence | None:
+def local_evidence(source: DecisionLog) -> Evidence | None:
     """Return the checkpoints of a ledger's file, None if there are none that can be read."""
     from accountant.errors import LedgerFault
-    from streams.log.log_reader import SqliteLog
+    from streams.embedded.sqlite_log import SqliteLog
 
     if not isinstance(source, SqliteLog):
         return None

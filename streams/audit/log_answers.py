@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport
     from streams.audit.answer_comparison import AnswerComparison, AnswersReport
     from streams.evidence.comparison import Evidence
-    from streams.log.log_reader import LogSource
+    from streams.log.decision_log import DecisionLog
 
 
 @contextmanager
 def comparison_of(
-    source: LogSource, answers: Path | None, *, looked: bool
+    source: DecisionLog, answers: Path | None, *, looked: bool
 ) -> Iterator[AnswerComparison | AnswersReport | None]:
     """Open the answers of a log; yield None if it has none, a report if none can be compared.
 
@@ -25,7 +25,8 @@ def comparison_of(
         looked: there may be signed heads of answers, also of answers that are gone.
     """
     from streams.audit.answer_comparison import AnswerComparison
-    from streams.log.log_reader import KafkaLog, SqliteLog
+    from streams.embedded.sqlite_log import SqliteLog
+    from streams.kafka.log.kafka_log import KafkaLog
 
     if answers is None and isinstance(source, KafkaLog):
         import asyncio
@@ -76,9 +77,9 @@ def answers_report(
     return opened.report({number: each.ledger for number, each in reports})
 
 
-def missing_answers(source: LogSource) -> int:
+def missing_answers(source: DecisionLog) -> int:
     """Return how many answers a ledger's file names whose store was not found."""
-    from streams.log.log_reader import SqliteLog
+    from streams.embedded.sqlite_log import SqliteLog
 
     if not isinstance(source, SqliteLog):
         return 0

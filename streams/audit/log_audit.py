@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streams.audit.answer_comparison import AnswerComparison
     from streams.audit.partition_processes import PartitionProcesses
     from streams.evidence.comparison import Evidence
-    from streams.log.log_reader import LogSource, Part, PartSize
+    from streams.log.decision_log import DecisionLog, Part, PartSize
 
 
 class AuditProgress(Protocol):
@@ -35,7 +35,7 @@ class AuditProgress(Protocol):
 
 
 def run_audit(
-    source: LogSource,
+    source: DecisionLog,
     head: tuple[int, str] | None = None,
     evidence: Evidence | None = None,
     answers: AnswerComparison | None = None,
@@ -89,7 +89,7 @@ def run_audit(
 
 
 def _in_order(
-    source: LogSource,
+    source: DecisionLog,
     wanted: Callable[[int], set[int]],
     answers: AnswerComparison | None,
     split_from: int | None,

@@ -11,7 +11,7 @@ from streams.errors import Refused
 if TYPE_CHECKING:
     from accountant.partition import Partition
     from accountant.replay.audit import AuditReport
-    from streams.log.log_reader import Part
+    from streams.log.decision_log import Part
 
 
 class PartitionAudit(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
     from streams.audit.partition_audit import PartitionAudit
-    from streams.log.log_reader import LogSource, PartitionedLog, PartSize
+    from streams.log.decision_log import DecisionLog, PartSize
 
 _COUNT_EVERY: Final = 2_000  # records
 _HALVED: Final = 0.6
@@ -28,12 +28,12 @@ class PartitionProcesses:
     """Processes that audit the partitions of a log.
 
     Args:
-        address: of the log; each process opens it for itself.
+        open_log: returns the log; each process calls it, so it must be a function of a module.
         sizes: of its partitions.
         jobs: how many processes there are at a time.
     """
 
-    address: str
+    open_log: Callable[[], DecisionLog]
     sizes: Sequence[PartSize]
     jobs: int
 
@@ -51,7 +51,7 @@ class PartitionProcesses:
         Raises: InDoubt: a process found something wrong, or has ended. Audit the log again in one
             process, which names it.
         """
-        running = _Running(self.address)
+        running = _Running(self.open_log)
         found: dict[int, PartitionAudit] = {}
         waiting = deque(range(len(self.sizes)))
         try:
@@ -73,20 +73,19 @@ class PartitionProcesses:
 
 
 def partition_processes(
-    source: LogSource, address: str, jobs: int, *, least: int
+    log: DecisionLog, open_log: Callable[[], DecisionLog], jobs: int, *, least: int
 ) -> PartitionProcesses | None:
     """Return processes for the partitions of a log, None where one after another is better.
 
     Args:
+        open_log: as of `PartitionProcesses`.
         jobs: how many processes there may be.
         least: decisions of a log from which on it has several processes.
     """
-    from streams.log.log_reader import ExportedLog, KafkaLog
-
-    if jobs < 2 or not isinstance(source, ExportedLog | KafkaLog):
+    if jobs < 2:
         return None
     try:
-        sizes = source.sizes()
+        sizes = log.sizes()
     except Exception:
         return None  # the audit reports why the log cannot be read
     records = sum(size.records for size in sizes)
@@ -94,14 +93,14 @@ def partition_processes(
     if slots < 2 or records < least:
         return None
     longest = max(records / slots, *(size.records for size in sizes))
-    return PartitionProcesses(address, sizes, jobs) if longest <= _HALVED * records else None
+    return PartitionProcesses(open_log, sizes, jobs) if longest <= _HALVED * records else None
 
 
 class _Running:
     """The processes that have not ended."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, open_log: Callable[[], DecisionLog]) -> None:
+        self._open_log = open_log
         self._processes: dict[Connection, tuple[int, SpawnProcess]] = {}
 
     def __len__(self) -> int:
@@ -112,7 +111,7 @@ class _Running:
 
         Raises: OSError: the system starts no more.
         """
-        arguments = self._address, place, wanted
+        arguments = self._open_log, place, wanted
         connection, process = start_process(_audit_in_process, *arguments)
         self._processes[connection] = place, process
 
@@ -146,13 +145,14 @@ def _end(connection: Connection, process: SpawnProcess) -> None:
     process.join()
 
 
-def _audit_in_process(connection: Connection, address: str, place: int, wanted: set[int]) -> None:
+def _audit_in_process(
+    connection: Connection, open_log: Callable[[], DecisionLog], place: int, wanted: set[int]
+) -> None:
     """Audit a partition and send what was found: None if anything is wrong or in doubt."""
     import os
     import signal
 
     from streams.audit.partition_audit import audit_part
-    from streams.log.log_reader import log_source
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     # Only the audit in one process says what is wrong.
@@ -163,8 +163,7 @@ def _audit_in_process(connection: Connection, address: str, place: int, wanted: 
     ):
         result = None
         with suppress(Exception):
-            source = cast("PartitionedLog", log_source(address))
-            for part in source.parts(only=place):
+            for part in open_log().parts(only=place):
                 found = audit_part(part, _counted(part.values, connection), wanted)
                 result = found if found.report.right else None
         connection.send(result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -110,11 +111,11 @@ def audit(
     """
     from streams.audit.answer_comparison import AnswersReport
     from streams.cli.printing.output import print_json
-    from streams.log.log_reader import log_source
+    from streams.cli.reading.log_at import log_at
 
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
-        source = log_source(target or url, archive or ())
+        source = log_at(target or url, archive or ())
         looked = checkpoints is not None
         for split_from in dict.fromkeys((_split_from(jobs), None)):
             evidence = read_evidence(checkpoints, key, receipt)
@@ -124,7 +125,10 @@ def audit(
                 processes = None
                 if split_from is not None and comparison is None:  # answers are compared in order
                     processes = partition_processes(
-                        source, target or url, jobs or os.cpu_count() or 1, least=split_from
+                        source,
+                        partial(log_at, target or url),
+                        jobs or os.cpu_count() or 1,
+                        least=split_from,
                     )
                 with audit_bars() as bars:
                     reports = run_audit(

@@ -64,11 +64,11 @@ def _heads(url: str, token_file: Path | None, *, signs: bool) -> list[Head]:
     """
     from streams.address import ledger_url
     from streams.cli.reading.dataset_reader import reader
+    from streams.cli.reading.log_at import log_at
     from streams.log.heads import read_heads
-    from streams.log.log_reader import log_source
 
     if "://" not in url or ledger_url(url).kind != "http":
-        return read_heads(log_source(url))
+        return read_heads(log_at(url))
     if signs:
         hint = "name the log itself (--url sqlite:///FILE or kafka://HOST:PORT), or leave out --key"
         fail(

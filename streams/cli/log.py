@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,6 @@ from streams.log.log_filter import MOST_LAST, LogFilter
 if TYPE_CHECKING:
     from streams.kafka.deployment import Deployment
     from streams.kafka.operate.restore import RestoredPartition
-    from streams.log.log_reader import Part
 
 app = typer.Typer(help="Read the decision log, archive or restore it.", no_args_is_help=True)
 app.command("archive")(archive)
@@ -56,7 +54,7 @@ def export(
     archive with --archive, in order. Exit code 1 if no decision is chosen.
     """
     from streams.cli.printing.output import progress, stdout
-    from streams.log.log_reader import log_source
+    from streams.cli.reading.log_at import log_at
 
     with explain_errors():
         if tail is not None and not 1 <= tail <= MOST_LAST:
@@ -65,7 +63,7 @@ def export(
         wanted = LogFilter(dataset, request_id, *_span(since, until), tail)
         # On a terminal, a progress bar would break up the lines of the log.
         with progress(wanted=not stdout().is_terminal) as bars:
-            LogExport(log_source(url, archives or ()), wanted, bars).run()
+            LogExport(log_at(url, archives or ()), wanted, bars).run()
 
 
 def _span(since: str | None, until: str | None) -> tuple[str | None, str | None]:
@@ -130,13 +128,15 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     from streams.audit.log_audit import run_audit
     from streams.cli.printing.audit_progress import audit_bars
     from streams.cli.printing.output import progress
+    from streams.cli.reading.log_at import log_at
+    from streams.cli.reading.unchanged_log import UnchangedLog
     from streams.kafka.operate.restore import Copy, restore
-    from streams.log.log_reader import ExportedLog, log_source
+    from streams.log.exported_log import ExportedLog
 
-    if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
+    if file.exists() and not (file.is_file() and isinstance(log_at(str(file)), ExportedLog)):
         hint = "accountant log export --url kafka://HOST:PORT > FILE"
         fail(Exit.USAGE, f"{file} must be a file that `accountant log export` wrote", hint=hint)
-    log = _UnchangedLog(file)
+    log = UnchangedLog(file)
     with audit_bars() as shown:
         reports = run_audit(log, progress=shown)
     if not reports:
@@ -169,41 +169,3 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
                 progress=lambda number, done: bars.update(tasks[number], completed=done),
             )
         )
-
-
-class _UnchangedLog:
-    """An exported log that is read twice and must not change in between.
-
-    Attributes:
-        firsts: the first decision of each partition, after the first reading.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.firsts: list[bytes] = []
-        self._path = path
-        self._begun = self._stamp()
-
-    def _stamp(self) -> tuple[int, int, int]:
-        found = self._path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
-
-    def parts(self, *, since: int | None = None) -> Iterator[Part]:
-        from streams.log.log_reader import ExportedLog
-
-        self.firsts.clear()
-        for part in ExportedLog(self._path).parts(since=since):
-            yield part._replace(values=self._same(part.values))
-
-    def _same(self, values: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the decisions of a part; those that are written are those that were audited.
-
-        Raises: Refused: the file was changed.
-        """
-        from streams.errors import Refused
-
-        for number, value in enumerate(values):
-            if self._stamp() != self._begun:
-                raise Refused(f"{self._path} changed while it was read. Run the command again")
-            if number == 0:
-                self.firsts.append(value)
-            yield value

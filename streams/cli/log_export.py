@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from accountant.replay.state_comparison import StateRows
-    from streams.log.log_reader import LogSource, Part
+    from streams.log.decision_log import DecisionLog, Part
 
 
 class LogExport:
@@ -27,7 +27,7 @@ class LogExport:
         bars: shows how far the log has been read.
     """
 
-    def __init__(self, source: LogSource, wanted: LogFilter, bars: Progress) -> None:
+    def __init__(self, source: DecisionLog, wanted: LogFilter, bars: Progress) -> None:
         self._source = source
         self._wanted = wanted
         self._bars = bars

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from streams.errors import Refused
+from streams.ndjson import read_lines
+
 _GZIP: Final = b"\x1f\x8b"
 
 
@@ -18,8 +21,6 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
     Raises: OSError; Refused: it is cut or damaged.
     """
-    from streams.errors import Refused
-
     with path.open("rb") as raw:
         is_compressed = raw.read(len(_GZIP)) == _GZIP
         raw.seek(0)
@@ -40,8 +41,6 @@ def join_archives(archives: Sequence[Path], rest: Iterator[bytes], limit: int) -
         limit: length of the longest line.
     Raises: OSError, Refused.
     """
-    from streams.ndjson import read_lines
-
     for path in archives:
         with opened(path) as file:
             yield from read_lines(file, limit)

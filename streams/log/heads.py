@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from accountant.views.heads import Head
-    from streams.log.log_reader import LogSource, Part
+    from streams.log.decision_log import DecisionLog, Part
 
 _ROLLBACK: Final = b'"rollback":{'
 
 
-def read_heads(source: LogSource) -> list[Head]:
+def read_heads(source: DecisionLog) -> list[Head]:
     """Return the head of each partition.
 
     Raises: Unavailable, Refused; LogDamaged: a log is empty, or its ends cannot be read.

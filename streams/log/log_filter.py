@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from accountant.records.header import DecisionHeader
-    from streams.log.log_reader import Part
+    from streams.log.decision_log import Part
 
 MOST_LAST: Final = 10_000
 """The most decisions that --tail chooses: they are held in memory."""

@@ -16,6 +16,7 @@ import pytest
 from accountant.partition import hash_of
 from streams.audit.checkpoints import compare_checkpoints, read_evidence
 from streams.audit.log_audit import run_audit
+from streams.cli.reading.log_at import log_at
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
@@ -23,7 +24,6 @@ from streams.evidence.signed_checkpoint import open_signed
 from streams.kafka.log.checkpoint_topic import Topic
 from streams.kafka.log.topic_sink import topic_sink
 from streams.kafka.wire.security import Cluster
-from streams.log.log_reader import log_source
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from tests.faults.sqlite_life import forked, since, verdict
@@ -125,7 +125,7 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
         evidence = read_evidence(place, [key.text], None)
         assert evidence is not None
         report = compare_checkpoints(
-            evidence, run_audit(log_source(str(file)), None, evidence), looked=True, is_meant=False
+            evidence, run_audit(log_at(str(file)), None, evidence), looked=True, is_meant=False
         )
         assert report.ok, report
         assert report.partitions[0].agree > KILLS

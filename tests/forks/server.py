@@ -37,7 +37,7 @@ _WARM = (
     "streams.cli.printing.output",
     "streams.cli.printing.tables",
     "streams.cli.reading.dataset_reader",
-    "streams.log.log_reader",
+    "streams.cli.reading.log_at",
     "streams.cli.root",
     "streams.client",
     "streams.curator.start",

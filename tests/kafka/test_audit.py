@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from confluent_kafka import Producer
@@ -12,7 +13,8 @@ from accountant.partition import Partition
 from accountant.replay.audit import AuditReport
 from streams.audit.log_audit import run_audit
 from streams.audit.partition_processes import partition_processes
-from streams.log.log_reader import KafkaLog
+from streams.cli.reading.log_at import log_at
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 from tests.faults import oracle
@@ -137,8 +139,8 @@ async def test_partitions_side_by_side_give_the_reports_of_one_after_another(
             await ask(ledger, 40)
         for name, value in settings_of(ledger).items():
             monkeypatch.setenv(name, value)
-        log, address = KafkaLog(ledger.deployment), f"kafka://{broker.bootstrap}"
-        made = await asyncio.to_thread(partition_processes, log, address, 2, least=0)
+        log, open_log = KafkaLog(ledger.deployment), partial(log_at, f"kafka://{broker.bootstrap}")
+        made = await asyncio.to_thread(partition_processes, log, open_log, 2, least=0)
         assert made is not None
         found = await asyncio.to_thread(run_audit, log, processes=made)  # raises where in doubt
         assert found == await asyncio.to_thread(run_audit, log)

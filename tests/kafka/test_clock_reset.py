@@ -20,8 +20,8 @@ from streams.errors import ClockOutOfRange, Refused
 from streams.evidence.operator_records import reset_clock
 from streams.kafka.log import topics
 from streams.kafka.log.journal import KafkaJournal
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.operate.lost_inputs import NoInputs
-from streams.log.log_reader import KafkaLog
 from streams.processing.journal import Commit
 from streams.processing.recovery import recover_partition
 from streams.settings import Settings

@@ -14,11 +14,11 @@ from accountant.records.previews import PreviewRequest
 from streams.client import AsyncAccountant, Reply
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.log.topics import SETTINGS
 from streams.kafka.service.kafka_service import KafkaService
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.security import Cluster
-from streams.log.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator

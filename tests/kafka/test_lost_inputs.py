@@ -14,8 +14,8 @@ from streams.audit.log_audit import run_audit
 from streams.clock import DAY_MS
 from streams.errors import ClockOutOfRange, Refused
 from streams.kafka.log import topics
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.operate.lost_inputs import accept_lost_inputs
-from streams.log.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working

@@ -16,8 +16,9 @@ from accountant.replay.audit import AuditReport
 from streams.audit.log_audit import run_audit
 from streams.errors import Refused
 from streams.kafka.log import topics
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.operate.restore import Copy, restore
-from streams.log.log_reader import ExportedLog, KafkaLog
+from streams.log.exported_log import ExportedLog
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working

@@ -25,6 +25,7 @@ from streams.audit.log_audit import run_audit
 from streams.errors import Refused
 from streams.evidence.answers_head import is_answers_head, open_head
 from streams.evidence.store import signing_key_at
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.log.topics import create
 from streams.kafka.service.answers import (
     AnswerTopic,
@@ -33,7 +34,6 @@ from streams.kafka.service.answers import (
     open_answer_chain,
     read_all_answers,
 )
-from streams.log.log_reader import KafkaLog
 from streams.settings import Settings
 from streams.testing import LocalBroker
 from streams.worker.answers_heads import PartitionAnswersHeads

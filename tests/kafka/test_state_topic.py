@@ -17,9 +17,9 @@ from streams.audit.log_audit import run_audit
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log import topics
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.service.follower.state_rows import StateRowsFollower
 from streams.kafka.service.kafka_service import KafkaService
-from streams.log.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 from tests.faults import oracle

@@ -193,12 +193,12 @@ def _audited(where: str) -> tuple[str, int]:
     from streams.address import ledger_url
     from streams.audit.log_audit import run_audit
     from streams.cli.printing.audit_progress import audit_bars
-    from streams.log.log_reader import log_source
+    from streams.cli.reading.log_at import log_at
 
     if ledger_url(where).kind == "http":
         return "skipped", 0
     with audit_bars() as bars:
-        reports = run_audit(log_source(where), progress=bars)
+        reports = run_audit(log_at(where), progress=bars)
     wrong = [r.first_disagreement for _, r in reports if r.first_disagreement is not None]
     if wrong:
         first = wrong[0]

@@ -11,7 +11,7 @@ from streams.cli.printing.output import count_progress, progress
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from streams.log.log_reader import Part, PartSize
+    from streams.log.decision_log import Part, PartSize
 
 
 @contextmanager

@@ -62,10 +62,11 @@ def build_index(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
 
     On Kafka also the number of the only partition that it has read.
     """
+    from streams.cli.reading.log_at import log_at
     from streams.index import UsageIndex
-    from streams.log.log_reader import KafkaLog, log_source
+    from streams.kafka.log.kafka_log import KafkaLog
 
-    source = log_source(url)
+    source = log_at(url)
     if isinstance(source, KafkaLog):
         return _on_kafka(source.deployment, dataset)
     index = UsageIndex.temporary()

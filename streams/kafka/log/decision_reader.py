@@ -8,18 +8,17 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-import msgspec
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
 from accountant.errors import LogDamaged
-from accountant.records.header import decode_header
 from streams.clock import steady
 from streams.errors import Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translate_error
 from streams.kafka.wire.fetch import CommittedFetch, fetch_committed
+from streams.log.single_decisions import number_of
 from streams.service.ledger_service import MAX_PAGE_BYTES
 
 _TIMEOUT_MS: Final = 3_000
@@ -108,7 +107,7 @@ class KafkaDecisionReader:
             if some is None:
                 raise LogDamaged(f"partition {partition} has no decision {sequence}")
             value = some.values[sequence - some.first]
-            if _number_of(value) != sequence:
+            if number_of(value) != sequence:
                 raise LogDamaged(f"partition {partition} has another decision at {sequence}")
             found.append(value)
             size += len(value)
@@ -165,7 +164,7 @@ class KafkaDecisionReader:
             if fetched is None:
                 return None
             if fetched.records:
-                first = _number_of(fetched.records[0][1])
+                first = number_of(fetched.records[0][1])
                 return _Slice(first, [value for _, value in fetched.records], fetched.next)
             if fetched.next >= fetched.end:
                 return None
@@ -251,14 +250,3 @@ class KafkaDecisionReader:
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             brokers.close()
-
-
-def _number_of(value: bytes) -> int:
-    """Return the number in a decision.
-
-    Raises: LogDamaged: it has none.
-    """
-    try:
-        return decode_header(value).partition_sequence
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LogDamaged(f"a record among the decisions cannot be read: {error}") from error

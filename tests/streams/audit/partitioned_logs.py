@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 
 from accountant.partition.key_hash import home_of
 from streams.audit.partition_processes import partition_processes
-from streams.log.log_reader import ExportedLog
+from streams.log.exported_log import ExportedLog
 from tests.accountant.world import World
 from tests.streams.audit.audited_logs import edited
 
@@ -42,6 +43,6 @@ def whole(damaged=(), how=""):
 
 
 def processes(path, jobs=PARTITIONS):
-    made = partition_processes(ExportedLog(path), str(path), jobs, least=0)
+    made = partition_processes(ExportedLog(path), partial(ExportedLog, path), jobs, least=0)
     assert made is not None
     return made

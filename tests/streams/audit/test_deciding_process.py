@@ -11,8 +11,9 @@ from accountant.partition import Partition
 from accountant.records import decode_decision
 from streams.audit.deciding_process import DecidingProcess, InDoubt
 from streams.audit.log_audit import run_audit
+from streams.cli.reading.log_at import log_at
 from streams.errors import Refused
-from streams.log.log_reader import Part, log_source
+from streams.log.decision_log import Part
 from tests.accountant.replay.test_grant_run import WORLD
 from tests.every_case import every_case
 from tests.streams.audit.audited_logs import LOGS, edited, written
@@ -20,7 +21,7 @@ from tests.streams.audit.audited_logs import LOGS, edited, written
 
 def test_both_processes_together_accept_a_right_log(tmp_path):
     written(tmp_path, WORLD.log)
-    source = log_source(str(tmp_path / "log.jsonl"))
+    source = log_at(str(tmp_path / "log.jsonl"))
     reports = run_audit(source, split_from=0)  # it would raise where in doubt
     assert reports == run_audit(source)
     assert [report.ok for _, report in reports] == [True]
@@ -29,7 +30,7 @@ def test_both_processes_together_accept_a_right_log(tmp_path):
 def test_a_log_that_is_wrong_only_to_a_decider_is_in_doubt(tmp_path):
     written(tmp_path, LOGS["wrong only to a decider"])
     with pytest.raises(InDoubt):
-        run_audit(log_source(str(tmp_path / "log.jsonl")), split_from=0)
+        run_audit(log_at(str(tmp_path / "log.jsonl")), split_from=0)
 
 
 class DamagedLog:

@@ -8,7 +8,8 @@ from accountant.partition import hash_of
 from streams.audit.deciding_process import InDoubt
 from streams.audit.partition_audit import audit_part
 from streams.audit.partition_processes import PartitionProcesses, partition_processes
-from streams.log.log_reader import ExportedLog, PartSize
+from streams.log.decision_log import PartSize
+from streams.log.exported_log import ExportedLog
 from tests.streams.audit.audited_logs import written
 from tests.streams.audit.partitioned_logs import LOGS, processes, whole
 
@@ -60,10 +61,10 @@ class SizedLog(ExportedLog):
 )
 def test_partitions_are_audited_side_by_side_where_that_is_faster(tmp_path, stated, jobs, chosen):
     SizedLog.stated = stated
-    made = partition_processes(SizedLog(tmp_path), "", jobs, least=20)
+    made = partition_processes(SizedLog(tmp_path), SizedLog, jobs, least=20)
     assert isinstance(made, PartitionProcesses) == chosen
 
 
 def test_a_log_that_cannot_be_measured_is_audited_in_order(tmp_path):
-    missing = tmp_path / "missing.jsonl"
-    assert partition_processes(ExportedLog(missing), str(missing), 4, least=0) is None
+    missing = ExportedLog(tmp_path / "missing.jsonl")
+    assert partition_processes(missing, ExportedLog, 4, least=0) is None

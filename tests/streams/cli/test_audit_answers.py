@@ -24,8 +24,9 @@ from streams.answers.answer_file import open_answers
 from streams.answers.granted import GrantedQuestion
 from streams.audit.answer_comparison import AnswerComparison
 from streams.embedded.checkpointing import ledger_id
+from streams.embedded.sqlite_log import SqliteLog
 from streams.evidence.store import signing_key_at
-from streams.log.log_reader import Part, SqliteLog
+from streams.log.decision_log import Part
 from streams.settings import Settings
 from tests.faults.ledger import new_id, until
 from tests.streams.cli.conftest import Command, Done

@@ -10,7 +10,7 @@ import pytest
 from accountant.partition import hash_of
 from streams.audit import partition_processes as module
 from streams.audit.log_audit import run_audit
-from streams.log.log_reader import ExportedLog
+from streams.log.exported_log import ExportedLog
 from tests.streams.audit.audited_logs import written
 from tests.streams.audit.partitioned_logs import DAMAGED, LOGS, PARTITIONS, processes, whole
 from tests.streams.cli.test_audit_jobs import run_here

@@ -25,8 +25,8 @@ from streams.answers.tables import answers_in_order, insert_first
 from streams.audit.answer_comparison import AnswerComparison
 from streams.embedded.answer_heads import LedgerAnswerHeads, heads_of
 from streams.embedded.checkpointing import ledger_id
+from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Refused, Unavailable
-from streams.log.log_reader import SqliteLog
 from streams.settings import Settings
 from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.streams.curator.curated import CuratedLedger, opened, question

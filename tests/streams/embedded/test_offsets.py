@@ -12,7 +12,7 @@ from accountant.partition import hash_of
 from streams.audit.log_audit import run_audit
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
-from streams.log.log_reader import SqliteLog
+from streams.embedded.sqlite_log import SqliteLog
 from streams.settings import Settings
 from tests.ledger_file import connected
 from tests.streams.clock import TestClock
