@@ -19,7 +19,7 @@ from accountant.odometers import AnyOdometer
 from accountant.policy import MAX_ODOMETERS, PARAMETERS, Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.encoded_decision import EncodedDecision, by_dataset
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Reason
 
 Kind = Literal["filter", "odometer", "comparator"]
 _ENDLESS: Final = "1000000"
@@ -156,9 +156,9 @@ def _count(alternative: Alternative, encoded: EncodedDecision, line: int) -> Non
     decision = encoded.decision
     if decision.dataset is None:
         return
-    if decision.outcome is Outcome.GRANTED:
+    if decision.granted:
         alternative.at(decision.dataset).admit()
-    elif decision.outcome is Outcome.REFUSED:
+    elif decision.outcome.is_refusal:
         not_taken = decision.reason is Reason.CLAIM_NOT_ACCEPTED
         alternative.at(decision.dataset).refuse(line, not_taken=not_taken)
 
@@ -225,9 +225,9 @@ class _Odometers:
         if self._epsilon is None or dataset is None:
             return
         current = ledger.ledger(dataset)
-        if decision.outcome not in {Outcome.GRANTED, Outcome.REFUSED} or current is None:
+        granted = decision.granted
+        if current is None or not (granted or decision.outcome.is_refusal):
             return
-        granted = decision.outcome is Outcome.GRANTED
         for name, reading in zip(current.plan.reader_names, current.readings, strict=True):
             tally = self._found[name].at(dataset)
             if granted and not tally.refused and reading <= self._epsilon:

@@ -18,7 +18,7 @@ from accountant.claims.promises import promise
 from accountant.policy import Policy, resolve
 from accountant.records import Decision
 from accountant.records.encoded_decision import EncodedDecision
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Reason
 from accountant.records.request_names import claim_of
 
 NAME: Final = "optimal_mixed"
@@ -62,8 +62,8 @@ class FixedInAdvance:
         dataset = decision.dataset
         if self._why_not or dataset is None:
             return
-        if decision.outcome is not Outcome.GRANTED and decision.reason not in _FOR_ITS_COST:
-            if decision.outcome is Outcome.REFUSED:
+        if not decision.granted and decision.reason not in _FOR_ITS_COST:
+            if decision.outcome.is_refusal:
                 self._tallies.setdefault(dataset, ComparisonTally()).refuse(line)
             return
         try:

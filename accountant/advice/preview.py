@@ -31,7 +31,7 @@ from accountant.partition.judge import (
 )
 from accountant.records import Decision, FieldError
 from accountant.records.limit_records import LimitName, LimitRemaining
-from accountant.records.outcomes import GRANTS, Reason
+from accountant.records.outcomes import Reason
 from accountant.records.previews import PreviewRequest, check_asked
 from accountant.records.records import Derived
 from accountant.records.reservation_rows import MAX_DROPPED, HolderCount
@@ -126,7 +126,7 @@ def preview(
     open_of = None if divided is None else _open_of(divided)
     decided = _decide(ledger, asked, claim, divided, members, roster, at, open_of)
     after, verdict, claim = decided.after, decided.verdict, decided.claim
-    granted = verdict.outcome in GRANTS
+    granted = verdict.outcome.charges
     more: int | None = 0
     if granted and verdict.price is not None and claim is not None:
         levels = [each.after for each in verdict.charged]

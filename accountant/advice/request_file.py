@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,9 +20,6 @@ from accountant.records import DECODE_ERRORS, MechanismRequest, decode_decision,
 from accountant.records.inputs import Undecodable, canonical, check
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, issued_at, uuid7
-
-NOT_DECIDED: Final = frozenset({Outcome.INVALID, Outcome.EXPIRED, Outcome.CONFLICT})
-"""Outcomes of inputs that no budget was asked about."""
 
 
 @dataclass(slots=True)
@@ -134,9 +131,9 @@ def _read(number: int, line: bytes) -> RequestLine:
     except (*DECODE_ERRORS, ValueError, BudgetError) as error:
         raise _Elsewhere(reason=Reason.UNDECODABLE, why=f"no decision: {error}") from None
     body = bytes(decision.request)
-    if decision.outcome is Outcome.REPEATED:
+    if decision.outcome.is_repeat:
         raise _Elsewhere("repeated")
-    if decision.outcome in NOT_DECIDED:
+    if decision.outcome.is_not_considered:
         reason = str(decision.reason or decision.outcome)
         raise _Elsewhere(reason=reason, why=f"the log has it as {decision.outcome}: {reason}")
     if not body or tag_of(body) in ADMIN_TYPES:

@@ -7,7 +7,7 @@ from typing import Final
 from accountant.display.numbers import line, nonzero_amounts, spent_amounts, spent_line
 from accountant.display.times import moment
 from accountant.records import Decision
-from accountant.records.outcomes import STEPS, Outcome
+from accountant.records.outcomes import Outcome
 from accountant.views.reservations import ReservationState, ReservationView
 
 STATES: Final[dict[ReservationState, str]] = {
@@ -50,14 +50,14 @@ def step_words(decision: Decision) -> str:
     update, outcome = decision.reservation, decision.outcome
     if update is None:
         return ""
-    if outcome is Outcome.RESERVED:
+    if outcome.reserves:
         until = moment(update.until)
         return f"begin before {until}, and run the mechanism only after that"
     if outcome is Outcome.BEGUN:
         return f"the mechanism may run now; settle before {moment(update.until)}"
     if outcome is Outcome.RESOLVED:
         return f"the reservation of {update.analyst} is resolved"
-    if outcome not in STEPS:
+    if not outcome.is_step:
         return ""
     what = "voided" if outcome is Outcome.VOIDED else "settled"
     back = line(nonzero_amounts(spent_amounts(update.returned)))

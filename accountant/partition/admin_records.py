@@ -59,7 +59,7 @@ def decide_admin(draft: Draft, ledger: DatasetLedger | None, record: AdminRecord
 
 def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecord) -> AdminVerdict:
     after, verdict, extra = administer(ledger, record, draft.decided_at)
-    if verdict.outcome is Outcome.OPENED:
+    if verdict.outcome.opens:
         owners = extra.get("owners", ())
         for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]
             draft.members.put(row)

@@ -60,7 +60,7 @@ from accountant.records.inputs import (
     canonical,
     check,
 )
-from accountant.records.outcomes import GRANTS, STEPS, Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.placement import record_key
 from accountant.records.records import Derived
 from accountant.reservations.held import drop_final
@@ -70,7 +70,6 @@ CLOCK_LEAD_MS: Final = 300_000
 """An append time may be ahead of the deciding clock by at most this."""
 
 _NOTHING_MORE: Final[dict[str, object]] = {}
-_CHARGING: Final = GRANTS | STEPS
 _GRANTED: Final = Outcome.GRANTED  # every grant looks it up: an enum's member takes longer
 _sha256: Final = hashlib.sha256
 
@@ -201,7 +200,7 @@ def _decide_new(
         )
         if verdict.outcome is _GRANTED:
             return _append_grant(draft, record, body, analyst, (ledger, after), verdict, identity)
-        if verdict.outcome is Outcome.RESERVED:
+        if verdict.outcome.reserves:
             return _append_reserved(
                 draft, record, request, claim.claim, body, (ledger, after), verdict, identity
             )
@@ -249,7 +248,7 @@ def _decide_question(
         return _append_grant(
             draft, record, body, request.analyst, ledgers, verdict, identity, derived
         )
-    if derived is not None and verdict.outcome is Outcome.RESERVED:
+    if derived is not None and verdict.outcome.reserves:
         return _append_reserved(
             draft, record, request, derived.claim, body, ledgers, verdict, identity, derived
         )
@@ -275,7 +274,7 @@ def _decide_step(
         return _append_parts(draft, record, body, results, identity)
     after, verdict, extra, reservation = decide_reservation_step(draft, ledger, step)
     analyst = charged = None
-    if reservation is not None and verdict.outcome in STEPS:
+    if reservation is not None and verdict.outcome.is_step:
         analyst = reservation.analyst  # a refused step is no request of theirs
         charged = charged_of(ledger, after)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
@@ -362,11 +361,13 @@ def _append_parts(
         for each in results
     ]
     charged = [
-        charged_of(each.before, each.after) if each.verdict.outcome in _CHARGING else None
+        charged_of(each.before, each.after)
+        if each.verdict.outcome.charges or each.verdict.outcome.is_step
+        else None
         for each in results
     ]
     held = decisions[0].reservation
-    if analyst is None and held is not None and decisions[0].outcome in STEPS:
+    if analyst is None and held is not None and decisions[0].outcome.is_step:
         analyst = held.analyst
     encoded = draft.append_parts(decisions, record.key, analyst, charged=charged)
     place(draft, [each.new for each in results if each.new is not None], encoded)

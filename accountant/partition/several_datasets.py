@@ -14,7 +14,7 @@ from accountant.partition.draft import Draft
 from accountant.partition.judge import decide_request
 from accountant.partition.reservation_records import put_step, reserve, step_result
 from accountant.records import MechanismRequest, ReservationStep
-from accountant.records.outcomes import GRANTS, Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason
 from accountant.reservations.held import drop_final
 from accountant.reservations.reservation import Reservation
 from accountant.reservations.steps import StepResult
@@ -78,7 +78,7 @@ def decide_parts(
             draft.reservations.open_of_holder,
         )
         results.append(PartResult(ledger, after, verdict, _granted_fields(verdict)))
-        if verdict.outcome is Outcome.REFUSED:
+        if verdict.outcome.is_refusal:
             refused = results[-1]
             return tuple([refused if each is ledger else _not_asked(each, at) for each in ledgers])
     return _with_reservations(results, request, claim, at) if reserves else tuple(results)
@@ -89,7 +89,7 @@ def _not_asked(ledger: DatasetLedger, at: int) -> PartResult:
 
 
 def _granted_fields(verdict: Verdict) -> dict[str, object]:
-    if verdict.outcome not in GRANTS:
+    if not verdict.outcome.charges:
         return {}
     updates = tuple([each.update for each in verdict.charged])
     return {"cost": verdict.cost, "asked": None, "levels": updates}
@@ -170,7 +170,7 @@ def _all_or_none(parts: Sequence[_StepPart], at: int) -> list[StepResult]:
     A false claim breaks the reservation in every dataset, or in none: where the sender is no member
     of one of them any more, or a dataset whose clock is ahead has dropped its row.
     """
-    refusals = [part for part in parts if part.result.outcome is Outcome.REFUSED]
+    refusals = [part for part in parts if part.result.outcome.is_refusal]
     if not refusals:
         return [part.result for part in parts]
     refusing = min(refusals, key=lambda part: _FIRST_REASONS.get(part.result.reason, 2))

@@ -5,57 +5,105 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+_DECIDED: Final = "is_numbered"
+_DONE: Final = (_DECIDED, "is_applied")
+_MEMBER: Final = ("sets_members", "sets_one_member", "may_be_administered")
+_PAUSE: Final = ("switches_pause", "may_be_administered", "is_public")
+
 
 class Outcome(StrEnum):
-    """The outcome of one input record."""
+    """The outcome of one input record, with what is true of every decision that has it.
 
-    GENESIS = "genesis"
-    OPENED = "opened"
-    AMENDED = "amended"
-    CLOSED = "closed"
-    GRANTED = "granted"
-    REFUSED = "refused"
-    REPEATED = "repeated"
-    CONFLICT = "conflict"
-    EXPIRED = "expired"
-    INVALID = "invalid"
-    CLOCK_RESET = "clock_reset"
-    SEALED = "sealed"
-    ROLLED_BACK = "rolled_back"
-    KEY_CHANGED = "key_changed"
-    MEMBER_SET = "member_set"
-    MEMBER_REMOVED = "member_removed"
-    LIMIT_SET = "limit_set"
-    LIMIT_REMOVED = "limit_removed"
-    PAUSED = "paused"
-    RESUMED = "resumed"
-    RESERVED = "reserved"
-    BEGUN = "begun"
-    SETTLED = "settled"
-    VOIDED = "voided"
-    RESOLVED = "resolved"
+    Attributes:
+        is_numbered: the decision has a number in its dataset, and its id is remembered.
+        is_applied: the input did what it asked for.
+        is_refusal: the rules of its dataset refuse the input.
+        is_repeat: its `first` says what was decided at first.
+        has_no_effect: neither this input nor an earlier one with its id did anything.
+        is_not_considered: the input did not reach the rules of its dataset.
+        answers_request: it answers a request; `refused` also answers other records.
+        reserves: it grants a reservation.
+        charges: it charges a request.
+        allows_run: the mechanism may run now.
+        is_step: it is a step of a reservation after its grant.
+        ends_reservation: the reservation is closed; a session may stay to be settled again.
+        opens: it opens its dataset.
+        sets_policy: it states the dataset's policy and budget.
+        sets_members: it changes who the members are.
+        sets_one_member: it sets or removes the member that it names.
+        sets_limit: it sets or removes a limit.
+        may_be_administered: an administrator may have sent the record for the owners.
+        switches_pause: it stops the dataset's grants for a time, or lets them continue.
+        shows_running: the dataset is not paused after it.
+        is_public: every reader of the dataset sees it.
+        reports_limits: it may report thresholds of limits that nobody's request has reached.
+        by_operator: a command writes it that owns the partition: no input asks for it, and it
+            belongs to no dataset.
+        resets_clock: it sets the ledger's clock back.
+        starts_branch: it states the log's branch from there on.
+    """
 
+    _value_: str
+    is_numbered: bool
+    is_applied: bool
+    is_refusal: bool
+    is_repeat: bool
+    has_no_effect: bool
+    is_not_considered: bool
+    answers_request: bool
+    reserves: bool
+    charges: bool
+    allows_run: bool
+    is_step: bool
+    ends_reservation: bool
+    opens: bool
+    sets_policy: bool
+    sets_members: bool
+    sets_one_member: bool
+    sets_limit: bool
+    may_be_administered: bool
+    switches_pause: bool
+    shows_running: bool
+    is_public: bool
+    reports_limits: bool
+    by_operator: bool
+    resets_clock: bool
+    starts_branch: bool
 
-OPERATED: Final = frozenset(
-    {Outcome.CLOCK_RESET, Outcome.SEALED, Outcome.ROLLED_BACK, Outcome.KEY_CHANGED}
-)
-"""Outcomes of decisions that a command writes which owns the partition: no input asks for them, and
-they belong to no dataset."""
+    def __new__(cls, value: str, *facts: str) -> Outcome:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        names = cls.__annotations__.keys() - {"_value_"}
+        assert names.issuperset(facts), facts
+        # Plain attributes: a property, or a set of outcomes, would be a call at every decision.
+        vars(member).update({name: name in facts for name in names})
+        return member
 
-SETS_MEMBERS: Final = frozenset({Outcome.OPENED, Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED})
-"""Outcomes of decisions about members."""
-
-SETS_LIMITS: Final = frozenset({Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED})
-"""Outcomes of decisions that say how a dataset's budget is divided."""
-
-GRANTS: Final = frozenset({Outcome.GRANTED, Outcome.RESERVED})
-"""Outcomes of decisions that charge a request."""
-
-STEPS: Final = frozenset({Outcome.BEGUN, Outcome.SETTLED, Outcome.VOIDED})
-"""Outcomes of the steps of a reservation after its grant."""
-
-PAUSES: Final = frozenset({Outcome.PAUSED, Outcome.RESUMED})
-"""Outcomes of decisions that stop a dataset's grants for a time, or let them continue."""
+    GENESIS = "genesis", "starts_branch"
+    OPENED = "opened", *_DONE, "opens", "sets_policy", "sets_members", "is_public"
+    AMENDED = "amended", *_DONE, "sets_policy", "is_public", "reports_limits"
+    CLOSED = "closed", *_DONE, "is_public", "shows_running"
+    GRANTED = "granted", *_DONE, "answers_request", "charges", "allows_run", "shows_running"
+    REFUSED = "refused", _DECIDED, "is_refusal", "answers_request", "has_no_effect"
+    REPEATED = "repeated", "is_repeat"
+    CONFLICT = "conflict", "is_not_considered"
+    EXPIRED = "expired", "is_not_considered"
+    INVALID = "invalid", "is_not_considered", "has_no_effect"
+    CLOCK_RESET = "clock_reset", "by_operator", "resets_clock"
+    SEALED = "sealed", "by_operator"
+    ROLLED_BACK = "rolled_back", "by_operator", "starts_branch"
+    KEY_CHANGED = "key_changed", "by_operator"
+    MEMBER_SET = "member_set", *_DONE, *_MEMBER
+    MEMBER_REMOVED = "member_removed", *_DONE, *_MEMBER
+    LIMIT_SET = "limit_set", *_DONE, "sets_limit", "reports_limits"
+    LIMIT_REMOVED = "limit_removed", *_DONE, "sets_limit"
+    PAUSED = "paused", *_DONE, *_PAUSE
+    RESUMED = "resumed", *_DONE, *_PAUSE, "shows_running"
+    RESERVED = "reserved", *_DONE, "answers_request", "reserves", "charges", "shows_running"
+    BEGUN = "begun", *_DONE, "is_step", "allows_run", "shows_running"
+    SETTLED = "settled", *_DONE, "is_step", "ends_reservation"
+    VOIDED = "voided", *_DONE, "is_step", "ends_reservation"
+    RESOLVED = "resolved", *_DONE, "ends_reservation"
 
 
 class Reason(StrEnum):
@@ -124,15 +172,12 @@ _PAUSED_BY_REASON: Final = {
 }
 
 
-_NOT_PAUSED: Final = frozenset({*GRANTS, Outcome.RESUMED, Outcome.CLOSED, Outcome.BEGUN})
-
-
 def paused_by(outcome: Outcome, reason: Reason | None) -> bool | None:
     """Tell whether a decision leaves its dataset paused; None where the decision does not say.
 
     A reason that is checked after `paused` says that the dataset is not, and closing ends a pause.
     """
-    if outcome in _NOT_PAUSED:
+    if outcome.shows_running:
         return False
     if outcome is Outcome.PAUSED:
         return True

@@ -210,7 +210,7 @@ class Decision(
         level: of a refusal that was not for want of the dataset's own budget: the level.
         levels: of a grant: each level that it was charged to, after it.
         left_at: of an `exhausted`: what each level has left.
-        note: the reason of an operator's command, for people; see `outcomes.OPERATED`.
+        note: the reason of an operator's command, for people; see `Outcome.by_operator`.
         reservation: of `reserved` and of the steps after it: the reservation that it is about.
         held: the dataset's open reservations after the decision; left out for none.
         guarantee: what has become of the dataset's guarantee, left out where it holds.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from operator import lt
-from typing import Final
 
 import msgspec
 
@@ -18,7 +17,7 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity, id_key, pack_decision
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Resolve, Source
-from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.parts import by_dataset
 from accountant.records.request_names import schema_of_opening
 from accountant.replay.members_and_limits import take_members, take_scopes
@@ -26,26 +25,6 @@ from accountant.replay.reservations import ReplayedReservations, limit_charges, 
 from accountant.reservations.held import drop_final
 from accountant.times import ClockResets, from_iso, issued_at
 
-_REMEMBERED: Final = frozenset(
-    {
-        Outcome.GRANTED,
-        Outcome.REFUSED,
-        Outcome.OPENED,
-        Outcome.AMENDED,
-        Outcome.CLOSED,
-        Outcome.MEMBER_SET,
-        Outcome.MEMBER_REMOVED,
-        Outcome.LIMIT_SET,
-        Outcome.LIMIT_REMOVED,
-        Outcome.PAUSED,
-        Outcome.RESUMED,
-        Outcome.RESERVED,
-        Outcome.BEGUN,
-        Outcome.SETTLED,
-        Outcome.VOIDED,
-        Outcome.RESOLVED,
-    }
-)
 _decode_resolve = msgspec.json.Decoder(Resolve).decode
 
 
@@ -56,7 +35,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
 
     Raises: LogDamaged: the decision contradicts its dataset's ledger.
     """
-    if decision.outcome is Outcome.CLOCK_RESET:
+    if decision.outcome.resets_clock:
         # The watermark (`floor`) falls. The ids that it had expired must stay expired.
         partition.ids.forget(partition.floor)
         partition.full = None
@@ -119,7 +98,7 @@ def plan_of(decision: Decision) -> CompiledPolicy:
 
 def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> DatasetLedger:
     outcome = decision.outcome
-    if outcome in {Outcome.OPENED, Outcome.AMENDED}:
+    if outcome.sets_policy:
         plan = plan_of(decision)
         if ledger is None:
             return DatasetLedger.new(str(decision.dataset), plan, at, schema_of_opening(decision))
@@ -135,7 +114,7 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         )
     plan = ledger.plan
     mechanisms, totals = totals_from(plan, decision.totals or {}, decision.rounded_up)
-    falls = outcome not in STEPS and any(map(lt, totals, ledger.totals))
+    falls = not outcome.is_step and any(map(lt, totals, ledger.totals))
     if mechanisms < ledger.mechanisms or falls:
         raise LogDamaged(
             f"decision {decision.partition_sequence} lowers what was spent of dataset "
@@ -147,7 +126,7 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     # What comes back makes room again, so that only a budget that is still reached is exhausted.
-    was_exhausted = ledger.exhausted and (outcome not in STEPS or totals == ledger.totals)
+    was_exhausted = ledger.exhausted and (not outcome.is_step or totals == ledger.totals)
     return msgspec.structs.replace(
         ledger,
         sequence=ledger.sequence + 1,
@@ -182,7 +161,7 @@ def _resolved(ledger: DatasetLedger, decision: Decision) -> dict[str, object]:
 
 def remember(partition: Partition, decision: Decision, digest: str) -> None:
     """Remember the id of a decided request, if the partition must recognise its repeats."""
-    if decision.outcome not in _REMEMBERED or decision.reason is Reason.OVERLOADED:
+    if not decision.outcome.is_numbered or decision.reason is Reason.OVERLOADED:
         return
     body = bytes(decision.request)
     if not body or decision.source is None:

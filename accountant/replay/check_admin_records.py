@@ -110,7 +110,7 @@ class _AdminState:
         if dataset is None or sequence is None or sequence <= self._sealed.get(dataset, 0):
             return
         before = self._datasets.get(dataset)
-        if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
+        if decision.outcome.sets_policy:
             plan = plan_of(decision)
             before = _Dataset(
                 plan,

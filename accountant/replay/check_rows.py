@@ -173,7 +173,7 @@ class ResetsRead(NamedTuple):
     def after(self, decision: Decision) -> Self:
         """Return the same with the next decision."""
         found = self._replace(is_all=self.is_all or decision.partition_sequence == 0)
-        if decision.outcome is not Outcome.CLOCK_RESET:
+        if not decision.outcome.resets_clock:
             return found
         return found._replace(times=self.times + 1, at=from_iso(decision.decided_at))
 

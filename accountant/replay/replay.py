@@ -37,7 +37,6 @@ from accountant.records import (
 )
 from accountant.records.limit_records import is_scope_row_key, scope_row_key
 from accountant.records.members import is_member_row_key, member_row_key
-from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
 from accountant.records.reservation_rows import is_reservation_row_key, reservation_row_key
 from accountant.replay.apply import apply, parse_source, remember
@@ -242,7 +241,7 @@ class Replay:
             for part in by_dataset(decision):
                 if check_row(self._partition, part):
                     self._agreeing.add(str(part.dataset))
-            if decision.outcome is Outcome.CLOCK_RESET and self._last is not None:
+            if decision.outcome.resets_clock and self._last is not None:
                 self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
             self._set_back = self._set_back.after(decision)

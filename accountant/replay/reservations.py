@@ -16,7 +16,7 @@ from accountant.limits.charge import LimitCharge, after_refund, charge_of, growt
 from accountant.limits.reserved_totals import plus
 from accountant.partition import Partition
 from accountant.records import Decision, MechanismRequest, ReservationStep, Resolve
-from accountant.records.outcomes import GRANTS, Outcome
+from accountant.records.outcomes import Outcome
 from accountant.records.request_names import claim_of
 from accountant.records.reservation_rows import (
     decode_reservation_row,
@@ -86,7 +86,7 @@ def limit_charges(
     found = []
     for update in decision.levels:
         before, limit, after = limit_after_update(partition, ledger, decision, update)
-        if decision.outcome in GRANTS:
+        if decision.outcome.charges:
             rule, at = limit.rule, partition.decided_at
             assert rule is not None
             applied = limit_at(before, rule, ledger.plan, at, partition.resets)
@@ -114,7 +114,7 @@ def take_reservation(
     Raises: LogDamaged: the decision contradicts the reservation.
     """
     table = ReplayedReservations(partition)
-    if decision.outcome is Outcome.RESERVED:
+    if decision.outcome.reserves:
         new = _new(before, after, decision, digest, charges)
         table.put(new)
         return with_reservation(after, new)
@@ -129,7 +129,7 @@ def take_reservation(
         if settled is not None:
             table.put(settled)
             return with_change(after, reservation, settled)
-    if decision.outcome in {Outcome.SETTLED, Outcome.VOIDED, Outcome.RESOLVED}:
+    if decision.outcome.ends_reservation:
         table.remove(reservation)
         return with_change(after, reservation, None)
     if decision.reservation is not None and decision.reservation.stage == "broken":

@@ -20,15 +20,7 @@ from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision
-from accountant.records.outcomes import (
-    GRANTS,
-    OPERATED,
-    PAUSES,
-    SETS_LIMITS,
-    STEPS,
-    Outcome,
-    Reason,
-)
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso
@@ -37,23 +29,6 @@ ROUNDING: Final = Decimal("1e-9")
 """The largest relative difference of odometers: they are floats, and logarithms differ between
 machines in the last place. Everything else is exact."""
 
-_NUMBERED: Final = frozenset(
-    {
-        Outcome.OPENED,
-        Outcome.AMENDED,
-        Outcome.CLOSED,
-        Outcome.MEMBER_SET,
-        Outcome.MEMBER_REMOVED,
-        Outcome.LIMIT_SET,
-        Outcome.LIMIT_REMOVED,
-        Outcome.PAUSED,
-        Outcome.RESUMED,
-        Outcome.REFUSED,
-        Outcome.RESOLVED,
-        *GRANTS,
-        *STEPS,
-    }
-)
 _NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED, Reason.NOT_TOGETHER})
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
@@ -80,7 +55,7 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
     Args:
         gapless: offsets of inputs have no gaps.
     """
-    if decision.outcome in OPERATED:
+    if decision.outcome.by_operator:
         yield from _check_operator_record(partition, decision)
         return
     yield from _check_order(partition, decision, gapless=gapless)
@@ -96,7 +71,7 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
     for part in by_dataset(decision):
         yield from _check_members(part)
         yield from _check_scopes(part)
-        if part.outcome in _NUMBERED and part.reason not in _NOT_NUMBERED:
+        if part.outcome.is_numbered and part.reason not in _NOT_NUMBERED:
             ledger = partition.ledgers.get(str(part.dataset))
             yield from _check_numbered(ledger, part)
         else:
@@ -115,7 +90,7 @@ def _check_operator_record(partition: Partition, decision: Decision) -> Findings
     """Yield the findings about a decision that a command wrote: nothing decides it again."""
     at, watermark = from_iso(decision.decided_at), from_iso(decision.floor)
     due = partition.floor
-    if decision.outcome is Outcome.CLOCK_RESET:
+    if decision.outcome.resets_clock:
         due = at + partition.genesis.skew_ms
         if at >= partition.decided_at:
             yield Finding("decided_at", f"before {partition.decided_at} ms", decision.decided_at)
@@ -166,27 +141,27 @@ def _check_key_change(partition: Partition, decision: Decision) -> Findings:
 
 def _check_members(decision: Decision) -> Findings:
     """Yield where members are set by a decision that is not about them."""
-    if decision.outcome is not Outcome.OPENED:
+    if not decision.outcome.opens:
         yield from same("owners", (), decision.owners)
-    if decision.outcome in {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED}:
+    if decision.outcome.sets_one_member:
         has_roles = decision.member is not None and bool(decision.member.roles)
         if decision.member is None or has_roles != (decision.outcome is Outcome.MEMBER_SET):
             yield Finding("member", "the member that it is about", plain(decision.member))
         return
     yield from same("member", None, decision.member)
-    if decision.outcome not in PAUSES:
+    if not decision.outcome.may_be_administered:
         yield from same("administrator", False, decision.administrator)
 
 
 def _check_scopes(decision: Decision) -> Findings:
     """Yield limits and levels in a decision that must have none."""
     outcome, limit = decision.outcome, decision.limit
-    if outcome in SETS_LIMITS:
+    if outcome.sets_limit:
         if limit is None or limit.is_in_force != (outcome is Outcome.LIMIT_SET):
             yield Finding("limit", "the limit that it is about", plain(limit))
     else:
         yield from same("limit", None, limit)
-    if outcome not in GRANTS | STEPS:
+    if not (outcome.charges or outcome.is_step):
         yield from same("levels", (), decision.levels)
     if decision.reason is not Reason.EXHAUSTED:
         yield from same("left_at", (), decision.left_at)
@@ -224,7 +199,7 @@ def _check_charges_nothing(decision: Decision) -> Findings:
 
 
 def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Findings:
-    if decision.outcome is Outcome.OPENED:
+    if decision.outcome.opens:
         if ledger is not None:
             yield Finding("outcome", "one opening of a dataset", "another one")
         elif decision.policy is None or decision.budget is None:
@@ -235,7 +210,7 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
         return
     yield from same("sequence", ledger.sequence + 1, decision.sequence)
     yield from same("generation", ledger.generation, decision.generation)
-    if decision.outcome in PAUSES and ledger.paused == (decision.outcome is Outcome.PAUSED):
+    if decision.outcome.switches_pause and ledger.paused == (decision.outcome is Outcome.PAUSED):
         yield Finding("outcome", "a pause and its resume in turn", str(decision.outcome))
     if decision.outcome is Outcome.AMENDED:
         lowered = _lower(ledger, decision)
@@ -269,9 +244,9 @@ def _check_sums(ledger: DatasetLedger, decision: Decision) -> Findings:
         yield Finding("totals", "what the dataset has spent", "nothing")
         return
     mechanisms, totals = totals_from(plan, decision.totals, decision.rounded_up)
-    if decision.outcome in STEPS:
+    if decision.outcome.is_step:
         yield from _check_given_back(ledger, decision, mechanisms, totals)
-    elif decision.outcome in GRANTS:
+    elif decision.outcome.charges:
         if ledger.closed:
             yield Finding("outcome", "no grant after closing", "granted")
         if ledger.paused:

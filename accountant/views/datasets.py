@@ -28,7 +28,7 @@ from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import Schema, decode_schema
 from accountant.records import Decision, Snapshot
 from accountant.records.limit_records import Scope
-from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.records import HeldRow
 from accountant.records.request_names import schema_of_opening
 from accountant.records.reservation_rows import GuaranteeState
@@ -225,7 +225,7 @@ def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView |
     if decision.dataset is None or decision.reason is Reason.WRONG_PARTITION:
         return view
     if view is None:
-        return _open_view(decision) if decision.outcome is Outcome.OPENED else None
+        return _open_view(decision) if decision.outcome.opens else None
     if decision.partition_sequence <= view.partition_sequence:
         return view
     sequence = decision.sequence
@@ -271,7 +271,7 @@ def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
     did_not_fit = decision.reason is Reason.EXHAUSTED and decision.level is None
     ran_out = did_not_fit and spent >= plan.nearly
     # What a reservation gives back makes room again; thresholds stay crossed.
-    gives_back = decision.outcome in STEPS and decision.totals != view.totals
+    gives_back = decision.outcome.is_step and decision.totals != view.totals
     exhausted = (view.exhausted and not gives_back) or ran_out or spent >= plan.capacity[0]
     crossed = plan.count_crossed(spent, exhausted=exhausted)
     crossed = max(crossed, count_reported(plan.policy.alert_at, view.crossed))

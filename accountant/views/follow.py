@@ -19,7 +19,7 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import GRANTS, STEPS, Outcome, Reason, paused_by
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.parts import lines_by_dataset
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -46,13 +46,13 @@ def counted_decision(line: DecisionHeader, value: bytes, *, usage: bool = True) 
     """Return a decision that was read, as far as counting takes it; `usage`: also by analyst."""
     analyst, charged = None, None
     if usage and line.sequence is not None:
-        if line.outcome in GRANTS:
+        if line.outcome.charges:
             analyst = analyst_in(line.request)
             # The sum that is the budget's first is the first of a cost, too.
             charged = parse_units(next(iter((line.cost or {}).values()), "0"))
-        elif line.outcome is Outcome.REFUSED:
+        elif line.outcome.is_refusal:
             analyst = analyst_in(line.request)
-        elif line.outcome in STEPS and line.reservation is not None:
+        elif line.outcome.is_step and line.reservation is not None:
             analyst = line.reservation.analyst
             charged = -returned_by(line.reservation, line.totals)
     return CountedDecision(

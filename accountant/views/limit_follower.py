@@ -18,7 +18,6 @@ from accountant.limits.store import LimitTable
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.header import DecisionHeader
 from accountant.records.limit_records import LimitUpdate, ScopeRow
-from accountant.records.outcomes import GRANTS, Outcome
 from accountant.times import ClockResets, from_iso
 from accountant.views.usage import analyst_in
 
@@ -61,7 +60,7 @@ class ScopeFollower:
             plan: of the decision's dataset; None where that is not known.
         Raises: ValueError: an amount in it is none.
         """
-        if line.outcome is Outcome.CLOCK_RESET:
+        if line.outcome.resets_clock:
             known, count, _ = self._last_reset(partition)
             if line.partition_sequence > known:
                 at = from_iso(line.decided_at)
@@ -110,7 +109,7 @@ class ScopeFollower:
             after = apply_grant(before, limit, update, line.sequence or 0, resets.number, None)
             rule = limit.rule
             assert rule is not None
-            if line.outcome in GRANTS:
+            if line.outcome.charges:
                 applied = limit_at(before, rule, plan, at, resets)
                 yield charge_of(before, after, rule, update, applied)
             elif before.counted is not None and after.counted is not None:

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import INFINITE, parse_units
 from accountant.limits.charge import LimitCharge, after_refund
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import STEPS, Outcome
+from accountant.records.outcomes import Outcome
 from accountant.records.request_names import claim_of
 from accountant.records.requests import Reserve
 from accountant.records.reservation_rows import ReservationRow, Stage, length_ms
@@ -127,7 +127,7 @@ class ReservationFollower:
         if line.dataset is None or line.sequence is None:
             return
         known = self._datasets.get(line.dataset)
-        if line.outcome is Outcome.RESERVED and (known is None or digest not in known.rows):
+        if line.outcome.reserves and (known is None or digest not in known.rows):
             # A row is exact; the decision may be read again, when its limits have moved on.
             self._put(self._new(line, digest, charges))
             known = self._datasets.get(line.dataset)
@@ -135,7 +135,7 @@ class ReservationFollower:
             return
         at = from_iso(line.decided_at)
         known.latest_at = max(known.latest_at, at)
-        if line.outcome in STEPS or line.outcome is Outcome.RESOLVED:
+        if line.outcome.is_step or line.outcome.ends_reservation:
             self._take_step(known, line, charges)
         elif line.reservation is not None and line.reservation.stage == "broken":
             row = known.rows.get(_decode_step(line.request).grant)

@@ -14,7 +14,6 @@ from accountant.errors import LogDamaged
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, check_maker
 from accountant.records.header import DecisionHeader, decode_header
-from accountant.records.outcomes import GRANTS, STEPS, Outcome
 from accountant.records.parts import by_dataset
 from accountant.records.request_names import RequestDetails, decode_request_details
 from accountant.views.usage import returned_by
@@ -255,11 +254,11 @@ def _add_part(counted: DecisionTally, line: DecisionHeader) -> None:
         unit = next(iter(line.budget or ()), "")
         counted.datasets[dataset] = unit, line.generation or 1
     counted.places.append((dataset, sequence, line.partition_sequence))
-    if line.outcome in STEPS:
+    if line.outcome.is_step:
         _add_step(counted, line, dataset, sequence)
         return
-    granted = line.outcome in GRANTS
-    if not granted and line.outcome is not Outcome.REFUSED:
+    granted = line.outcome.charges
+    if not line.outcome.answers_request:
         return
     asked = decode_request_details(line.request)
     if not asked.analyst or asked.grant:

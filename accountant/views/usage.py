@@ -10,12 +10,9 @@ import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.records.encoded_decision import CountedDecision
-from accountant.records.outcomes import Outcome
 from accountant.records.records import ReservationUpdate
 from accountant.records.request_names import names_in_request
 from accountant.times import iso
-
-_GRANTED, _RESERVED = Outcome.GRANTED, Outcome.RESERVED
 
 MAX_ANALYSTS: Final = 10_000
 """The most analysts with a row of their own in one dataset: the first to come."""
@@ -259,9 +256,9 @@ class UsageTable:
             if row is None:
                 row = self._row(each.dataset, analyst, unit_of)
                 rows = self.rows.get(each.dataset)
-            # Hashing a member of an enum, as a set does, is a call into Python.
-            grants = each.outcome is _GRANTED or each.outcome is _RESERVED
-            taken += row is None or row.take(sequence, each.decided_at, each.charged, grants=grants)
+            taken += row is None or row.take(
+                sequence, each.decided_at, each.charged, grants=each.outcome.charges
+            )
         return taken
 
     def _row(self, dataset: str, analyst: str, unit_of: Callable[[str], Unit]) -> Usage | None:

@@ -13,14 +13,12 @@ from accountant.records.header import DecisionHeader
 from accountant.records.http_bodies import served_decision
 from accountant.records.limit_records import LimitUpdate, ReachedLimit, Scope
 from accountant.records.members import MemberRow, Role
-from accountant.records.outcomes import PAUSES, Outcome
+from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import Alert
 from accountant.views.why import Why, own_rows, without_members
 
-_EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, *PAUSES})
-_REPORTS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
 """Roles that see all of a dataset."""
 
@@ -80,7 +78,7 @@ _encode = msgspec.json.Encoder().encode
 
 def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
     """Tell whether a decision on a dataset is shown to somebody who sees the dataset."""
-    if access.sees_all or line.outcome in _EVERYBODYS:
+    if access.sees_all or line.outcome.is_public:
         return True
     if line.member is not None:
         return line.member.member == access.name
@@ -152,7 +150,7 @@ def _hides_alerts(access: DatasetAccess, line: DecisionHeader) -> bool:
     """
     if access.sees_all:
         return False
-    if line.outcome in _REPORTS:
+    if line.outcome.reports_limits:
         return True
     if not line.levels:
         return False

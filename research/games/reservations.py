@@ -21,7 +21,7 @@ from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records import Begin, MechanismRequest, ReservationStep, Settle, Void
 from accountant.records.members import MemberRow
-from accountant.records.outcomes import STEPS, Outcome
+from accountant.records.outcomes import Outcome
 from accountant.records.requests import Reserve
 from accountant.reservations.held import drop_final, reservation_of_grant, with_reservation
 from accountant.reservations.reservation import Reservation
@@ -159,7 +159,7 @@ class LiveRules:
             NO_RESETS,
             ledger.clock(_NOW),
         )
-        if result.outcome not in STEPS:
+        if not result.outcome.is_step:
             return None
         rest = list(dropped.held)
         rest.remove(held)

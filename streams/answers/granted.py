@@ -12,7 +12,6 @@ from accountant.claims import Claim
 from accountant.partition import hash_of
 from accountant.records import MechanismRequest, decode_decision
 from accountant.records.inputs import check
-from accountant.records.outcomes import GRANTS, Outcome
 from accountant.times import from_iso
 
 # The encoder writes it so into each decision from whose question a claim was derived. A request
@@ -69,7 +68,7 @@ def granted_question(partition: int, value: bytes) -> GrantedQuestion | None:
     if _MARK not in value:
         return None
     decision = decode_decision(value)
-    if decision.outcome not in GRANTS or decision.derived is None:
+    if not decision.outcome.charges or decision.derived is None:
         return None
     request = check("requests", bytes(decision.request)).body
     assert isinstance(request, MechanismRequest)
@@ -82,5 +81,5 @@ def granted_question(partition: int, value: bytes) -> GrantedQuestion | None:
         decided_at=from_iso(decision.decided_at),
         request=request,
         claim=decision.derived.claim,
-        is_reserved=decision.outcome is Outcome.RESERVED,
+        is_reserved=decision.outcome.reserves,
     )

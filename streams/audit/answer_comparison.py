@@ -25,7 +25,6 @@ from accountant.records import (
     decode_decision,
     decode_snapshot,
 )
-from accountant.records.outcomes import Outcome
 from accountant.records.request_names import schema_of_opening
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
@@ -47,7 +46,6 @@ _HEAD: Final = "head"
 _SIGNED: Final = "signed head"
 _OF_THE_STORE: Final = frozenset({_CHAIN, _HEAD, _SIGNED})
 _UNBROKEN: Final = "an unbroken chain of answers"
-_STEPS: Final = frozenset({Outcome.BEGUN, Outcome.SETTLED, Outcome.VOIDED})
 _decode_step = msgspec.json.Decoder(ReservationStep).decode
 
 
@@ -305,7 +303,7 @@ class AnswerComparison:
 
     def _take_opening(self, value: bytes) -> None:
         decision = decode_decision(value)
-        if decision.outcome is Outcome.OPENED:
+        if decision.outcome.opens:
             self._schemas[str(decision.dataset)] = schema_of_opening(decision)
 
     def _take_step(self, number: int, step: ReservationStep) -> None:
@@ -439,7 +437,7 @@ def _step(value: bytes) -> tuple[int, ReservationStep] | None:
     if _MARK not in value:
         return None
     decision = decode_decision(value)
-    if decision.outcome not in _STEPS:
+    if not decision.outcome.is_step:
         return None
     return decision.partition_sequence, _decode_step(bytes(decision.request))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import Final
 
 from msgspec import UNSET
 
@@ -27,7 +26,7 @@ from accountant.records import (
     Void,
 )
 from accountant.records.header import decode_header
-from accountant.records.outcomes import GRANTS, PAUSES, STEPS, Outcome
+from accountant.records.outcomes import Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.visibility import WHOLE, DatasetAccess
 from streams.auth.principal import Principal, principal_of
@@ -40,16 +39,6 @@ from streams.settings.access import EVERYBODY, AccessSettings, listed
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
-_APPLIED: Final = frozenset(
-    {
-        *(Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
-        *GRANTS,
-        *STEPS,
-        *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
-        *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
-        *PAUSES,
-    }
-)
 
 
 async def check_may_send(request: HttpRequest, body: Body) -> None:
@@ -109,7 +98,7 @@ def check_may_know(
         return WHOLE
     _log_change(caller, body, outcome)
     for dataset in _datasets(body):
-        if shows_totals and outcome not in _APPLIED and visibility.at(dataset) is None:
+        if shows_totals and not outcome.is_applied and visibility.at(dataset) is None:
             raise _refused(request, dataset, body, _not_visible(caller, dataset))
     found = visibility.at(body.dataset)
     return found or DatasetAccess(caller.name, sees_all=False, sees_requests=False)
@@ -245,10 +234,10 @@ def _is_by_administrator(body: Body) -> bool:
 
 def _log_change(caller: Principal, body: Body, outcome: Outcome) -> None:
     """Log a change of ownership or membership, a pause or its end."""
-    if outcome is Outcome.OPENED and isinstance(body, Open):
+    if outcome.sets_members and isinstance(body, Open):
         owners = list(body.owners) if isinstance(body.owners, tuple) else [body.by]
         _log.info("dataset_opened", dataset=body.dataset, by=caller.name, owners=owners)
-    elif outcome in {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED} and isinstance(body, SetMember):
+    elif outcome.sets_one_member and isinstance(body, SetMember):
         _log.info(
             str(outcome),
             dataset=body.dataset,
@@ -258,7 +247,7 @@ def _log_change(caller: Principal, body: Body, outcome: Outcome) -> None:
             until=body.until,
             administrator=body.as_ is not None,
         )
-    elif outcome in PAUSES and isinstance(body, Pause | Resume):
+    elif outcome.switches_pause and isinstance(body, Pause | Resume):
         _log.info(
             f"dataset_{outcome}",
             dataset=body.dataset,

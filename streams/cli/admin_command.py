@@ -110,7 +110,6 @@ class AdminOptions(NamedTuple):
         Args:
             notes: returns what is printed after it, to stderr.
         """
-        from accountant.records.outcomes import PAUSES, SETS_LIMITS, SETS_MEMBERS, Outcome
         from streams.cli.printing.tables import verdict
 
         request.print(
@@ -123,11 +122,7 @@ class AdminOptions(NamedTuple):
             for note in notes():
                 say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)
-        done = outcome in {
-            *(Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
-            *(*PAUSES, *SETS_MEMBERS, *SETS_LIMITS),
-        }
-        raise typer.Exit(Exit.OK if done else Exit.FAILED)
+        raise typer.Exit(Exit.OK if outcome.is_applied else Exit.FAILED)
 
 
 _BY, *_OTHERS = [

@@ -87,7 +87,6 @@ def _take_all(
     """Decide every request, and count the outcome of each line."""
     from accountant.advice.request_file import read_in_order
     from accountant.records.inputs import MAX_BYTES
-    from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
     from streams.ndjson import numbered_lines
 
@@ -96,7 +95,8 @@ def _take_all(
     with progress() as shown:
         for each in shown.track(asked, description="deciding"):
             encoded = comparison.take(each.body)
-            if encoded.outcome not in {Outcome.GRANTED, Outcome.REFUSED}:
+            granted = encoded.decision.granted
+            if not (granted or encoded.outcome.is_refusal):
                 columns.refuse(each.number, str(encoded.reason or encoded.outcome))
                 continue
             columns.decided += 1

@@ -78,7 +78,6 @@ def _decided(
 ) -> Iterator[bytes]:
     """Yield the whole log: the genesis, then decisions; openings precede a first request."""
     from accountant.advice.offline import OfflineLedger
-    from accountant.advice.request_file import NOT_DECIDED
     from accountant.display.refusals import broken_rule
     from accountant.records.outcomes import Outcome
 
@@ -88,7 +87,7 @@ def _decided(
             decision = encoded.decision
             if decision.outcome is not Outcome.GENESIS:
                 counts[decision.outcome] += 1
-            if decision.outcome in NOT_DECIDED:
+            if decision.outcome.is_not_considered:
                 why = "" if decision.error is None else broken_rule(decision.error)
                 columns.refuse(number, str(decision.reason or decision.outcome), why)
             yield encoded.value

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from accountant.display.teams import notes_of_members
 from accountant.errors import BudgetError
 from accountant.likeness import most_alike
-from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
 from accountant.views.confirmations import confirmation_words, known_teams, similar_team
 from accountant.views.member_changes import Change, member_changes
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 64
 """Requests in flight at a time: those that arrive together share a commit."""
-_DONE: Final = frozenset({Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED})
 
 
 class Sync(NamedTuple):
@@ -232,7 +230,7 @@ class _SyncProgress:
 
     def take(self, change: Change, decision: Decision) -> None:
         """Record the outcome of a change."""
-        if verdict(decision)[0] in _DONE:
+        if verdict(decision)[0].is_applied:
             self.made += 1
         elif self.refused is None:
             self.refused = change, decision

@@ -277,7 +277,6 @@ def _send(
 ) -> NoReturn:
     """Send a step, print its decision, and end the command."""
     from accountant.records import VERSION, encode
-    from accountant.records.outcomes import STEPS, Outcome
     from streams.cli.printing.command_request import CommandRequest
     from streams.cli.printing.tables import verdict
     from streams.cli.reading.connect import connect
@@ -298,8 +297,8 @@ def _send(
                 decision = ledger.submit(encode(body), wait=wait)
                 request.print(decision, as_json=json, hint=lambda: suggest_name(ledger, decision))
     outcome, _ = verdict(decision)
-    if outcome not in STEPS:
+    if not outcome.is_step:
         raise typer.Exit(Exit.FAILED)
-    begun_before = kind == "begin" and decision.outcome is Outcome.REPEATED
+    begun_before = kind == "begin" and decision.outcome.is_repeat
     # The retry of this very command is no repeat: nothing has run for it.
     raise typer.Exit(Exit.REPEATED if begun_before and not request.is_new else Exit.OK)

@@ -242,14 +242,14 @@ def _check_step(body: bytes, own: bytes, kind: type[Begin] | type[Settle]) -> No
 
 def _has_begun(decision: Decision, *, is_own: bool) -> bool:
     """Tell whether a decision lets this life draw; `is_own`: it has made the `begin`, and waits."""
-    if decision.outcome is Outcome.REPEATED and is_own:
+    if decision.outcome.is_repeat and is_own:
         return decision.first is not None and decision.first.outcome is Outcome.BEGUN
     return decision.outcome is Outcome.BEGUN
 
 
 def _needs_another_id(decision: Decision) -> bool:
     """Tell whether a settlement's id is too old, or was refused before its reservation began."""
-    if decision.outcome is Outcome.REPEATED and decision.first is not None:
+    if decision.outcome.is_repeat and decision.first is not None:
         return decision.first.reason is Reason.NOT_BEGUN
     return decision.outcome is Outcome.EXPIRED
 

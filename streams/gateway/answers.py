@@ -15,7 +15,6 @@ from accountant.errors import RequestInvalid
 from accountant.partition import hash_of
 from accountant.records import encode
 from accountant.records.header import decode_header
-from accountant.records.outcomes import GRANTS
 from accountant.views.visibility import DatasetAccess, sees_answer, sees_decision
 from streams.answers.store import AnswerReader, Answers
 from streams.auth.decision_pages import log_reading
@@ -164,7 +163,7 @@ async def _find(request: HttpRequest, reader: AnswerReader, asked: _Asked) -> _F
     if access is None or decision is None:
         return _Found()
     line = decode_header(decision)
-    if line.derived is None or line.outcome not in GRANTS or not sees_decision(access, line):
+    if line.derived is None or not line.outcome.charges or not sees_decision(access, line):
         return _Found()
     if not_shown is not None:
         raise not_shown

@@ -16,7 +16,6 @@ from accountant.partition import hash_of
 from accountant.records import MechanismRequest
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.inputs import CheckedInput
-from accountant.records.outcomes import Outcome
 from accountant.views.visibility import DatasetAccess, redact_decision, sees_decision
 from streams.auth.principal import principal_of
 from streams.auth.visibility import visibility_of
@@ -56,7 +55,7 @@ async def replay_of(
         decision: the repeat, as in the log. `header`: its fields.
     """
     body = checked.body
-    if header.outcome is not Outcome.REPEATED or not isinstance(body, MechanismRequest):
+    if not header.outcome.is_repeat or not isinstance(body, MechanismRequest):
         return None
     context = context_of(request)
     found = await context.service.find(body.dataset, checked.caller, body.request_id)

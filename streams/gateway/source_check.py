@@ -14,7 +14,6 @@ from msgspec import UNSET
 
 from accountant.records import Body, MechanismRequest, Open
 from accountant.records.header import decode_header
-from accountant.records.outcomes import Outcome
 from accountant.views.confirmations import Confirmation, source_differs
 from accountant.views.datasets import DatasetView
 from streams.http.context import HttpRequest, context_of
@@ -162,7 +161,7 @@ async def confirm_opened(request: HttpRequest, body: Open, answer: Submission) -
     states = _states_of(request)
     if states is None or body.schema is UNSET or answer.decision is None:
         return
-    if decode_header(answer.decision).outcome is Outcome.OPENED:
+    if decode_header(answer.decision).outcome.opens:
         await asyncio.to_thread(states.state, body.schema)
 
 

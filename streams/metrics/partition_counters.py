@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from accountant.partition import Partition
 from accountant.records.encoded_decision import EncodedDecision, by_dataset
 from accountant.records.inputs import Input
-from accountant.records.outcomes import PAUSES, Outcome
+from accountant.records.outcomes import Outcome
 from streams.errors import Fenced
 from streams.metrics.histogram import RECORDS, SECONDS, Histogram
 from streams.metrics.snapshot import PartitionView
@@ -25,7 +25,6 @@ _Decided = tuple[str | None, str, str | None]
 _MAX_UNKNOWN: Final = 10_000
 _BATCH: Final = 500
 _GRANTED: Final = Outcome.GRANTED
-_MAY_BE_ADMINISTERED: Final = (Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED, *PAUSES)
 _DEAD: Final = tuple(sorted(reason.value for reason in DEAD))
 
 
@@ -142,7 +141,7 @@ class PartitionCounters:
             for why in (each.reason,)
         )
         self._administered += sum(
-            each.decision.administrator for each in others if each.outcome in _MAY_BE_ADMINISTERED
+            each.decision.administrator for each in others if each.outcome.may_be_administered
         )
         if len(self._outcomes) > known:
             # New keys are at the end of the dict, so do not search all of them.

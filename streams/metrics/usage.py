@@ -9,7 +9,6 @@ from typing import NamedTuple
 from accountant.amounts import format_units
 from accountant.dataset_ledger import DatasetLedger
 from accountant.records.encoded_decision import EncodedDecision
-from accountant.records.outcomes import Outcome
 from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vacancies
 from streams.metrics.snapshot import AnalystUse
 
@@ -24,14 +23,13 @@ class AnalystPair(NamedTuple):
 
 def uses_of(pairs: Iterable[AnalystPair]) -> list[AnalystUse]:
     """Return pairs in the form of a scrape."""
-    granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
     return [
         AnalystUse(
             dataset=dataset,
             analyst=analyst,
             unit=use.unit,
             spent=format_units(use.spent),
-            outcomes={granted: use.granted, refused: use.refused},
+            outcomes={"granted": use.granted, "refused": use.refused},
         )
         for dataset, analyst, use in pairs
     ]
@@ -39,14 +37,13 @@ def uses_of(pairs: Iterable[AnalystPair]) -> list[AnalystUse]:
 
 def uses_of_rows(rows: Iterable[UsageRow]) -> list[AnalystUse]:
     """Return an index's rows by analyst in the form of a scrape."""
-    granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
     return [
         AnalystUse(
             dataset=row.dataset,
             analyst=row.key,
             unit=row.unit,
             spent=row.spent,
-            outcomes={granted: row.granted, refused: row.refused},
+            outcomes={"granted": row.granted, "refused": row.refused},
         )
         for row in rows
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from accountant.display.admin_refusals import CurrentDataset
 from accountant.display.limits import limit_sentence
@@ -13,15 +13,7 @@ from accountant.display.refusals import refusal_words
 from accountant.display.reservations import step_words
 from accountant.display.texts import capital
 from accountant.records import Decision
-from accountant.records.outcomes import PAUSES, STEPS, Outcome
-
-_DONE: Final = frozenset(
-    {
-        *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
-        *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
-        *(*PAUSES, *STEPS),
-    }
-)
+from accountant.records.outcomes import Outcome
 
 
 class Message(NamedTuple):
@@ -54,7 +46,7 @@ def message(
             "The record is not decided yet, or too old to look up. Reload this page in a moment. "
             "The current values are below.",
         )
-    if decision.outcome in _DONE:
+    if decision.outcome.is_applied:
         number = f" (decision {decision.sequence:,} of this dataset)" if decision.sequence else ""
         noted = "".join(f" Note: {note}{'' if note.endswith('?') else '.'}" for note in notes)
         return Message("done", "Done", f"{_done(decision)}{number}.{noted}")
@@ -70,8 +62,10 @@ def _done(decision: Decision) -> str:
         return "The dataset is paused"
     if decision.outcome is Outcome.RESUMED:
         return "The dataset is resumed"
-    if decision.outcome in STEPS:
+    if decision.outcome.is_step:
         return capital(step_words(decision))
     if decision.member is not None:
         return member_sentence(decision.member)
-    return "" if decision.limit is None else capital(limit_sentence(decision.limit))
+    if decision.limit is not None:
+        return capital(limit_sentence(decision.limit))
+    return capital(str(decision.outcome))

@@ -93,7 +93,7 @@ class Reply:
         self.decision = decision
         self.request_id = request_id
         self.first: First | None = decision.first
-        again = decision.outcome is Outcome.REPEATED
+        again = decision.outcome.is_repeat
         self.repeated = again and not own_repeat
         own = self.first if again and own_repeat else decision
         self.granted = own is not None and own.granted
@@ -112,7 +112,7 @@ class Reply:
     def outcome(self) -> Outcome:
         """The outcome; if the call's own retry was a repeat, the first outcome."""
         decision = self.decision
-        if decision.outcome is Outcome.REPEATED and not self.repeated and self.first is not None:
+        if decision.outcome.is_repeat and not self.repeated and self.first is not None:
             return self.first.outcome
         return decision.outcome
 
@@ -120,7 +120,7 @@ class Reply:
     def reason(self) -> Reason | None:
         """The reason code of a refusal."""
         decision = self.decision
-        if decision.outcome is Outcome.REPEATED and not self.repeated and self.first is not None:
+        if decision.outcome.is_repeat and not self.repeated and self.first is not None:
             return self.first.reason
         return decision.reason
 
@@ -133,7 +133,7 @@ class Reply:
     def cost(self) -> dict[str, Decimal]:
         """The charge, by sum; of a repeat, the first charge. Empty if nothing was charged."""
         cost = self.decision.cost
-        if cost is None and self.decision.outcome is Outcome.REPEATED and self.first is not None:
+        if cost is None and self.decision.outcome.is_repeat and self.first is not None:
             cost = self.first.cost
         return _decimals(cost)
 
@@ -163,7 +163,7 @@ class Reply:
     @property
     def hash(self) -> str:
         """Hash of the log's record, `sha256:...`; of a repeat, of the first decision."""
-        if self.first is not None and self.decision.outcome is Outcome.REPEATED:
+        if self.first is not None and self.decision.outcome.is_repeat:
             return self.first.hash
         if self.decision.part_of is not None:
             return self.decision.part_of
@@ -176,7 +176,7 @@ class Reply:
         Store it to check later that the log still has the record: `accountant audit --receipt`.
         """
         source, number = self.decision.source, self.decision.partition_sequence
-        if self.first is not None and self.decision.outcome is Outcome.REPEATED:
+        if self.first is not None and self.decision.outcome.is_repeat:
             number = self.first.partition_sequence
         partition = 0 if source is None else source.partition
         return Receipt(partition=partition, partition_sequence=number, hash=self.hash)

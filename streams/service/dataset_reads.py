@@ -11,7 +11,6 @@ import msgspec
 from accountant.amounts import format_units
 from accountant.records.header import decode_header
 from accountant.records.members import Member
-from accountant.records.outcomes import GRANTS, Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -41,7 +40,6 @@ from streams.service.visibility import Visibility
 MOST_RECENT: Final = 20
 MOST_RESERVATIONS: Final = 51
 _FIRST, _AT_A_TIME = 60, 1_000
-_REQUESTS: Final = frozenset({*GRANTS, Outcome.REFUSED})
 _LONGEST_TROUBLE: Final = 300
 _TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
 
@@ -264,7 +262,7 @@ def _seen(
     found = list[msgspec.Raw]()
     for value in reversed(values):
         line = decode_header(value)
-        if line.outcome not in _REQUESTS or not sees_decision(access, line):
+        if not line.outcome.answers_request or not sees_decision(access, line):
             continue
         asked = names_in_request(line.request)
         if asked.analyst and (own is None or own in {asked.analyst, asked.via}):

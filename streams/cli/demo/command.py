@@ -132,7 +132,6 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
 async def _run(
     where: str, asks: list[DemoRequest], screen: Screen, suffix: str, *, replace_ledger: bool
 ) -> None:
-    from accountant.records.outcomes import Outcome
     from streams.cli.demo.replay import divide, open_datasets, replay
     from streams.cli.demo.team_limits import team_limits
     from streams.cli.printing.output import progress
@@ -140,11 +139,11 @@ async def _run(
 
     async with AsyncAccountant(where, replace_ledger=replace_ledger) as ledger:
         for decision in await open_datasets(ledger, suffix):
-            if decision.outcome is not Outcome.OPENED:
+            if not decision.outcome.is_applied:
                 fail(Exit.FAILED, f"{decision.dataset} cannot be opened: {decision.reason}")
         for opening in _openings():
             for decision in await divide(ledger, opening, suffix):
-                if decision.outcome not in {Outcome.MEMBER_SET, Outcome.LIMIT_SET}:
+                if not decision.outcome.is_applied:
                     fail(Exit.FAILED, f"{decision.dataset} cannot be divided: {decision.reason}")
         names = {opening.dataset + suffix for opening in _openings()}
         day = asks[0].day

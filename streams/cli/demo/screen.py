@@ -76,7 +76,7 @@ class Screen:
         """Count some decisions; with --verbose print them."""
         for ask, decision in batch:
             self.outcomes[decision.outcome] += 1
-            if decision.outcome is Outcome.REFUSED and decision.reason is not None:
+            if decision.outcome.is_refusal and decision.reason is not None:
                 self.reasons[decision.reason] += 1
                 if decision.reason is Reason.EXHAUSTED:
                     self._count_refusal(DecidedRequest(ask, decision))

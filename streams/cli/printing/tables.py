@@ -50,7 +50,7 @@ from accountant.display.spending import reserved_words, spending_of, sums_of
 from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
 from accountant.records import Decision
-from accountant.records.outcomes import GRANTS, Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import held_ratio_of
 from accountant.views.limit_views import ScopeView
@@ -83,7 +83,7 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
                 f"\n{left}", style="dim"
             ),
             odometers(odometers_of(view)),
-            Text(_count(view, *GRANTS), style="green").append(
+            Text(_count(view, *(each for each in Outcome if each.charges)), style="green").append(
                 f"\n{_count(view, Outcome.REFUSED)}", style="red"
             ),
         )
@@ -198,7 +198,7 @@ def id_of(decision: Decision) -> str:
 
 def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
     """Return the outcome and reason of a decision, of the first one if this is a repeat."""
-    if decision.outcome is Outcome.REPEATED and decision.first is not None:
+    if decision.outcome.is_repeat and decision.first is not None:
         return decision.first.outcome, decision.first.reason
     return decision.outcome, decision.reason
 

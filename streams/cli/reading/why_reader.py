@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from accountant.records.outcomes import Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.why.report import RefusalsByReason
 from streams.cli.reading.dataset_reader import (
@@ -72,7 +71,7 @@ def _own_refusals(ledger: Accountant, dataset: str, name: str) -> tuple[Refusals
     """
     counts = Counter[tuple[str, str | None]]()
     for decision in ledger.requests(dataset):
-        if decision.reason is None or decision.outcome is not Outcome.REFUSED:
+        if decision.reason is None or not decision.outcome.is_refusal:
             continue
         if names_in_request(decision.request).analyst == name:
             level = None if decision.level is None else decision.level.scope

@@ -20,7 +20,7 @@ from accountant.claims.text import claim_text
 from accountant.errors import RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
-from accountant.records.outcomes import GRANTS, Outcome
+from accountant.records.outcomes import Outcome
 from streams.client.connection.connection import run_uncancelled
 from streams.client.questions.asked_question import AskedQuestion
 from streams.client.releases.codec import decode_result, encode_result, storable_types
@@ -76,7 +76,7 @@ TAGGED_JSON: Final = Codec()
 def is_charged(reply: Reply) -> bool:
     """Whether a request is granted or reserved, by this decision or by the one it repeats."""
     first = reply.first if reply.repeated else None
-    return reply.outcome in GRANTS or (first is not None and first.outcome in GRANTS)
+    return reply.outcome.charges or (first is not None and first.outcome.charges)
 
 
 class EncodedResult(NamedTuple):
@@ -239,7 +239,7 @@ class Release:
         self._known = RELEASED
         taken = self._store.take_turn(
             Turn(decision, self._asked.request, self._run),
-            granted=reply.outcome in GRANTS,
+            granted=reply.outcome.charges,
             receipt=encode(reply.receipt).decode(),
             after_crash=self._released is None,
         )

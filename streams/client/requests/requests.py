@@ -30,7 +30,7 @@ from accountant.records import (
 )
 from accountant.records.coerce import coerce_claim, coerce_id, coerce_text, optional_text
 from accountant.records.inputs import CheckedInput, Undecodable, canonical, check, check_body
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Reason
 from accountant.times import issued_at, uuid7
 from streams.client.questions.asked_question import AskedQuestion
 from streams.clock import Clock
@@ -93,7 +93,7 @@ class PreparedRequest(NamedTuple):
 
     def is_own_repeat(self, decision: Decision) -> bool:
         """Whether a decision is a repeat that this call's own retry caused."""
-        return self.fresh and decision.outcome is Outcome.REPEATED
+        return self.fresh and decision.outcome.is_repeat
 
 
 class _RecordType(msgspec.Struct):

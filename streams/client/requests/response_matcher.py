@@ -52,7 +52,7 @@ class ResponseMatcher:
             raise unanswered_error(
                 call, f"the response is {other}: a proxy or a cache may mix up responses"
             )
-        if decision.outcome in {Outcome.GRANTED, Outcome.BEGUN}:
+        if decision.outcome.allows_run:
             self._check_first_grant(call)
 
     def first(self, call: PreparedRequest, repeat: Decision, record: bytes) -> Decision:

@@ -167,7 +167,7 @@ class SessionRecord:
         """
         first = reply.first if reply.repeated else None
         outcome = reply.outcome if first is None else first.outcome
-        if outcome is Outcome.RESERVED:
+        if outcome.reserves:
             self.grant = reply.hash
             self._rows.reserve(reply.hash)
             return
@@ -201,7 +201,7 @@ class SessionRecord:
         if reply.outcome is Outcome.BEGUN:
             self._rows.start()
             return
-        if reply.outcome is Outcome.REPEATED:
+        if reply.outcome.is_repeat:
             first = reply.first
             if first is not None and first.outcome is Outcome.BEGUN:
                 # Another run has sent it, and perhaps run: only the whole maximum is safe.
@@ -212,7 +212,7 @@ class SessionRecord:
                     "Its mechanism does not run again, and its whole maximum stays charged. "
                     "Reserve under another name, which is charged again"
                 )
-            if first is not None and first.outcome is Outcome.REFUSED:
+            if first is not None and first.outcome.is_refusal:
                 self._undo_begin()
         if reply.reason in {Reason.ALREADY_BEGUN, Reason.NOT_OPEN}:
             self._rows.finish()
@@ -221,7 +221,7 @@ class SessionRecord:
                 f"this reservation was used outside of {self._store.path}: {reply.why} Its "
                 "mechanism does not run here. Reserve again, which is charged again"
             )
-        if reply.outcome in {Outcome.REFUSED, Outcome.INVALID}:
+        if reply.outcome.has_no_effect:
             self._undo_begin()
         raise NotGranted(reply)
 
@@ -348,7 +348,7 @@ class SessionRecord:
             return self._instead(self._step(Void) if voids else self._settle(None))
         if voids and reason is Reason.ALREADY_BEGUN:
             return self._instead(self._settle(None))
-        if outcome is not Outcome.REFUSED or reason in _RETRIED:
+        if not outcome.is_refusal or reason in _RETRIED:
             raise OutOfOrder(f"the ledger did not take the last step of this session: {reply.why}")
         self.ended = f"not {'voided' if voids else 'settled'} ({reason}), the maximum stays charged"
         self.was_refused = True

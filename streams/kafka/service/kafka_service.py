@@ -18,7 +18,6 @@ from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import Member, MemberRow
-from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.parts import lines_by_dataset
 from accountant.records.previews import PreviewRequest
 from accountant.records.reservation_rows import ReservationRow
@@ -60,7 +59,6 @@ _NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the rig
 _STOP_S: Final = 1.0
 _MAX_BATCHES: Final = 8  # a subscriber further behind reads the log
 _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
-_BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
 
 class KafkaService:
@@ -456,9 +454,9 @@ class KafkaService:
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_header(value) for value in values]
         for line, value in zip(lines, values, strict=True):
-            if line.outcome in SETS_MEMBERS:
+            if line.outcome.sets_members:
                 self._members.take_decision(decode_decision(value))
-            if line.outcome in _BRANCHES:
+            if line.outcome.starts_branch:
                 self._tail.take_branch(partition, _branch_of(value))
             if line.source is None:
                 continue

@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 from accountant.answers import decode_answer
 from accountant.display.answers import answer_html
 from accountant.records import Decision
-from accountant.records.outcomes import GRANTS
 from accountant.records.request_names import names_in_request
 from streams.answers.store import AnswerReader
 from streams.errors import Refused, Unavailable
@@ -34,7 +33,7 @@ async def recent_answers(
     """
     found = dict[int, ShownAnswer]()
     for decision in decisions:
-        if reader is None or decision.derived is None or decision.outcome not in GRANTS:
+        if reader is None or decision.derived is None or not decision.outcome.charges:
             continue
         analyst, request_id = names_in_request(decision.request).analyst, request_id_of(decision)
         try:

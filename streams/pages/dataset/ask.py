@@ -17,7 +17,6 @@ from accountant.partition import hash_of
 from accountant.records import decode_decision
 from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
-from accountant.records.outcomes import GRANTS, Outcome
 from streams.answers.store import AnswerReader
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
@@ -35,7 +34,6 @@ from streams.pages.flash import Message
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 
-_NOT_ASKED: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
 _NO_SOURCE: Final = (
     "Nothing was asked: this dataset may not read the data that its schema names. Whoever runs the "
     "server names the datasets of each source."
@@ -83,14 +81,14 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
     )
     if answer.decision is not None:
         decision = decode_decision(answer.decision)
-        if decision.outcome in _NOT_ASKED:
+        if decision.outcome.is_not_considered:
             return await _page(request, dataset, 409, _TOO_LATE)
         try:
             tells = decision.totals is not None
             check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
         except HTTPProblem:
             return _refused(request, dataset)
-        if decision.outcome in GRANTS and context.answers is not None:
+        if decision.outcome.charges and context.answers is not None:
             await _wait(context.answers, hash_of(answer.decision))
     query = "" if viewer.name else "?" + urlencode({"q_asker": analyst})
     return Redirect(f"{dataset_address(dataset)}{query}#requests", status_code=303)

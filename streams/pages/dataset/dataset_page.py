@@ -209,7 +209,7 @@ def _refill(
     found: PageData, decision: Decision | None, member: FormData | None, limit: FormData | None
 ) -> tuple[FormData | None, FormData | None]:
     """Return the forms; the one whose record was refused keeps its values, with a new id."""
-    if decision is None or decision.outcome is not Outcome.REFUSED:
+    if decision is None or not decision.outcome.is_refusal:
         return member, limit
     viewer, again = found.viewer, new_id(found.now)
     try:

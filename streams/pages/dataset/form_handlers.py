@@ -33,7 +33,6 @@ from streams.service.ledger_service import LedgerService
 
 Kind = Literal["member", "limit", "pause", "void"]
 
-_RESEND: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
 _REPLACES: Final = (
     "This scope has a limit already, and yours would replace it. Nothing was saved. The fields "
     "that you left empty now show the current limit: check the form and send it again."
@@ -106,7 +105,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     if answer.decision is None:
         return _redirect_to_page(dataset, form, viewer, by)
     decision = decode_decision(answer.decision)
-    if decision.outcome in _RESEND:
+    if decision.outcome.is_not_considered:
         return await _not_accepted(request, dataset, kind, form, decision)
     try:
         tells = decision.totals is not None

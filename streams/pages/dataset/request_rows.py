@@ -20,7 +20,7 @@ from accountant.policy import Policy
 from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.limit_records import Scope
-from accountant.records.outcomes import GRANTS, Reason
+from accountant.records.outcomes import Reason
 from accountant.times import from_iso
 from accountant.views.limit_views import PeriodLimitView, ScopeView
 
@@ -100,7 +100,7 @@ def request_row(
         policy: of the dataset.
     """
     request = _request(decision)
-    granted = decision.outcome in GRANTS
+    granted = decision.outcome.charges
     claim = requested_words(decision)
     decided_at = from_iso(decision.decided_at)
     refused = None if granted else refusal(decision, levels, now, decided_at)

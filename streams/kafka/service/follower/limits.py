@@ -12,7 +12,6 @@ from accountant.partition.key_hash import home_of
 from accountant.records import DECODE_ERRORS, PartitionRow
 from accountant.records.header import DecisionHeader
 from accountant.records.limit_records import ScopeRow
-from accountant.records.outcomes import Outcome
 from accountant.records.placement import Placement
 from accountant.records.previews import PreviewRequest
 from accountant.records.reservation_rows import ReservationRow
@@ -92,7 +91,7 @@ class FollowerLimits:
         last = lines[-1]
         self._take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         for line, value in zip(lines, values, strict=True):
-            moves = line.limit is not None or line.levels or line.outcome is Outcome.CLOCK_RESET
+            moves = line.limit is not None or line.levels or line.outcome.resets_clock
             reserves = line.reservation is not None or self._reservations.has(line.dataset)
             if not moves and not reserves:
                 continue
@@ -102,7 +101,7 @@ class FollowerLimits:
                 charges = self._levels.charges(partition, line, plan)
                 self._levels.take_line(partition, line, plan)
                 if reserves:
-                    grants = line.outcome is Outcome.RESERVED
+                    grants = line.outcome.reserves
                     digest = (line.part_of or hash_of(value)) if grants else ""
                     self._reservations.take_line(line, value, digest, charges)
             except (*DECODE_ERRORS, ValueError) as error:

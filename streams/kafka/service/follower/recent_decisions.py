@@ -7,18 +7,11 @@ from typing import Final
 
 from accountant.partition.ids import decode_identity
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import GRANTS, PAUSES, SETS_MEMBERS, STEPS, Outcome
 from accountant.times import issued_at
 from streams.clock import Clock
 
 _MAX_RECENT: Final = 20_000
 _MAX_INDEXED: Final = 200_000
-_FINAL: Final = frozenset(
-    {
-        *(Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
-        *(*GRANTS, *STEPS, *SETS_MEMBERS, *PAUSES),
-    }
-)
 InputPosition = tuple[int, str, int]
 """Partition, input, offset."""
 
@@ -34,7 +27,7 @@ class RecentDecisions:
 
     def add(self, position: InputPosition, line: DecisionHeader, value: bytes) -> None:
         self.by_position[position] = value
-        if line.outcome in _FINAL:
+        if line.outcome.is_numbered:
             asked = decode_identity(line.request)
             self.by_request[asked.dataset, asked.caller, asked.request_id] = value
 

@@ -9,7 +9,6 @@ from accountant.records import decode_decision, decode_partition_row
 from accountant.records.header import decode_header
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
-from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.reservation_rows import ReservationRow
 from accountant.records.state_rows import Row, decode_row
 from accountant.views.datasets import DatasetView
@@ -53,7 +52,7 @@ class FollowedLog:
             return
         lines = [decode_header(value) for value in values]
         for line, value in zip(lines, values, strict=True):
-            if line.outcome in SETS_MEMBERS:
+            if line.outcome.sets_members:
                 self.members.take_decision(decode_decision(value))
         decided = (counted_decision(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
