@@ -24,6 +24,7 @@ from streams.errors import Refused, Unavailable, name_missing_extra
 from streams.kafka.log.topic_sink import topic_sink
 from streams.kafka.service.connect import connect_kafka
 from streams.metrics.analysts import UsageCollector
+from streams.metrics.followed import FollowedCollector
 from streams.metrics.registry import MetricsCollector, make_registry
 from streams.pages import PAGES
 from streams.processing.garbage import collect_less
@@ -166,7 +167,8 @@ def serve_kafka(settings: Settings, *, listening: Listening = ignore_address) ->
                 collectors.append(UnansweredMetrics(unanswered.waiting, SystemClock()))
             service.usage_index.start()
             usage = UsageCollector(service.usage_index, settings.metrics_analysts)
-            registry = make_registry(None, usage, *collectors)
+            collectors += [usage, FollowedCollector(service.states.known)]
+            registry = make_registry(None, *collectors)
             await run_gateway(
                 service,
                 settings,

@@ -31,6 +31,7 @@ from accountant.partition.judge import (
 )
 from accountant.records import Decision, FieldError
 from accountant.records.limit_records import LimitName, LimitRemaining
+from accountant.records.members import MemberRow
 from accountant.records.outcomes import Reason
 from accountant.records.previews import PreviewRequest, check_asked
 from accountant.records.records import Derived
@@ -40,7 +41,6 @@ from accountant.times import NO_RESETS
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import DatasetLimits
-from accountant.views.members import no_members, no_roster
 
 _MOST_COUNTED: Final = 100
 
@@ -99,12 +99,20 @@ class _RequestTerms(NamedTuple):
 decode_preview = msgspec.json.Decoder(Preview).decode
 
 
+def _no_member(_dataset: str, _name: str) -> None:
+    return None
+
+
+def _no_roster(_dataset: str) -> tuple[MemberRow, ...]:
+    return ()
+
+
 def preview(
     view: DatasetView,
     asked: PreviewRequest,
     divided: DatasetLimits | None = None,
-    members: Members = no_members,
-    roster: Roster = no_roster,
+    members: Members = _no_member,
+    roster: Roster = _no_roster,
 ) -> Preview:
     """Decide a request on the current state of a dataset, without recording it.
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.checksum import crc_of_row, text_of
+from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.errors import (
     BudgetError,
     LedgerFault,
@@ -54,8 +54,7 @@ from accountant.reservations.reservation import row_of as reservation_row
 from accountant.times import from_iso
 
 _FORGET_EVERY: Final = 4096
-# The errors that decoding altered bytes can raise.
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     *DECODE_ERRORS,
     BudgetError,
     ValueError,
@@ -64,7 +63,7 @@ _UNREADABLE: Final = (
     ArithmeticError,
     AttributeError,
 )
-
+"""The errors that decoding altered bytes can raise."""
 
 # The fields that are settings.
 _FIXED: Final = ("application", "partitions", "window_ms", "skew_ms", "placement")
@@ -148,7 +147,7 @@ class Replay:
                 partition.checksum.put(ledger.dataset, crc_of_row(value))
         except MadeByOtherVersion:
             raise
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._unreadable[key] = error
 
     @property
@@ -207,7 +206,7 @@ class Replay:
             self._take(value)
         except LedgerFault:
             raise
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             what = f"the record after decision {after} cannot be read: {error}"
             raise LogDamaged(what) from error
 
@@ -328,12 +327,7 @@ class Replay:
                     f"log before decision {self._expected}"
                 )
             self._check_row(row)
-            partition.genesis, partition.rules = row.genesis, row.rules
-            partition.sequence, partition.head = row.partition_sequence, row.head
-            partition.decided_at, partition.floor = row.decided_at, row.floor
-            partition.branch, partition.key = row.branch or 0, row.key or None
-            partition.resets = row.clock_resets
-            partition.next = {"requests": row.next.requests, "admin": row.next.admin}
+            self._take_own_row(row)
         if partition.sequence < 0:
             raise LogDamaged(
                 "the decision log is empty. If it is new, run `accountant topics create`. If it "
@@ -343,6 +337,29 @@ class Replay:
             self._witness.check(partition)
         partition.ids.forget(partition.floor)
         return partition
+
+    def finish_rows(self) -> Partition:
+        """Return the state of the rows alone, for a reader that compares no decision with them.
+
+        Without the checksums of the rows, which only their writer needs.
+
+        Raises: StateMismatch: rows are missing, unreadable, or not those of one moment.
+        """
+        _ = self.start  # compares the rows as a whole
+        if self._row is None:
+            raise StateMismatch("`state` has no row of the partition")
+        self._take_own_row(self._row)
+        self._partition.checksum = Checksum()
+        return self._partition
+
+    def _take_own_row(self, row: PartitionRow) -> None:
+        partition = self._partition
+        partition.genesis, partition.rules = row.genesis, row.rules
+        partition.sequence, partition.head = row.partition_sequence, row.head
+        partition.decided_at, partition.floor = row.decided_at, row.floor
+        partition.branch, partition.key = row.branch or 0, row.key or None
+        partition.resets = row.clock_resets
+        partition.next = {"requests": row.next.requests, "admin": row.next.admin}
 
     def _check_row(self, row: PartitionRow) -> None:
         """Compare the row's times and offsets with the last decision; no dataset's row holds them.

@@ -119,7 +119,8 @@ class LiveViews:
         made = self._made.get(name)
         if made is None or made[0] is not ledger:
             made = self._made[name] = ledger, view_of_ledger(ledger)
-        if not counted:
+        last = self._counts.last_on(name)
+        if not counted and last == UNKNOWN:
             return made[1]
         outcomes: dict[str, int] = {}
         reasons: dict[str, int] = {}
@@ -127,7 +128,6 @@ class LiveViews:
             outcomes[outcome] = outcomes.get(outcome, 0) + count
             if reason:
                 reasons[reason] = reasons.get(reason, 0) + count
-        last = self._counts.last_on(name)
         return msgspec.structs.replace(
             made[1], partition_sequence=last, outcomes=outcomes, reasons=reasons
         )

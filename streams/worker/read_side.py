@@ -14,10 +14,13 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
+from accountant.errors import MadeByOtherVersion
+from accountant.ledger.snapshots import snapshot
 from accountant.records import Snapshot
 from accountant.records.encoded_decision import CountedDecision, by_dataset
 from accountant.records.header import decode_header
-from accountant.records.state_rows import Row
+from accountant.replay.follow import FollowedPartition
+from accountant.replay.replay import StateMismatch
 from accountant.views.alerts import alerts_of_run
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted_decisions, runs
@@ -26,6 +29,7 @@ from streams.alerts.alerts_topic import AlertTopicReader
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
+from streams.kafka.service.follower.state_rows import StateRows
 from streams.kafka.service.follower.tail import Tail
 from streams.telemetry.logs import get_logger
 from streams.worker.local_decisions import LocalDecisions
@@ -113,7 +117,7 @@ class ReadSide:
         self._following = ViewFolder(self.budgets, self.usage)
         self._tail = Tail(
             deployment,
-            on_row=self._on_row,
+            rows=StateRows(deployment, self._on_rows),
             on_decisions=self._on_decisions,
             read_on=local.read_on,
             history_ms=deployment.window_ms,
@@ -162,10 +166,20 @@ class ReadSide:
         """Publish alerts that this process has found itself."""
         self._publisher.take(partition, alerts)
 
-    async def _on_row(self, partition: int, row: Row) -> None:
-        if not isinstance(row, Snapshot):
-            return  # the tables have neither members nor limits
-        await self._feed.send(value=DecisionBatch(partition, rows=[row]), partition=partition)
+    async def _on_rows(self, partition: int, rows: Mapping[bytes, bytes]) -> bool:
+        """Hand on a partition's datasets, once its rows are all there."""
+        try:
+            # In a thread: admission shares this loop.
+            found = await asyncio.to_thread(FollowedPartition.from_rows, partition, rows.items())
+        except (StateMismatch, MadeByOtherVersion) as error:
+            if rows:
+                _log.warning("state_not_taken", partition=partition, why=str(error), then="retry")
+            return False
+        datasets = list(map(snapshot, found.state.ledgers.values()))
+        for first in range(0, len(datasets), VALUES_PER_TURN):
+            batch = DecisionBatch(partition, rows=datasets[first : first + VALUES_PER_TURN])
+            await self._feed.send(value=batch, partition=partition)
+        return True
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
         decided: list[CountedDecision] = []

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from accountant.records import Snapshot, partition_row_key
-from accountant.records.members import MemberRow
+from accountant.records import partition_row_key
 from streams.audit.log_audit import run_audit
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log import topics
 from streams.kafka.log.kafka_log import KafkaLog
-from streams.kafka.service.follower.state_rows import StateRowsFollower
 from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
@@ -78,7 +76,7 @@ async def test_a_state_topic_recreated_between_two_runs_is_rebuilt(
 
 
 @pytest.mark.parametrize("value", [b'{"type":"\xff"}', b"[" * 5_000, b"garbage"])
-async def test_readers_of_state_skip_a_malformed_row(
+async def test_readers_do_not_show_a_partition_with_a_malformed_row(
     broker: LocalBroker, application: str, value: bytes
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -89,20 +87,22 @@ async def test_readers_of_state_skip_a_malformed_row(
         for key in (b"zz", partition_row_key(1)):
             await producer.send_and_wait(ledger.topic("state"), value, key, partition=1)
         await producer.stop()
-        rows: list[Snapshot | MemberRow] = []
-
-        async def take(_partition: int, row: Snapshot | MemberRow) -> None:
-            rows.append(row)
-
-        await StateRowsFollower(ledger.deployment, take).read()
-        assert sorted(row.dataset for row in rows if isinstance(row, Snapshot)) == sorted(DATASETS)
-        assert sorted(row.dataset for row in rows if isinstance(row, MemberRow)) == sorted(DATASETS)
+        async with following(ledger.deployment) as service:
+            for name in DATASETS:
+                if ledger.deployment.partition_of(name) == 0:
+                    assert await service.dataset(name) is not None
+                    continue
+                with pytest.raises(Unavailable, match="rows of partition 1"):
+                    await service.dataset(name)
+            assert service.readiness().ready
+            (note,) = service.readiness().notes
+            assert "partition 1 cannot be shown" in note
         # An audit compares the rows with the log: it ends, and names the malformed row.
         reports = await asyncio.to_thread(run_audit, KafkaLog(ledger.deployment))
         assert [report.ok for _, report in reports] == [True, False]
 
 
-async def test_readers_of_a_state_topic_being_rebuilt_see_idle_datasets_soon_after(
+async def test_readers_without_rows_read_the_log_from_its_beginning(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -113,13 +113,16 @@ async def test_readers_of_a_state_topic_being_rebuilt_see_idle_datasets_soon_aft
         # The decisions which opened them are too old to be read back.
         service = await KafkaService.start(replace(ledger.deployment, window_ms=1, skew_ms=0))
         try:
-            assert await service.datasets() == []
-            async with working(ledger):
-                deadline = asyncio.get_running_loop().time() + PATIENCE_S
-                while len(views := await service.datasets()) < len(DATASETS):
-                    assert asyncio.get_running_loop().time() < deadline, views
-                    await asyncio.sleep(0.1)
+            views = await service.datasets()
+            assert [view.dataset for view in views] == sorted(DATASETS)
             assert {view.totals["mechanisms"] for view in views} == {1}
+            async with working(ledger):  # it writes the rows again
+                await spend(ledger)
+                answer = await service.submit("requests", request("ds-0"), wait=PATIENCE_S)
+                assert answer.decision is not None
+                view = await service.dataset("ds-0")
+                assert view is not None
+                assert view.totals["mechanisms"] == 3
         finally:
             await service.close()
 
@@ -142,7 +145,8 @@ async def test_a_dataset_whose_row_is_missing_is_unknown_until_a_worker_writes_i
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
             await producer.send_and_wait(ledger.topic("state"), None, b"ds-0", partition=number)
         async with following(deployment) as service:
-            assert await service.dataset("ds-0") is None
+            with pytest.raises(Unavailable, match=f"partition {number} in the topic"):
+                await service.dataset("ds-0")
             with pytest.raises(Unavailable, match=f"partition {number} in the topic"):
                 service.check_is_known("ds-0")
             (other, *_) = [each for each in DATASETS if deployment.partition_of(each) != number]

@@ -9,46 +9,26 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from accountant.advice.preview import Preview
 from accountant.errors import BudgetError
+from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
-from accountant.policy import Policy
-from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.records.header import decode_header
+from accountant.records import Decision, Source, decode_decision
 from accountant.records.inputs import CheckedInput
-from accountant.records.limit_records import ScopeRow
-from accountant.records.members import Member, MemberRow
-from accountant.records.parts import lines_by_dataset
-from accountant.records.previews import PreviewRequest
-from accountant.records.reservation_rows import ReservationRow
-from accountant.records.state_rows import Row
-from accountant.reservations.reservation import Reservation
-from accountant.times import from_iso
 from accountant.views.alerts import alerts_of
-from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import ViewFolder, counted_decision, runs
-from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, ScopeView
-from accountant.views.members import MemberViews
-from accountant.views.overview import Overview
-from accountant.views.reservations import OpenReservations, ReservationPage
-from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller
-from accountant.views.why import UsageSums, Why
+from accountant.views.datasets import Alert
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log.appender import Appender, KeyedBody
 from streams.kafka.log.genesis import check_placement
 from streams.kafka.log.topics import check_partition_counts
-from streams.kafka.service.follower.limits import FollowerLimits
+from streams.kafka.service.follower.followed_states import FollowedStates, Taken
 from streams.kafka.service.follower.recent_decisions import InputPosition, RecentDecisions
 from streams.kafka.service.follower.tail import Tail
 from streams.kafka.service.pending_batch import PendingBatch, PendingInput, PendingPlace, Waiting
 from streams.kafka.service.usage import KafkaUsage
-from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
-from streams.service.ledger_service import Appended, Readiness, Submission, heads_of
-from streams.service.reservation_reads import reservations_of
+from streams.service.ledger_reads import LedgerReads
+from streams.service.ledger_service import Appended, Readiness, Submission
 from streams.tasks.broadcast import Broadcast, Subscription
 
 MAX_PENDING: Final = 10_000
@@ -59,9 +39,11 @@ _NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the rig
 _STOP_S: Final = 1.0
 _MAX_BATCHES: Final = 8  # a subscriber further behind reads the log
 _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
+_A_TURN: Final = 50  # decisions until the event loop gets its turn: some milliseconds
+_REPLAY_S: Final = 10.0  # for logs without rows, at a start
 
 
-class KafkaService:
+class KafkaService(LedgerReads):
     """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
 
     `start` returns once the tail follows every partition, so the service never misses a decision
@@ -71,22 +53,19 @@ class KafkaService:
         index: file of the index of usage; without it, a temporary one.
 
     Attributes:
+        states: of the partitions.
         usage_index: built from its `start` on, or from the first question about usage.
     """
 
     def __init__(
         self, deployment: Deployment, *, index: Path | None = None, clock: Clock | None = None
     ) -> None:
+        clock = clock or SystemClock()
         self._deployment = deployment
-        self._clock = clock or SystemClock()
-        self._recent = RecentDecisions(self._clock, deployment.window_ms)
-        self._views: dict[str, DatasetView] = {}
+        self._recent = RecentDecisions(clock, deployment.window_ms)
         self.usage_index = KafkaUsage(deployment, index)
-        self._view_folder = ViewFolder(self._views, {})
-        self._members = MemberViews()
-        self._limits = FollowerLimits(
-            self._members, self._clock, deployment.partitions, deployment.placement
-        )
+        self.states = FollowedStates(deployment)
+        super().__init__(clock, self.states.counts, self.usage_index)
         self._appender = Appender(deployment)
         self._pending: dict[InputPosition, Waiting] = {}
         self._events = Broadcast[Decision]()
@@ -94,13 +73,16 @@ class KafkaService:
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
             deployment,
-            on_row=self._take_row,
+            rows=self.states.rows,
             on_decisions=self._take_decisions,
-            on_partition_row=self._limits.take_partition_row,
+            read_on=self.states.read_on,
+            on_end=self.states.reach_end,
+            on_lost=self.states.lose,
             history_ms=deployment.window_ms,
             pause=self._until_wanted,
             clock=clock,
         )
+        self._shown: dict[int, int] = {}  # by partition, the last decision that subscribers got
         self._waiting = 0  # calls of `submit`
         self._wanted = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
@@ -144,7 +126,7 @@ class KafkaService:
         Raises: Refused: the setting differs from the number of partitions.
         """
         self._following = asyncio.create_task(self._tail.run(), name="tail")
-        caught_up = asyncio.create_task(self._tail.caught_up())
+        caught_up = asyncio.create_task(self._catch_up())
         try:
             await asyncio.wait({caught_up, self._following}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -152,6 +134,13 @@ class KafkaService:
         if self._following.done():
             self._following.result()
         await self._appender.start()
+
+    async def _catch_up(self) -> None:
+        await self._tail.caught_up()
+        # A long log without rows is read on after the start.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_REPLAY_S):
+                await self.states.settled()
 
     async def submit(
         self,
@@ -270,153 +259,47 @@ class KafkaService:
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return self._recent.by_request.get((dataset, caller, request_id))
 
-    async def datasets(self) -> list[DatasetView]:
-        # Sorting very many views takes 0.2 s, which would block the event loop.
-        return await asyncio.to_thread(_sort_by_name, list(self._views.items()))
-
-    async def dataset(self, name: str) -> DatasetView | None:
-        return self._views.get(name)
-
-    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
-        view = await self.dataset(dataset)
-        # The search for the largest claim that fits may take milliseconds: use a thread.
-        if view is None:
-            return None
-        self._check_follows()
-        return await asyncio.to_thread(self._limits.preview(view, asked))
-
-    async def levels(self, dataset: str) -> list[ScopeView]:
-        view = self._views.get(dataset)
-        self._check_follows()
-        return [] if view is None else await asyncio.to_thread(self._limits.levels, view)
-
-    async def open_reservations(self, dataset: str) -> OpenReservations:
-        """As `LedgerService.open_reservations`."""
-        view = self._views.get(dataset)
-        self._check_follows()
-        return OpenReservations((), 0, {}) if view is None else self._limits.reservations(view)
-
-    async def reservations(
-        self, dataset: str, *, after: int, limit: int, holder: str | None = None
-    ) -> ReservationPage:
-        now = self._clock.now()
-        return await reservations_of(
-            self, dataset, after=after, limit=limit, holder=holder, now=now
-        )
-
-    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        view = self._views.get(dataset)
-        self._check_follows()
-        return None if view is None else self._limits.budget(view, analyst)
-
-    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return the usage of a dataset, by analyst, purpose, day or month.
-
-        Raises: Unavailable: the index lags, or cannot be read.
-        """
-        return await self.usage_index.rows(dataset, by) if dataset in self._views else []
-
-    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
-        return await self.usage_index.sums(dataset, since_day=since_day)
-
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return await usage_of(self, dataset)
-
-    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
-        return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
-
-    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
-        return await overview_of(self, dataset, caller, self._clock)
-
-    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
-        if dataset not in self._views:
-            return []
-        return await self.usage_index.decisions(dataset, after=after, limit=limit)
-
     @property
     def partitions(self) -> int:
-        """As `LedgerService.partitions`."""
         return self._deployment.partitions
 
     def partition_of(self, dataset: str) -> int:
-        """As `LedgerService.partition_of`."""
         return self._deployment.partition_of(dataset)
 
     def check_is_known(self, dataset: str) -> None:
-        """As `LedgerService.check_is_known`."""
-        self._check_follows()
-        partition = self.partition_of(dataset)
-        if not self._tail.knows(partition):
-            raise Unavailable(
-                f"it is not known whether the dataset {dataset} is open: rows of partition "
-                f"{partition} in the topic {self._deployment.topics.state} are missing or cannot "
-                "be read. The worker that owns the partition writes them again when it starts"
-            )
+        try:
+            self._partition_with(dataset)
+        except Unavailable as error:
+            what = f"it is not known whether the dataset {dataset} is open: {error}"
+            raise Unavailable(what) from error
 
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
-        """As `LedgerService.read_log`."""
         return await self.usage_index.log.read(partition, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """As `LedgerService.last_decision`."""
         return await self.usage_index.log.last(partition)
 
     def branch(self, partition: int) -> int | None:
-        """As `LedgerService.branch`."""
-        return self._tail.branches.get(partition)
+        with contextlib.suppress(Unavailable):
+            return self.states.partition(partition).branch
+        return None
 
     def newest_checkpoint(self, partition: int) -> None:
         """Return None: workers sign, and a gateway has no key."""
-
-    def policy(self, dataset: str) -> Policy | None:
-        """As `LedgerService.policy`."""
-        view = self._views.get(dataset)
-        return None if view is None else view.policy
-
-    def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
-        self._check_follows()
-        return self._members.get(dataset, name)
-
-    def open_reservation(self, dataset: str, grant: str) -> Reservation | None:
-        """As `LedgerService.open_reservation`."""
-        self._check_follows()
-        return self._limits.reservation(dataset, grant)
-
-    def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
-        self._check_follows()
-        return self._members.memberships(name)
-
-    def decided_at(self, dataset: str) -> int:
-        """As `LedgerService.decided_at`."""
-        self._check_follows()
-        return self._tail.decided_at(self._deployment.partition_of(dataset))
-
-    def ordered_before(self) -> int | None:
-        """As `Service.ordered_before`."""
-        return self._limits.ordered_before()
-
-    async def members(self, dataset: str) -> list[Member]:
-        self._check_follows()
-        return [row.as_member for row in self._members.of(dataset)]
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 
     def appended(self) -> Subscription[Appended]:
-        """As `LedgerService.appended`."""
         return self._appended.subscribe()
-
-    async def heads(self) -> list[Head]:
-        return await heads_of(self)
 
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
 
     def readiness(self) -> Readiness:
         reasons = [] if self._tail.trouble is None else [self._tail.trouble]
-        return Readiness(ready=not reasons, reasons=reasons, notes=self.usage_index.notes())
+        notes = [*self.states.notes(), *self.usage_index.notes()]
+        return Readiness(ready=not reasons, reasons=reasons, notes=notes)
 
     async def close(self) -> None:
         following, self._following = self._following, None
@@ -441,23 +324,43 @@ class KafkaService:
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
 
-    async def _take_row(self, _partition: int, row: Row) -> None:
-        if isinstance(row, MemberRow):
-            self._members.take_row(row)
-        elif isinstance(row, ScopeRow):
-            self._limits.take_row(row)
-        elif isinstance(row, ReservationRow):
-            self._limits.take_reservation_row(row)
-        elif isinstance(row, Snapshot):
-            self._view_folder.take_row(row)
+    def _partition(self, number: int) -> Partition:
+        self._check_follows()
+        return self.states.partition(number)
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
-        lines = [decode_header(value) for value in values]
-        for line, value in zip(lines, values, strict=True):
-            if line.outcome.sets_members:
-                self._members.take_decision(decode_decision(value))
-            if line.outcome.starts_branch:
-                self._tail.take_branch(partition, _branch_of(value))
+        shown = list[Taken]()
+        for first in range(0, len(values), _A_TURN):
+            shown += self._take_turn(partition, values[first : first + _A_TURN])
+            await asyncio.sleep(0)
+        if not shown:
+            return False
+        if self._events.has_readers:
+            self._events.send([each.decision or decode_decision(each.value) for each in shown])
+        if self._appended.has_readers:
+            number = shown[0].line.partition_sequence
+            self._appended.send([Appended(partition, number, [each.value for each in shown])])
+        if self._alerts.has_readers:
+            self._alerts.send([alert for each in shown for alert in alerts_of(each.line)])
+        self._recent.forget_old()
+        return False
+
+    def _take_turn(self, partition: int, values: list[bytes]) -> list[Taken]:
+        """Apply decisions, then answer those who wait for them; return those to show subscribers.
+
+        The state is moved first: whoever is answered finds their decision in the next read.
+        """
+        shown = list[Taken]()
+        for value in values:
+            taken = self.states.take(partition, value)
+            if taken is None:
+                continue  # unreadable
+            line = taken.line
+            if taken.decision is not None or line.partition_sequence > self._shown.get(
+                partition, -1
+            ):
+                self._shown[partition] = line.partition_sequence
+                shown.append(taken)
             if line.source is None:
                 continue
             position: InputPosition = partition, line.source.topic, line.source.offset
@@ -465,36 +368,13 @@ class KafkaService:
             future = self._pending.get(position)
             if future is not None and not future.done():
                 future.set_result(value)
-        last = lines[-1]
-        self._tail.take_time(partition, last.partition_sequence, from_iso(last.decided_at))
-        parts = [
-            part
-            for line, value in zip(lines, values, strict=True)
-            for part in lines_by_dataset(line, value)
-        ]
-        decided = (counted_decision(*part, usage=False) for part in parts)
-        for dataset, run in runs(decided).items():
-            self._view_folder.take_run(dataset, run)
-        by_dataset = [line for line, _ in parts], [value for _, value in parts]
-        self._limits.take_lines(partition, *by_dataset, self._views)
-        self.usage_index.note_decision(partition, last.partition_sequence)
-        if self._events.has_readers:
-            self._events.send([decode_decision(value) for value in values])
-        if self._appended.has_readers:
-            self._appended.send([Appended(partition, lines[0].partition_sequence, values)])
-        if self._alerts.has_readers:
-            self._alerts.send([alert for line in lines for alert in alerts_of(line)])
-        self._recent.forget_old()
-        return False
+        if shown:
+            self.usage_index.note_decision(partition, self._shown[partition])
+        return shown
 
 
 def _too_many() -> Unavailable:
     return Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
-
-
-def _branch_of(value: bytes) -> int:
-    rollback = decode_decision(value).rollback
-    return 0 if rollback is None else rollback.branch
 
 
 async def _check_needed(deployment: Deployment) -> None:
@@ -508,7 +388,3 @@ async def _check_needed(deployment: Deployment) -> None:
         await asyncio.sleep(_TOPIC_SPREAD_S)
         await check_partition_counts(deployment, _NEEDED)
     await check_placement(deployment)
-
-
-def _sort_by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
-    return [view for _, view in sorted(views)]

@@ -19,11 +19,11 @@ from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.records.requests import Reserve
 from accountant.replay.audit import audit
+from accountant.replay.follow import FollowedPartition
 from accountant.replay.replay import state_rows
 from accountant.replay.state_comparison import rows_at_one_moment
 from accountant.times import iso
 from accountant.views.datasets import view_of_ledger
-from accountant.views.reservation_follower import ReservationFollower
 from tests.accountant.partition.test_derived_claims import (
     HALF,
     SCHEMA,
@@ -330,10 +330,10 @@ def test_replay_audit_and_follower_know_a_question_s_reservation() -> None:
     assert state_rows(world.replayed()) == rows
     report = audit(world.log, state=rows_at_one_moment(dict(rows), 0))
     assert report.ok, report.first_disagreement
-    follower = ReservationFollower()
+    follower = FollowedPartition.from_beginning(world.genesis)
     for value in world.log:
-        follower.take_line(decode_header(value), value, hash_of(value), ())
-    found = {row.grant: row for row in follower.of("census")}
+        follower.take(decode_header(value), value)
+    found = {row.grant: row for row in follower.state.reservations}
     live = {row.grant: row for row in world.state.reservations}
     assert found.keys() == live.keys() == {grants[1], grants[2]}
     for grant, row in found.items():

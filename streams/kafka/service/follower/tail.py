@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.service.follower.state_rows import OnPartitionRow, OnRow, StateRowsFollower
+from streams.kafka.service.follower.state_rows import StateRows
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import consumer, stop
 from streams.telemetry.logs import get_logger
@@ -31,15 +31,21 @@ def _no_resume_points() -> Mapping[int, int]:
     return {}
 
 
-class Tail:
-    """Reads every dataset's row, then every decision from `history_ms` ago on, without end.
+def _nothing(_partition: int) -> None:
+    pass
 
-    Rows and decisions may come twice, for example after a reconnection. The callbacks must allow
-    it: every decision carries running totals and its dataset's sequence.
+
+class Tail:
+    """Reads the rows of every partition, then every decision from `history_ms` ago on, without end.
+
+    Decisions may come twice, for example after a reconnection: the callbacks must allow it.
 
     Args:
-        on_partition_row: called with each partition's own row.
+        rows: reads the rows of `state`.
         read_on: called before each read; see `ResumePoints`.
+        on_end: called with a partition whose decisions were read to the end that they had when
+            the reading began, or went on at another place.
+        on_lost: called with a partition whose log no longer has the place that was read last.
         pause: awaited between two reads, so that decisions come in few large batches while
             no caller waits for them.
     """
@@ -48,47 +54,31 @@ class Tail:
         self,
         deployment: Deployment,
         *,
-        on_row: OnRow,
+        rows: StateRows,
         on_decisions: OnDecisions,
-        on_partition_row: OnPartitionRow | None = None,
         read_on: ResumePoints = _no_resume_points,
+        on_end: Callable[[int], None] = _nothing,
+        on_lost: Callable[[int], None] = _nothing,
         history_ms: int = 0,
         pause: Callable[[], Awaitable[None]],
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
-        self._rows = StateRowsFollower(deployment, on_row, on_partition_row)
+        self._rows = rows
         self._on_decisions = on_decisions
         self._read_on = read_on
-        self._history_ms = history_ms
+        self._on_end = on_end
+        self._on_lost = on_lost
         self._pause = pause
+        self._history_ms = history_ms
         self._clock = clock or SystemClock()
         self._positions: dict[TopicPartition, int] = {}
         self._since: dict[TopicPartition, int] = {}  # start times of partitions to read again
+        self._until: dict[TopicPartition, int] = {}  # ends that were not reached yet
+        self._read = set[TopicPartition]()  # that had decisions
         self._handed_over: set[TopicPartition] = set()
         self._caught_up = asyncio.Event()
         self.trouble: str | None = "starting"
-
-    @property
-    def branches(self) -> Mapping[int, int]:
-        """By partition: the number of its log's fork, where known."""
-        return self._rows.branches
-
-    def take_branch(self, partition: int, branch: int) -> None:
-        """As `StateRowsFollower.take_branch`."""
-        self._rows.take_branch(partition, branch)
-
-    def knows(self, partition: int) -> bool:
-        """Tell whether every dataset of a partition has been read."""
-        return partition in self._rows.known
-
-    def decided_at(self, partition: int) -> int:
-        """Return the time of the last known decision, 0 for none."""
-        return self._rows.decided.get(partition, (-1, 0))[1]
-
-    def take_time(self, partition: int, sequence: int, decided_at: int) -> None:
-        """As `StateRowsFollower.take_time`."""
-        self._rows.take_time(partition, sequence, decided_at)
 
     async def caught_up(self) -> None:
         """Return once the tail has read all snapshots and follows the decisions."""
@@ -142,11 +132,13 @@ class Tail:
                     got = await follower.getmany(timeout_ms=1_000, max_records=_MAX_RECORDS)
                 for tp, records in got.items():
                     values = [record.value for record in records]
+                    self._read.add(tp)
                     leave = await self._on_decisions(tp.partition, values)
                     self._positions[tp] = records[-1].offset + 1
                     if leave:
                         self._handed_over.add(tp)
                         follower.pause(tp)
+                await self._check_ends(follower)
                 if not got:
                     with translate_errors():
                         async with asyncio.timeout(6):
@@ -161,7 +153,9 @@ class Tail:
         again = {TopicPartition(topic, i): at for i, at in self._read_on().items()}
         if not again:
             return
-        self._since |= again
+        # A start reads the history, too.
+        first = self._first()
+        self._since |= {tp: at if tp in self._read else min(at, first) for tp, at in again.items()}
         for tp in again:
             self._positions.pop(tp, None)
         self._handed_over -= again.keys()
@@ -170,7 +164,7 @@ class Tail:
 
     async def _seek(self, follower: Any, decisions: list[TopicPartition]) -> None:
         """Seek to the last position, or else to the start time, `history_ms` ago by default."""
-        first = max(0, self._clock.now() - self._history_ms)
+        first = self._first()
         since = {tp: self._since.get(tp, first) for tp in decisions}
         # Read end offsets before looking up times; otherwise a decision committed in between is
         # skipped.
@@ -179,12 +173,27 @@ class Tail:
         begins = await follower.beginning_offsets(decisions)
         for tp in decisions:
             start = self._positions.get(tp)
-            if start is None or not begins[tp] <= start <= ends[tp]:
+            is_lost = start is not None and not begins[tp] <= start <= ends[tp]
+            if is_lost:
+                self._on_lost(tp.partition)
+            if start is None or is_lost:
                 start = ends[tp] if found[tp] is None else found[tp].offset
             self._positions[tp] = start
             self._since.pop(tp, None)
+            self._until[tp] = ends[tp]
             follower.seek(tp, start)
             if tp in self._handed_over:
                 follower.pause(tp)
             else:
                 follower.resume(tp)
+
+    def _first(self) -> int:
+        return max(0, self._clock.now() - self._history_ms)
+
+    async def _check_ends(self, follower: Any) -> None:
+        for tp, end in list(self._until.items()):
+            with translate_errors():
+                position = await follower.position(tp)
+            if position >= end:
+                del self._until[tp]
+                self._on_end(tp.partition)

@@ -1,60 +1,45 @@
-"""What a gateway knows of a ledger, fed with rows and decisions by a test."""
+"""What a gateway knows of one partition, fed with rows and decisions by a test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-from accountant.records import decode_decision, decode_partition_row
+from accountant.claims.text import parse_claim
 from accountant.records.header import decode_header
-from accountant.records.limit_records import ScopeRow
-from accountant.records.members import MemberRow
-from accountant.records.reservation_rows import ReservationRow
-from accountant.records.state_rows import Row, decode_row
-from accountant.views.datasets import DatasetView
-from accountant.views.follow import ViewFolder, counted_decision, runs
-from accountant.views.members import MemberViews
-from streams.kafka.service.follower.limits import FollowerLimits
+from accountant.records.previews import PreviewRequest
+from accountant.replay.follow import FollowedPartition
+from streams.service.live_limits import LiveLimits
+from streams.service.live_views import CountedDecisions, LiveViews
+from tests.accountant.world import World
 from tests.streams.clock import TestClock
 
-OWN: Final = b'{"partition":0}'
 
+class Gateway:
+    """A gateway's reading of a world's rows and decisions; its clock is the world's.
 
-class FollowedLog:
-    """The views, members, limits and reservations of one partition, from its rows and log."""
+    Attributes:
+        clock: the gateway's, in place of the world's.
+    """
 
-    def __init__(self, clock: TestClock | None = None) -> None:
-        self.views: dict[str, DatasetView] = {}
-        self.folder = ViewFolder(self.views, {})
-        self.members = MemberViews()
-        self.clock = TestClock() if clock is None else clock
-        self.limits = FollowerLimits(self.members, self.clock, 1, "name")
+    def __init__(self, world: World, *, clock: int | None = None) -> None:
+        self.followed = FollowedPartition.from_beginning(world.genesis)
+        self.limits = LiveLimits(
+            lambda _: self.followed.state, TestClock(world.now if clock is None else clock)
+        )
+        counts = CountedDecisions()
+        self.views = LiveViews(lambda: [self.followed.state], lambda _: self.followed.state, counts)
 
     def read_rows(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
-        for key, value in rows:
-            if key == OWN:
-                self.limits.take_partition_row(decode_partition_row(value))
-            else:
-                self.take_row(decode_row(value))
+        self.followed = FollowedPartition.from_rows(0, rows)
 
-    def take_row(self, row: Row) -> None:
-        if isinstance(row, ScopeRow):
-            self.limits.take_row(row)
-        elif isinstance(row, ReservationRow):
-            self.limits.take_reservation_row(row)
-        elif isinstance(row, MemberRow):
-            self.members.take_row(row)
-        else:
-            self.folder.take_row(row)
+    def read(self, values: Iterable[bytes]) -> None:
+        for value in values:
+            self.followed.take(decode_header(value), value)
 
-    def read(self, values: list[bytes]) -> None:
-        if not values:
-            return
-        lines = [decode_header(value) for value in values]
-        for line, value in zip(lines, values, strict=True):
-            if line.outcome.sets_members:
-                self.members.take_decision(decode_decision(value))
-        decided = (counted_decision(*each, usage=False) for each in zip(lines, values, strict=True))
-        for dataset, run in runs(decided).items():
-            self.folder.take_run(dataset, run)
-        self.limits.take_lines(0, lines, values, self.views)
+    def previewed(self, claim: str, analyst: str) -> dict[str, object]:
+        """Return the fields of a preview of the dataset census."""
+        asked = PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
+        view = self.views.dataset("census")
+        assert view is not None
+        shown = self.limits.preview(view, asked)
+        return {name: getattr(shown, name) for name in shown.__struct_fields__}

@@ -1,0 +1,305 @@
+"""A follower has the state of the ledger, from whichever rows and decisions it read."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+import pytest
+
+from accountant.errors import LogDamaged, MadeByNewerVersion
+from accountant.records import Decision, decode_partition_row
+from accountant.records.header import decode_header
+from accountant.replay.follow import FollowedPartition, OtherLog
+from accountant.replay.replay import StateMismatch, state_rows
+from streams.service.live_limits import LiveLimits
+from tests.accountant.partition import limit_loads, test_limits_model
+from tests.accountant.partition.division import ask_for_outcome, divide, divided
+from tests.accountant.reservations import loads, test_reservations_model
+from tests.accountant.world import World, code
+from tests.faults.forged_rows import PARTITION, forged, replaced, with_right_checksum
+from tests.nightly import rounds
+from tests.streams.clock import TestClock
+
+RECORDS = 500
+
+
+def read(followed: FollowedPartition, values: Iterable[bytes]) -> list[Decision]:
+    """Have a follower take decisions; return those that it applied."""
+    found = (followed.take(decode_header(value), value) for value in values)
+    return [decision for decision in found if decision is not None]
+
+
+def opened() -> World:
+    """Return a ledger with the dataset census, of epsilon 1 in sum."""
+    world = World()
+    assert code(world.open("census", filter="basic", epsilon="1")) == "opened"
+    return world
+
+
+def from_rows(rows: Iterable[tuple[bytes, bytes]]) -> FollowedPartition:
+    return FollowedPartition.from_rows(0, rows)
+
+
+def from_log(world: World, values: Iterable[bytes] | None = None) -> FollowedPartition:
+    followed = FollowedPartition.from_beginning(world.genesis)
+    read(followed, world.log if values is None else values)
+    return followed
+
+
+class LimitLife(test_limits_model.Life):
+    """Limits, members and resets of the clock.
+
+    Attributes:
+        past: numbers of decisions, with the rows of `state` as they were after each.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.past: list[tuple[int, dict[bytes, bytes]]] = []
+
+    def commit(self) -> None:
+        super().commit()
+        self.past.append((len(self.log), dict(self.rows)))
+
+    def live(self) -> None:
+        load, batch = limit_loads.Load(self.chance, self.model), 1
+        for _ in range(RECORDS):
+            self.decide(load.next())
+            batch -= 1
+            if batch <= 0:
+                self.commit()
+                batch = self.chance.choice([1, 1, 2, 5, 20])
+            if self.chance.random() < 0.02:
+                self.reset_clock(load.set_back())
+        self.commit()
+
+
+class ReservationLife(test_reservations_model.Life):
+    """As `LimitLife`, with reservations in all their stages."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.past: list[tuple[int, dict[bytes, bytes]]] = []
+
+    def commit(self) -> None:
+        super().commit()
+        self.past.append((len(self.log), dict(self.rows)))
+
+    def live(self) -> None:
+        load, batch = loads.Load(self.chance, self.model, datasets=5), 1
+        for _ in range(RECORDS):
+            self.decide(load.next())
+            batch -= 1
+            if batch <= 0:
+                self.commit()
+                batch = self.chance.choice([1, 1, 2, 5, 20])
+            if self.chance.random() < 0.003:
+                self.reset_clock(load.set_back())
+        self.commit()
+
+
+@pytest.mark.parametrize("kind", [LimitLife, ReservationLife])
+@pytest.mark.parametrize("seed", range(rounds(2, 40)))
+def test_a_follower_has_the_state_of_the_ledger_from_any_rows_on(
+    kind: type[LimitLife | ReservationLife], seed: int
+) -> None:
+    life = kind(seed + 50)
+    life.live()
+    chance, expected = random.Random(seed), state_rows(life.state)
+    whole = FollowedPartition.from_beginning(life.state.genesis)
+    read(whole, life.log)
+    assert state_rows(whole.state) == expected
+    for end, rows in [life.past[-1], *chance.sample(life.past, 6)]:
+        followed = from_rows(chance.sample(list(rows.items()), len(rows)))
+        assert followed.state.sequence == end - 1
+        # Decisions from before the rows come, too, and a reader that reconnects repeats some.
+        first = max(0, end - chance.choice([0, 1, 20, 200]))
+        read(followed, life.log[first:])
+        again = max(first, len(life.log) - chance.choice([1, 10]))
+        assert read(followed, life.log[again:]) == []
+        assert followed.is_confirmed == (first < len(life.log))
+        assert state_rows(followed.state) == expected
+
+
+def test_a_repeat_is_dropped_and_a_missing_decision_is_noticed() -> None:
+    world = opened()
+    for _ in range(4):
+        assert code(world.ask("pure:0.1")) == "granted"
+    followed = from_rows(world.rows())
+    assert not followed.is_confirmed, "nobody has compared the rows with the log"
+    assert read(followed, world.log[2:]) == []
+    assert followed.is_confirmed
+    known = len(world.log)
+    for _ in range(3):
+        assert code(world.ask("pure:0.01")) == "granted"
+    with pytest.raises(OtherLog, match=f"found decision {known + 1} .* expected decision {known}"):
+        read(followed, world.log[known + 1 :])
+    assert [each.partition_sequence for each in read(followed, world.log[known:])] == [
+        *range(known, known + 3)
+    ]
+
+
+def forked(epsilon: str, count: int = 3) -> World:
+    """Return a ledger of the same beginning, whose next decisions are its own."""
+    world = opened()
+    assert code(world.ask("pure:0.1")) == "granted"
+    for _ in range(count):
+        assert code(world.ask(f"pure:{epsilon}")) == "granted"
+    return world
+
+
+def test_another_decision_in_the_place_of_one_that_was_applied_is_noticed() -> None:
+    one, other = forked("0.02"), forked("0.03", count=4)
+    same = [a == b for a, b in zip(one.log, other.log, strict=False)]
+    assert same == [True] * 3 + [False] * 3
+    # The next one, the last one, and one before that.
+    for first in (6, 5, 4):
+        followed = from_log(one)
+        if first == 4:
+            assert read(followed, other.log[3:4]) == []  # it may be older than the rows are
+        with pytest.raises(OtherLog):
+            read(followed, other.log[first : first + 2])
+    followed = from_log(one)
+    assert read(followed, other.log[2:5]) == []
+    assert not followed.is_confirmed, "the log that was read again ends before the last decision"
+
+
+def test_a_decision_that_cannot_be_applied_voids_the_state() -> None:
+    world = opened()
+    for claim in ("pure:0.2", "pure:0.1"):
+        assert code(world.ask(claim)) == "granted"
+    value = world.log.pop()
+    for old, new, error in (
+        (b'"sequence":3', b'"sequence":4', LogDamaged),
+        (b'"mechanisms":2,"epsilon":"0.3"', b'"mechanisms":2,"epsilon":"x"', LogDamaged),
+        (b'"mechanisms":2,"epsilon":"0.3"', b'"mechanisms":2,"epsilon":"0.1"', LogDamaged),
+        (b'"rules":1', b'"rules":9', MadeByNewerVersion),
+    ):
+        assert old in value
+        with pytest.raises(error):
+            read(from_log(world), [value.replace(old, new)])
+
+
+def test_rows_are_taken_only_if_all_of_one_moment_are_there() -> None:
+    world = divided()
+    divide(world, "team", "blue", part="0.5")
+    before = dict(world.rows())
+    assert code(world.ask("pure:0.1", analyst="ana")) == "granted"
+    rows = dict(world.rows())
+    assert state_rows(from_rows(rows.items()).state) == state_rows(world.state)
+    changed = [key for key in rows if rows[key] != before.get(key)]
+    assert len(changed) == 3  # the dataset's, the limit's, the partition's
+    for key in rows:
+        with pytest.raises(StateMismatch):
+            from_rows((other, value) for other, value in rows.items() if other != key)
+        for damaged in (b"garbage", b"[" * 5_000, b'{"type":"\xff"}'):
+            with pytest.raises(StateMismatch):
+                from_rows({**rows, key: damaged}.items())
+    for key in changed:
+        with pytest.raises(StateMismatch):
+            from_rows({**rows, key: before[key]}.items())
+    with pytest.raises(StateMismatch, match="the partition's row"):
+        from_rows([])
+
+
+def legacy(rows: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return rows whose partition row has no checksum, as earlier versions wrote it."""
+    own = msgspec.structs.replace(decode_partition_row(rows[PARTITION]), checksum=msgspec.UNSET)
+    return {**rows, PARTITION: msgspec.json.encode(own)}
+
+
+def test_a_legacy_partition_row_without_a_checksum_counts_its_rows() -> None:
+    rows = legacy(dict(opened().rows()))
+    assert from_rows(rows.items()).state.ledgers
+    with pytest.raises(StateMismatch, match="0 datasets"):
+        from_rows((key, value) for key, value in rows.items() if key != b"census")
+
+
+FORGED: dict[str, tuple[bytes, Callable[[bytes], bytes], type[Exception] | None]] = {
+    "an earlier decision of the dataset": (
+        b"census",
+        replaced(b'"sequence":2', b'"sequence":1'),
+        LogDamaged,
+    ),
+    "more was spent": (
+        b"census",
+        replaced(
+            b'"totals":{"mechanisms":1,"epsilon":"0.1"', b'"totals":{"mechanisms":1,"epsilon":"0.9"'
+        ),
+        LogDamaged,
+    ),
+    "another last decision": (
+        PARTITION,
+        replaced(b'"head":"sha256:', b'"head":"sha256:0'),
+        OtherLog,
+    ),
+    # Only an audit compares a row with the decisions before it.
+    "less was spent": (
+        b"census",
+        replaced(
+            b'"totals":{"mechanisms":1,"epsilon":"0.1"',
+            b'"totals":{"mechanisms":1,"epsilon":"0.01"',
+        ),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_forged_rows_with_right_checksums(what: str) -> None:
+    key, change, error = FORGED[what]
+    world = opened()
+    assert code(world.ask("pure:0.1")) == "granted"
+    rows = dict(world.rows())
+    changed = {**rows, key: change(rows[key])} if key == PARTITION else forged(rows, key, change)
+    assert changed != rows
+    followed = from_rows(with_right_checksum(changed).items())
+    assert code(world.ask("pure:0.1")) == "granted"
+    if error is not None:
+        with pytest.raises(error):
+            read(followed, world.log[3:])
+        return
+    read(followed, world.log[3:])
+    assert state_rows(followed.state) == world.rows(), "the next decision has the right sums"
+
+
+@pytest.fixture
+def quick_turns() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("quick_turns")
+def test_readers_in_other_threads_see_the_state_after_one_decision() -> None:
+    world = divided()
+    divide(world, "analyst", "ben", reserved="0.9")
+    known = len(world.log)
+    for _ in range(400):
+        assert ask_for_outcome(world, "ben", "0.001") == "granted"
+    followed = from_log(world, world.log[:known])
+    limits = LiveLimits(lambda _: followed.state, TestClock())
+    found, is_over = Counter[str](), threading.Event()
+
+    def look() -> None:
+        while not is_over.is_set():
+            budget = limits.budget("census", "ana")
+            assert budget is not None
+            found[budget.left["epsilon"]] += 1
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        read(followed, world.log[known:])
+    finally:
+        is_over.set()
+        for reader in readers:
+            reader.join()
+    assert found.keys() == {"0.1"}, found
