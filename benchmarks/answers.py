@@ -121,7 +121,7 @@ def _answered(folder: Path) -> Iterator[Row]:
             ("units", _SCHEMA),
         ):
             policy = _POLICY | {"population": "people"}
-            ledger.open(dataset, policy, by="owner", schema=schema, as_given=True, new=True)
+            ledger.as_owner("owner").open(dataset, policy, schema=schema, as_given=True, new=True)
             unit = "each row a unit" if dataset == "rows" else "a row of each unit"
             note = f"{_SERVED_ROWS:,} rows over HTTP, ticks of {_TICK_S} s, best of {_QUESTIONS}"
             for text in _ASKED:

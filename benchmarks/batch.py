@@ -49,7 +49,7 @@ def _measure(server: int, ask: Callable[[], list[Any]]) -> _Cost:
 
 def _compare(ledger: Accountant, server: int, count: int) -> tuple[_Cost, _Cost]:
     """Return the cost of requests one by one, and in batches: that of the cheapest round."""
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+    ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
     singles = _requests(ledger, count)
     alone = _measure(server, lambda: [ledger.ask(**request) for request in singles])
     batched = list[_Cost]()

@@ -15,7 +15,7 @@ radii = load_breast_cancer().data[:, 0]
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient", "neighbours": "replace"}
     policy["most_per_request"] = "0.2"
-    ledger.open("tumour-radii", policy, by="hospital")  # does nothing if it is open
+    ledger.as_owner("hospital").open("tumour-radii", policy)  # does nothing if it is open
     # A mean divides by the number of patients, which is public: neighbours replace a patient.
     with LedgerBudget(ledger, "tumour-radii", unit="patient", neighbours="replace"):
         radius = tools.mean(radii, epsilon=0.1, bounds=(5, 30))

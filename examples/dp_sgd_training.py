@@ -30,6 +30,6 @@ claim = event_claim(dpa.SelfComposedDpEvent(step, STEPS), unit="patient")
 with Accountant(analyst="ana") as ledger:
     policy = {"filter": "renyi", "order": "6", "epsilon": "6", "delta": "1e-6", "unit": "patient"}
     policy["most_per_request"] = "1"  # one training takes a third of it
-    ledger.open("tumour-training", policy, by="hospital")  # does nothing if it is open
+    ledger.as_owner("hospital").open("tumour-training", policy)  # does nothing if it is open
     weights = ledger.release("tumour-training", claim, train, once="first-training")
     print(f"trained: {weights[:3]} ...")

@@ -36,7 +36,7 @@ def is_precise(count: Fraction, variance: str) -> bool:
 
 
 with Accountant(analyst="ana") as ledger:
-    ledger.open("flu", POLICY, by="hospital")  # does nothing if it is open
+    ledger.as_owner("hospital").open("flu", POLICY)  # does nothing if it is open
     with ledger.reserve("flu", CLAIM, until="PT30M", once="cases") as session:
         session.run(read_cases)
         for variance in VARIANCES:

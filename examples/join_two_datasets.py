@@ -28,7 +28,7 @@ def count_in_both(month: int) -> int:
 with Accountant(analyst="ana") as ledger:
     for dataset, rho in BUDGETS.items():
         policy = {"filter": "zcdp", "rho": rho, "unit": "patient", "most_per_request": "1"}
-        ledger.open(dataset, policy, by="hospital")  # does nothing if it is open
+        ledger.as_owner("hospital").open(dataset, policy)  # does nothing if it is open
     for month in (5, 6):
         name = f"in both, month {month}"
         try:

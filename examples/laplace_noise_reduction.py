@@ -28,7 +28,7 @@ def read_visits() -> Callable[[str], Fraction]:
 
 
 with Accountant(analyst="ana") as ledger:
-    ledger.open("visits", POLICY, by="hospital")  # does nothing if it is open
+    ledger.as_owner("hospital").open("visits", POLICY)  # does nothing if it is open
     with ledger.reserve("visits", CLAIM, until="PT30M", once="visits") as session:
         session.run(read_visits)
         for scale in SCALES:

@@ -17,7 +17,7 @@ malignant = [0] * int((load_breast_cancer().target == 0).sum())
 
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
-    ledger.open("tumour-counts", policy, by="hospital")  # does nothing if it is open
+    ledger.as_owner("hospital").open("tumour-counts", policy)  # does nothing if it is open
     claim = opendp_claim(count, unit="patient")
     result = ledger.release("tumour-counts", claim, lambda: count(malignant), once="malignant")
 print(f"about {result} malignant tumours, noise of scale 20")

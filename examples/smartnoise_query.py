@@ -22,7 +22,7 @@ reader = from_df(pd.DataFrame(rows), privacy=Privacy(epsilon=0.2, delta=1e-7), m
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "2", "delta": "1e-6", "delta_for_claims": "5e-7", "unit": "patient"}
     policy["most_per_request"] = "0.5"
-    ledger.open("tumour-queries", policy, by="hospital")  # does nothing if it is open
+    ledger.as_owner("hospital").open("tumour-queries", policy)  # does nothing if it is open
     claim = query_claim(reader, QUERY, unit="patient")
     means = ledger.release(
         "tumour-queries", claim, lambda: reader.execute(QUERY)[1:], once="radius"

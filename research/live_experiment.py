@@ -103,7 +103,7 @@ class LiveDataset:
     def __init__(self, client: Accountant, policy: Policy, results: Path) -> None:
         self._client = client
         self._results = results
-        client.open(_DATASET, policy, by="owner", as_given=True)
+        client.as_owner("owner").open(_DATASET, policy, as_given=True)
 
     def reserve(self, claim: Claim) -> MechanismSession:
         """Return a session for a `with` block, which raises `NotGranted` if it does not fit."""

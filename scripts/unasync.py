@@ -37,7 +37,7 @@ RULES: Final = (
     # Names.
     (r"\bclient\._async\b", "client._sync"),
     (
-        r"\bAsync(Accountant|Connection|Grant|Iterator|LedgerReader|MechanismSession|Questions|RequestSender)\b",
+        r"\bAsync(Accountant|Administrator|Connection|Grant|Iterator|LedgerReader|MechanismSession|Owner|Questions|RequestSender)\b",
         r"\1",
     ),
     (r"\b__a(enter|exit)__\b", r"__\1__"),

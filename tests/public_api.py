@@ -106,7 +106,11 @@ def described() -> dict[str, Any]:
         },
         "methods": {
             each.__name__: dict(_methods(each))
-            for each in (streams.Accountant, streams.AsyncAccountant, streams.client.Reply)
+            for each in (
+                *(streams.Accountant, streams.AsyncAccountant, streams.client.Reply),
+                *(streams.client.Administrator, streams.client.AsyncAdministrator),
+                *(streams.client.Owner, streams.client.AsyncOwner),
+            )
         },
         "filters": sorted(FILTERS),
         "outcomes": [*Outcome],

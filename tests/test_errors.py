@@ -76,7 +76,7 @@ def _public() -> list[type[Exception]]:
 
 def _refusal() -> Reply:
     with tempfile.TemporaryDirectory() as kept, Accountant(f"sqlite:///{kept}/ledger.db") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
         return ledger.ask("census", "pure:3", analyst="ana")
 
 
@@ -161,7 +161,7 @@ def _ask_wrongly(url: str) -> None:
 def test_a_process_pool_raises_the_workers_exception(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with Accountant(url) as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         with pytest.raises(NotGranted) as raised:
             pool.map_async(_ask_too_much, [url]).get(timeout=60)

@@ -47,7 +47,7 @@ def test_the_client_and_an_embedded_ledger_need_no_extra(tmp_path: Path) -> None
         """
 from streams.client import Accountant
 with Accountant("sqlite:///bare.db") as ledger:
-    ledger.open("census", {"epsilon": "1", "delta": "1e-6"}, by="registrar")
+    ledger.as_owner("registrar").open("census", {"epsilon": "1", "delta": "1e-6"})
     assert ledger.release("census", "pure:0.01", lambda: 41, analyst="ana") == 41
     assert [view.dataset for view in ledger.datasets()] == ['census']
 """,

@@ -19,7 +19,7 @@ from typing import Any, cast
 from accountant.records.outcomes import Outcome
 from streams.cli.demo import DATASETS, week
 from streams.cli.demo.replay import divide, open_datasets, replay
-from streams.client import AsyncAccountant
+from streams.client import AsyncAccountant, AsyncOwner
 from streams.settings import load
 
 AT_ONCE = 4
@@ -38,40 +38,31 @@ class Party:
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> AsyncAccountant:
+        files = [] if self._tokens is None else sorted(self._tokens.glob("*.token"))
+        for file in files or [None]:
+            settings = {"url": self._address} | ({} if file is None else {"token_file": file})
+            client = AsyncAccountant(settings=load(**settings))
+            name = "" if file is None else file.stem
+            self._clients[name] = await self._open.enter_async_context(client)
         return cast(AsyncAccountant, self)
 
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
-    async def _as(self, name: str) -> AsyncAccountant:
-        caller = name if self._tokens is not None else ""
-        if caller not in self._clients:
-            settings: dict[str, Any] = {"url": self._address}
-            if self._tokens is not None:
-                settings["token_file"] = self._tokens / f"{name}.token"
-            client = AsyncAccountant(settings=load(**settings))
-            self._clients[caller] = await self._open.enter_async_context(client)
-        return self._clients[caller]
+    def _as(self, name: str) -> AsyncAccountant:
+        return self._clients[name if self._tokens is not None else ""]
 
-    async def open(self, *dataset: Any, by: str, **more: Any) -> Any:
-        """Open a dataset as its owner."""
-        return await (await self._as(by)).open(*dataset, by=by, **more)
-
-    async def set_member(self, *member: Any, by: str, **more: Any) -> Any:
-        """Add or change a member, as an owner."""
-        return await (await self._as(by)).set_member(*member, by=by, **more)
-
-    async def set_limit(self, *limit: Any, by: str, **more: Any) -> Any:
-        """Set a limit, as an owner."""
-        return await (await self._as(by)).set_limit(*limit, by=by, **more)
+    def as_owner(self, name: str, **more: Any) -> AsyncOwner:
+        """Return the calls of an owner."""
+        return self._as(name).as_owner(name, **more)
 
     async def ask(self, *request: Any, analyst: str, **more: Any) -> Any:
         """Ask as an analyst."""
-        return await (await self._as(analyst)).ask(*request, analyst=analyst, **more)
+        return await self._as(analyst).ask(*request, analyst=analyst, **more)
 
     async def datasets(self, name: str) -> Any:
         """Return the datasets that a person may see."""
-        return await (await self._as(name)).datasets()
+        return await self._as(name).datasets()
 
 
 async def main() -> None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, get_type_hints
 
 import typer
 
@@ -20,7 +20,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
     from accountant.records import Decision
-    from streams.client import Accountant
+    from streams.client import Accountant, Administrator, AsyncAccountant, Owner
 
 By = Annotated[
     str | None,
@@ -53,9 +53,10 @@ RequestId = Annotated[
 
 
 class AdminOptions(NamedTuple):
-    """The options that every owners' command takes."""
+    """The options of owners' commands; `as_administrator` is of those of administrators, too."""
 
     by: By = None
+    as_administrator: AsAdministrator = False
     reason: Reason = ""
     request_id: RequestId = None
     wait: Wait = 10.0
@@ -77,23 +78,36 @@ class AdminOptions(NamedTuple):
             with made as ledger, sending as request:
                 yield ledger, request
 
-    def fields(self, ledger: Accountant, request: CommandRequest) -> dict[str, Any]:
-        """Return the arguments of every admin request.
+    def name(self, ledger: Accountant | AsyncAccountant) -> str | None:
+        """Return the caller's name; None for the name in the token."""
+        return self.by if self.by is not None or ledger.token_source else "owner"
 
-        Without --by, the server fills in the name of the token.
-        """
-        by = self.by if self.by is not None or ledger.token_source else "owner"
-        return {"by": by, "reason": self.reason, "request_id": request.id, "wait": self.wait}
+    def terms(self, request_id: str) -> dict[str, Any]:
+        """Return the arguments of `as_owner` and `as_administrator` in addition to the name."""
+        return {"reason": self.reason, "request_id": request_id, "wait": self.wait}
 
-    def send(self, record: Callable[..., Decision]) -> NoReturn:
-        """Send an admin request, print the decision, and end the command: 1 if it is refused.
+    def owner(
+        self, ledger: Accountant, request: CommandRequest, *, follows: int | None = None
+    ) -> Owner:
+        """Return the calls of the owner who runs the command."""
+        return ledger.as_owner(self.name(ledger), follows=follows, **self.terms(request.id))
 
-        Args:
-            record: sends the request; called with the ledger and the common arguments.
-        """
+    def administrator(self, ledger: Accountant, request: CommandRequest) -> Administrator:
+        """Return those of the administrator, or without --as-administrator of the owner."""
+        if not self.as_administrator:
+            return self.owner(ledger, request)
+        return ledger.as_administrator(self.name(ledger), **self.terms(request.id))
+
+    def send(self, call: Callable[[Owner], Decision], *, follows: int | None = None) -> NoReturn:
+        """Send an owner's request, print the decision, and end the command: 1 if it is refused."""
         with self.ledger() as (ledger, request):
-            decision = record(ledger, **self.fields(ledger, request))
-            self.end(ledger, request, decision)
+            owner = self.owner(ledger, request, follows=follows)
+            self.end(ledger, request, call(owner))
+
+    def send_as_administrator(self, call: Callable[[Administrator], Decision]) -> NoReturn:
+        """Do the same for a command with --as-administrator."""
+        with self.ledger() as (ledger, request):
+            self.end(ledger, request, call(self.administrator(ledger, request)))
 
     def end(
         self,
@@ -125,7 +139,7 @@ class AdminOptions(NamedTuple):
         raise typer.Exit(Exit.OK if outcome.is_applied else Exit.FAILED)
 
 
-_BY, *_OTHERS = [
+_OPTIONS: Final = [
     inspect.Parameter(
         name,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -136,37 +150,35 @@ _BY, *_OTHERS = [
 ]
 
 
-def admin_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `admin` by the options of `AdminOptions`.
+def admin_command(
+    *, for_administrators: bool = False, sends_many: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that replaces a command's parameter `admin` by its options.
 
-    In its help, parameters after `admin` come between --by and the others.
+    Args:
+        for_administrators: the command has --as-administrator.
+        sends_many: it sends several requests, and so has no --id.
     """
-    return _with_options(command, _OTHERS)
+    absent = {"as_administrator": not for_administrators, "request_id": sends_many}
+    options = [each for each in _OPTIONS if not absent.get(each.name)]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        own = [each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in _named(signature)]
+        rest = [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            admin = AdminOptions(**{each.name: values.pop(each.name) for each in options})
+            command(**values, admin=admin)
+
+        # typer reads the options from the signature.
+        run.__signature__ = signature.replace(parameters=[*own, *options, *rest])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
-def admin_command_of_many(command: Callable[..., None]) -> Callable[..., None]:
-    """Do the same for a command that sends several requests, and so has no --id."""
-    return _with_options(command, [each for each in _OTHERS if each.name != "request_id"])
-
-
-def _with_options(
-    command: Callable[..., None], others: list[inspect.Parameter]
-) -> Callable[..., None]:
-    signature = inspect.signature(command, eval_str=True)
-    own = signature.parameters.values()
-    listed = [
-        _BY if p.name == "admin" else p.replace(kind=p.POSITIONAL_OR_KEYWORD)
-        for p in own
-        if p.kind is not p.VAR_KEYWORD
-    ]
-    rest = [p for p in own if p.kind is p.VAR_KEYWORD]
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        names = [each.name for each in (_BY, *others)]
-        admin = AdminOptions(**{name: values.pop(name) for name in names})
-        command(**values, admin=admin)
-
-    # typer reads the options from the signature.
-    run.__signature__ = signature.replace(parameters=[*listed, *others, *rest])  # type: ignore[attr-defined]
-    return run
+def _named(signature: inspect.Signature) -> list[inspect.Parameter]:
+    every = signature.parameters.values()
+    return [p for p in every if p.kind is not p.VAR_KEYWORD and p.name != "admin"]

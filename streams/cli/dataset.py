@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import UNSET
@@ -13,7 +13,7 @@ from msgspec import UNSET
 from accountant.display.numbers import exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
-from streams.cli.admin_command import AdminOptions, AsAdministrator, admin_command
+from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
     from accountant.questions import Schema
     from accountant.records import Decision
-    from streams.client import Accountant
 
 app = typer.Typer(
     help="Open, amend, pause, resume, close, show and list datasets.", no_args_is_help=True
@@ -87,7 +86,7 @@ _NO_UNIT = (
     order="Of renyi, which needs it; --for proposes one.",
     orders="Of renyi_weighted and renyi_mixture, as in 22,40; --for proposes some.",
 )
-@admin_command
+@admin_command()
 def open_(
     context: typer.Context,
     name: Name,
@@ -173,9 +172,9 @@ def open_(
         with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):
             try:
                 # `wanted` contains the proposed fields already.
-                more = admin.fields(ledger, request)
-                more |= {"owners": owner, "as_given": True, "new": new}
-                decision = ledger.open(name, wanted, schema=declared, **more)
+                decision = admin.owner(ledger, request).open(
+                    name, wanted, owners=owner, schema=declared, as_given=True, new=new
+                )
             except PolicyDiffers as error:
                 say(str(error), err=True)
                 decision = error.decision
@@ -183,7 +182,8 @@ def open_(
                 _warn_without_unit(plan, declared)
                 if not admin.json:
                     cap = policy is None and proposes_cap
-                    _explain_opening(decision, wanted, plan, declared, by=more["by"], cap=cap)
+                    by = admin.name(ledger)
+                    _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
             admin.end(ledger, request, decision)
 
 
@@ -230,7 +230,7 @@ def _keeps_no_delta(plan: CompiledPolicy) -> bool:
 
 
 @app.command("amend")
-@admin_command
+@admin_command()
 def amend(
     name: Name,
     alert_at: Annotated[
@@ -280,7 +280,7 @@ def amend(
     check_words(access=access, visibility=visibility)
     most_open = None if open_per_holder is None else whole_per_holder(open_per_holder)
     policy = None if lower_to is None else read_policy(lower_to)
-    fields = {
+    fields: dict[str, Any] = {
         "alert_at": alert_at or None,
         "horizon": horizon,
         "most_per_request": most_per_request,
@@ -289,60 +289,51 @@ def amend(
         "access": access,
         "visibility": visibility,
         "open_per_holder": most_open,
-        "follows": follows,
     }
-    admin.send(lambda ledger, **more: ledger.amend(name, **fields, **more))
+    admin.send(lambda owner: owner.amend(name, **fields), follows=follows)
 
 
 @app.command("close")
-@admin_command
+@admin_command()
 def close(
     name: Name,
     *,
     admin: AdminOptions,
 ) -> None:
     """Close a dataset: it grants nothing more, and its name cannot be used again."""
-    admin.send(lambda ledger, **more: ledger.close_dataset(name, **more))
+    admin.send(lambda owner: owner.close(name))
 
 
 @app.command("pause")
-@admin_command
+@admin_command(for_administrators=True)
 def pause(
     name: Name,
     *,
     admin: AdminOptions,
-    as_administrator: AsAdministrator = False,
 ) -> None:
     """Pause a dataset: it grants nothing until it is resumed. Nothing else changes.
 
     Exit code 1 if it is refused, also where the dataset is paused already.
     """
-    admin.send(
-        lambda ledger, **more: ledger.pause_dataset(name, as_administrator=as_administrator, **more)
-    )
+    admin.send_as_administrator(lambda caller: caller.pause(name))
 
 
 @app.command("resume")
-@admin_command
+@admin_command(for_administrators=True)
 def resume(
     name: Name,
     *,
     admin: AdminOptions,
-    as_administrator: AsAdministrator = False,
 ) -> None:
     """Resume a paused dataset: its requests are decided again.
 
     Exit code 1 if it is refused, also where the dataset is not paused.
     """
-    admin.send(
-        lambda ledger, **more: ledger.resume_dataset(
-            name, as_administrator=as_administrator, **more
-        )
-    )
+    admin.send_as_administrator(lambda caller: caller.resume(name))
 
 
 @app.command("resolve")
-@admin_command
+@admin_command()
 def resolve(
     name: Name,
     grant: Annotated[
@@ -373,7 +364,6 @@ def resolve(
     words stand beside the guarantee. Exit code 1 if it is refused.
     """
     from accountant.claims.text import parse_claim
-    from accountant.records import VERSION, encode
     from streams.cli.reading.grants import whole_grant
 
     if (claim is None) == (mistaken is None):
@@ -382,19 +372,12 @@ def resolve(
             "say what was released beyond the maximum",
             hint="add --claim CLAIM for a release, or --mistaken WHY if there was none",
         )
-    said = {"mistaken": mistaken} if claim is None else {"claim": parse_claim(claim)}
-
-    def record(
-        ledger: Accountant, by: str | None, reason: str, request_id: str, wait: float
-    ) -> Decision:
-        head = {"version": VERSION, "type": "resolve", "request_id": str(request_id)}
-        caller = by or ledger.me().name
-        names = {"dataset": name, "by": caller}
-        whole = whole_grant(ledger, name, grant, caller=caller or "", request_id=admin.request_id)
-        named = {"grant": whole, "reason": reason}
-        return ledger.submit(encode({**head, **names, **named, **said}), wait=wait)
-
-    admin.send(record)
+    charged = None if claim is None else parse_claim(claim)
+    with admin.ledger() as (ledger, request):
+        caller = admin.name(ledger) or ledger.me().name or ""
+        whole = whole_grant(ledger, name, grant, caller=caller, request_id=admin.request_id)
+        owner = admin.owner(ledger, request)
+        admin.end(ledger, request, owner.resolve(name, whole, claim=charged, mistaken=mistaken))
 
 
 @app.command("show")

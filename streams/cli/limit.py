@@ -28,7 +28,7 @@ Each = Annotated[
 
 
 @app.command("set")
-@admin_command
+@admin_command()
 def set_(
     dataset: Dataset,
     team: Team = None,
@@ -80,7 +80,7 @@ def set_(
     options = {"part": part, **own, "pace": pace, "period": pace and period}
     with admin.ledger() as (ledger, request):
         before = ([], []) if admin.json else limits_and_members(ledger, dataset)
-        decision = ledger.set_limit(
+        decision = admin.owner(ledger, request).set_limit(
             dataset,
             scope,
             name,
@@ -89,7 +89,6 @@ def set_(
             pace=None if pace is None else (pace, period),
             reserved=reserved,
             new=new,
-            **admin.fields(ledger, request),
         )
 
         def notes() -> list[str]:
@@ -101,7 +100,7 @@ def set_(
 
 
 @app.command("remove")
-@admin_command
+@admin_command()
 def remove(
     dataset: Dataset,
     team: Team = None,
@@ -115,7 +114,7 @@ def remove(
     Exit code 1 if it is refused.
     """
     scope, name = _scope(team, analyst, each)
-    admin.send(lambda ledger, **more: ledger.set_limit(dataset, scope, name, **more))
+    admin.send(lambda owner: owner.remove_limit(dataset, scope, name))
 
 
 @app.command("list")

@@ -8,13 +8,7 @@ from typing import Annotated
 import typer
 
 from accountant.display.teams import notes_of_member
-from streams.cli.admin_command import (
-    AdminOptions,
-    AsAdministrator,
-    NewTeam,
-    admin_command,
-    admin_command_of_many,
-)
+from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.reading.dataset_reader import limits_and_members
@@ -26,7 +20,7 @@ MemberName = Annotated[str, typer.Argument(help="The member's name, as in their 
 
 
 @app.command("set")
-@admin_command
+@admin_command(for_administrators=True)
 def set_(
     dataset: Dataset,
     member: MemberName,
@@ -42,7 +36,6 @@ def set_(
     new: NewTeam = False,
     *,
     admin: AdminOptions,
-    as_administrator: AsAdministrator = False,
 ) -> None:
     """Set a member's roles on a dataset; they replace the earlier roles.
 
@@ -58,15 +51,13 @@ def set_(
     with admin.ledger() as (ledger, request):
         # The length counts from the id's moment: a retry sends the same bytes.
         over = None if until is None else parse_until(until, request.made_at)
-        decision = ledger.set_member(
+        decision = admin.administrator(ledger, request).set_member(
             dataset,
             member,
             roles=list(dict.fromkeys(role)),
             team=team,
             until=over,
-            as_administrator=as_administrator,
             new=new,
-            **admin.fields(ledger, request),
         )
 
         def notes() -> list[str]:
@@ -79,23 +70,18 @@ def set_(
 
 
 @app.command("remove")
-@admin_command
+@admin_command(for_administrators=True)
 def remove(
     dataset: Dataset,
     member: MemberName,
     *,
     admin: AdminOptions,
-    as_administrator: AsAdministrator = False,
 ) -> None:
     """Remove a member from a dataset, effective with the next request.
 
     Exit code 1 if it is refused: the last owner cannot be removed.
     """
-    admin.send(
-        lambda ledger, **more: ledger.remove_member(
-            dataset, member, as_administrator=as_administrator, **more
-        )
-    )
+    admin.send_as_administrator(lambda caller: caller.remove_member(dataset, member))
 
 
 @app.command("list")
@@ -126,7 +112,7 @@ def list_(
 
 
 @app.command("sync")
-@admin_command_of_many
+@admin_command(for_administrators=True, sends_many=True)
 def sync(
     dataset: Dataset,
     file: Annotated[
@@ -143,7 +129,6 @@ def sync(
     new: NewTeam = False,
     *,
     admin: AdminOptions,
-    as_administrator: AsAdministrator = False,
 ) -> None:
     """Make a dataset's members equal to a file; members that are not in the file are removed.
 
@@ -153,4 +138,4 @@ def sync(
     from streams.cli.member_sync import Sync
 
     with explain_errors():
-        Sync(dataset, file, admin, as_administrator).run(dry_run=dry_run, new=new)
+        Sync(dataset, file, admin).run(dry_run=dry_run, new=new)

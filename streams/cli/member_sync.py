@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from accountant.records import Decision
     from accountant.records.members import Member
     from accountant.views.limit_views import ScopeView
+    from streams.client import AsyncAdministrator, Call
 
 _AT_ONCE: Final = 64
 """Requests in flight at a time: those that arrive together share a commit."""
@@ -44,7 +45,6 @@ class Sync(NamedTuple):
     dataset: str
     file: Path
     admin: AdminOptions
-    as_administrator: bool
 
     def run(self, *, dry_run: bool, new: bool) -> None:
         """Show the changes and make them; end the command at the first refusal.
@@ -145,26 +145,16 @@ class Sync(NamedTuple):
         # One owner at a time: the last one must not be removed.
         leaves = [change.before for change in step if change.before is not None]
         alone = any("owner" in member.roles for member in leaves)
+        administers = self.admin.as_administrator
+        as_caller = ledger.as_administrator if administers else ledger.as_owner
 
         async def worker() -> None:
             for change in _until_refused(left, sent):
-                after = change.after
                 request_id = ledger.new_request_id()
                 sent.unanswered[request_id] = change
                 try:
-                    decision = await ledger.set_member(
-                        self.dataset,
-                        after.member,
-                        roles=after.roles,
-                        team=after.team,
-                        until=after.until,
-                        as_administrator=self.as_administrator,
-                        by=by,
-                        reason=self.admin.reason,
-                        request_id=request_id,
-                        wait=self.admin.wait,
-                        new=True,  # `_check_teams` has compared all teams
-                    )
+                    caller = as_caller(by, **self.admin.terms(request_id))
+                    decision = await self._set_member(caller, change.after)
                 except BudgetError as error:
                     sent.error = sent.error or error
                     return
@@ -175,6 +165,19 @@ class Sync(NamedTuple):
         async with asyncio.TaskGroup() as group:
             for _ in range(1 if alone else min(_AT_ONCE, len(step))):
                 group.create_task(worker())
+
+    def _set_member(self, caller: AsyncAdministrator, member: Member) -> Call[Decision]:
+        if not member.roles:
+            return caller.remove_member(self.dataset, member.member)
+        # `_check_teams` has compared all teams.
+        return caller.set_member(
+            self.dataset,
+            member.member,
+            roles=member.roles,
+            team=member.team,
+            until=member.until,
+            new=True,
+        )
 
     def _end(self, sent: _SyncProgress) -> None:
         if sent.error is not None:

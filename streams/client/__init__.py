@@ -16,8 +16,10 @@ from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
 from streams.client._async.accountant import AsyncAccountant
+from streams.client._async.owner import AsyncAdministrator, AsyncOwner
 from streams.client._async.session import AsyncMechanismSession
 from streams.client._sync.accountant import Accountant
+from streams.client._sync.owner import Administrator, Owner
 from streams.client._sync.session import MechanismSession
 from streams.client.connection.connect import NoSuchLedger
 from streams.client.connection.lookups import UnknownDataset
@@ -53,10 +55,13 @@ from streams.replies.reply import Call, Reply
 __all__ = [
     "Accountant",
     "AccountantWarning",
+    "Administrator",
     "AnswerFailed",
     "AskedQuestion",
     "AsyncAccountant",
+    "AsyncAdministrator",
     "AsyncMechanismSession",
+    "AsyncOwner",
     "Call",
     "Codec",
     "EndsJointGuarantee",
@@ -72,6 +77,7 @@ __all__ = [
     "NotPermitted",
     "NotYetAnswered",
     "OutOfOrder",
+    "Owner",
     "PolicyDiffers",
     "PrivateAnswer",
     "Refused",

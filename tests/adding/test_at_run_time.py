@@ -89,7 +89,7 @@ def test_a_ledger_opens_grants_refuses_and_replays_under_the_added_filter(
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with Accountant(url, clock=clock) as ledger:
         assert (
-            ledger.open("census", Policy(**POLICY), by="owner", as_given=True).outcome
+            ledger.as_owner("owner").open("census", Policy(**POLICY), as_given=True).outcome
             is Outcome.OPENED
         )
         granted = [ledger.ask("census", c.Pure("0.2"), analyst="ana") for _ in range(3)]

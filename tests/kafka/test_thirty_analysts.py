@@ -75,7 +75,7 @@ def test_thirty_analysts_share_a_dataset_and_none_exceeds_their_role(
     office: Office, secured: SecuredLedger
 ) -> None:
     policy = {"filter": "basic", "epsilon": "10", "access": "members"}
-    opened = office["root"].open("census", policy, by="root", owners=["olga"], as_given=True)
+    opened = office["root"].as_owner("root").open("census", policy, owners=["olga"], as_given=True)
     assert opened.outcome == "opened"
     enrol(office)
     with ThreadPoolExecutor(10) as threads:
@@ -107,14 +107,14 @@ def test_thirty_analysts_share_a_dataset_and_none_exceeds_their_role(
 
 
 def enrol(office: Office) -> None:
-    olga = office["olga"]
+    olga = office["olga"].as_owner()
     for i, name in enumerate(ANALYSTS):
         done = olga.set_member("census", name, roles=["analyst"], team=TEAMS[i % 5])
         assert done.outcome == "member_set"
     for name in ENGINES:
         assert olga.set_member("census", name, roles=["engine"]).outcome == "member_set"
     assert olga.set_member("census", "audrey", roles=["auditor"]).outcome == "member_set"
-    assert Counter(member.team for member in olga.members("census"))["blue"] == 6
+    assert Counter(member.team for member in office["olga"].members("census"))["blue"] == 6
 
 
 def attempts(office: Office) -> Iterator[Callable[[], object]]:
@@ -125,18 +125,18 @@ def attempts(office: Office) -> Iterator[Callable[[], object]]:
         "ask via engine1": lambda client, _: client.ask(
             "census", CLAIM, analyst="ana1", via="engine1"
         ),
-        "amend": lambda client, name: client.amend("census", by=name, horizon="P9D"),
-        "close": lambda client, name: client.close_dataset("census", by=name),
-        "set a member": lambda client, name: client.set_member(
-            "census", name, by=name, roles=["owner"]
+        "amend": lambda client, name: client.as_owner(name).amend("census", horizon="P9D"),
+        "close": lambda client, name: client.as_owner(name).close("census"),
+        "set a member": lambda client, name: client.as_owner(name).set_member(
+            "census", name, roles=["owner"]
         ),
-        "help": lambda client, name: client.set_member(
-            "census", name, by=name, roles=["owner"], as_administrator=True
+        "help": lambda client, name: client.as_administrator(name).set_member(
+            "census", name, roles=["owner"]
         ),
-        "open": lambda client, name: client.open(
-            "mine", {"epsilon": "1", "filter": "basic"}, by=name, as_given=True
+        "open": lambda client, name: client.as_owner(name).open(
+            "mine", {"epsilon": "1", "filter": "basic"}, as_given=True
         ),
-        "close as olga": lambda client, _: client.close_dataset("census", by="olga"),
+        "close as olga": lambda client, _: client.as_owner("olga").close("census"),
     }
     may = {
         "ask": {*ANALYSTS},
@@ -173,7 +173,7 @@ def sees_their_own(office: Office) -> None:
 
 def removed_in_the_middle(office: Office) -> None:
     """A removed member cannot ask from the next record on, even through others."""
-    assert office["olga"].remove_member("census", "ana5").outcome == "member_removed"
+    assert office["olga"].as_owner().remove_member("census", "ana5").outcome == "member_removed"
     with pytest.raises(NotPermitted):
         office["ana5"].ask("census", CLAIM)
     with pytest.raises(NotPermitted):

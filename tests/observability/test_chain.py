@@ -108,10 +108,12 @@ def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
 ) -> None:
     address, watch = chain
     with Accountant(address) as ledger:
-        ledger.open(DATASET, {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open(DATASET, {"filter": "basic", "epsilon": "1"}, as_given=True)
         for name, team in (("ana", "methods"), ("ben", "field")):
-            ledger.set_member(DATASET, name, roles=["analyst"], team=team, by="owner")
-            ledger.set_limit(DATASET, "team", team, part="0.1", pace=("0.09", "P1D"), by="owner")
+            ledger.as_owner("owner").set_member(DATASET, name, roles=["analyst"], team=team)
+            ledger.as_owner("owner").set_limit(
+                DATASET, "team", team, part="0.1", pace=("0.09", "P1D")
+            )
             assert ledger.ask(DATASET, "pure:0.07", analyst=name).granted
         ratio = f'privacy_level_spent_ratio{{dataset="{DATASET}",name="methods",scope="team"}}'
         until("the limit is scraped", lambda: (watch.value(ratio) or 0) >= 0.7)
@@ -142,7 +144,7 @@ def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
         )
         paced = until("the pace", lambda: watch.receiver.of("PrivacyPaceUsedUp", "firing"))
         assert {alert["labels"]["scope"] for _, _, alert in paced} == {"team"}
-        ledger.set_limit(DATASET, "team", "methods", part="0.5", by="owner")
+        ledger.as_owner("owner").set_limit(DATASET, "team", "methods", part="0.5")
         ended = until(
             "resolution", lambda: watch.receiver.of("PrivacyTeamShareAlmostUsed", "resolved")
         )
@@ -155,8 +157,8 @@ def test_every_rule_works_on_real_metrics_and_exemplars_lead_to_a_request(
 ) -> None:
     address, watch = chain
     with Accountant(address) as ledger:
-        ledger.open(
-            DATASET, {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, by="owner", as_given=True
+        ledger.as_owner("owner").open(
+            DATASET, {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, as_given=True
         )
         asked = ledger.ask(DATASET, "pure:0.01", analyst="ana")
     of = f'{{dataset="{DATASET}"}}'

@@ -113,10 +113,11 @@ class World:
             filter="basic", epsilon="1", delta="1e-6", horizon="P30D", odometers=(Basic(),)
         )
         with Accountant(f"http://{self.gateway}") as ledger:
-            ledger.open(SLOW, policy, by="registrar", as_given=True)
-            ledger.set_member(SLOW, "ana", roles=["analyst"], team="methods", by="registrar")
+            owner = ledger.as_owner("registrar")
+            owner.open(SLOW, policy, as_given=True)
+            owner.set_member(SLOW, "ana", roles=["analyst"], team="methods")
             more = {"part": "0.5", "pace": ("0.2", "P1D"), "reserved": "0.2"}
-            ledger.set_limit(SLOW, "team", "methods", **more, by="registrar")
+            owner.set_limit(SLOW, "team", "methods", **more)
             # One reservation begins, and neither ends.
             self.begin(self.reserve("0.01"))
             self.reserve("0.015")
@@ -150,7 +151,7 @@ class World:
     def set_pace(self, dataset: str, *, by: str) -> None:
         """Set a monthly period limit on a dataset, as its owner."""
         with Accountant(f"http://{self.gateway}") as ledger:
-            ledger.set_limit(dataset, "dataset", pace=("1", "P30D"), by=by)
+            ledger.as_owner(by).set_limit(dataset, "dataset", pace=("1", "P30D"))
 
     def send_garbage(self) -> None:
         """Put records that are no requests into the log, one in each partition."""

@@ -122,23 +122,23 @@ class Stack:
             olga, ana, root = connect("olga"), connect("ana"), connect("root")
             for block in blocks:
                 self._prepare(block, olga, ana)
-            more: dict[str, Any] = {"by": "root", "as_administrator": True}
             for block in blocks:
                 if block.entry == "PrivacyAdministratorRecord":
-                    root.set_member(block.dataset, "aud", roles=["auditor"], **more)
+                    administrator = root.as_administrator("root")
+                    administrator.set_member(block.dataset, "aud", roles=["auditor"])
 
     def _prepare(self, block: Block, olga: Accountant, ana: Accountant) -> None:
-        name, by = block.dataset, {"by": "olga"}
-        assert olga.open(name, _POLICY, as_given=True, **by).outcome == "opened"
-        olga.set_member(name, "ana", roles=["analyst"], team="methods", **by)
+        name, owner = block.dataset, olga.as_owner("olga")
+        assert owner.open(name, _POLICY, as_given=True).outcome == "opened"
+        owner.set_member(name, "ana", roles=["analyst"], team="methods")
         if block.entry in _LIMITED:
-            olga.set_limit(name, "team", "methods", part="0.5", pace=("0.4", "P1D"), **by)
+            owner.set_limit(name, "team", "methods", part="0.5", pace=("0.4", "P1D"))
         assert ana.ask(name, "pure:0.01", analyst="ana", purpose="dashboard").granted
         assert not ana.ask(name, "pure:5", analyst="ana").granted
         if block.entry in _RESERVED:
             self._reserve(name, _RESERVED[block.entry])
         if "dataset resume" in block.text or block.entry == "PrivacyDatasetPaused":
-            olga.pause_dataset(name, reason="a loop spends the budget", **by)
+            olga.as_owner("olga", reason="a loop spends the budget").pause(name)
 
     def _reserve(self, dataset: str, steps: Sequence[Mapping[str, str]]) -> None:
         """Reserve as ana, and take some steps of the reservation."""

@@ -33,14 +33,11 @@ class DecidedRequest(NamedTuple):
 async def open_datasets(ledger: AsyncAccountant, suffix: str) -> list[Decision]:
     """Open the three datasets, their names followed by `suffix`."""
     return [
-        await ledger.open(
+        await ledger.as_owner(opening.by, reason=opening.reason, wait=_WAIT_S).open(
             opening.dataset + suffix,
             opening.policy,
             as_given=True,
             new=True,  # an earlier demo's names may be similar
-            by=opening.by,
-            reason=opening.reason,
-            wait=_WAIT_S,
         )
         for opening in DATASETS
     ]
@@ -51,24 +48,21 @@ async def divide(ledger: AsyncAccountant, opening: Opening, suffix: str) -> list
     dataset = opening.dataset + suffix
     members = await asyncio.gather(
         *(
-            ledger.set_member(
-                dataset, name, roles=("analyst",), team=team, by=opening.by, wait=_WAIT_S
+            ledger.as_owner(opening.by, wait=_WAIT_S).set_member(
+                dataset, name, roles=("analyst",), team=team
             )
             for team, names in TEAMS.items()
             for name in names
         )
     )
     limits = [
-        await ledger.set_limit(
+        await ledger.as_owner(opening.by, reason=each.reason, wait=_WAIT_S).set_limit(
             dataset,
             each.scope,
             each.name,
             part=each.part,
             pace=each.pace,
             reserved=each.reserved,
-            by=opening.by,
-            reason=each.reason,
-            wait=_WAIT_S,
         )
         for each in DIVISIONS
         if each.dataset == opening.dataset

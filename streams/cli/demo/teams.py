@@ -17,7 +17,7 @@ PeriodLimit = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """What an owner says of a team, in the words of `AsyncAccountant.set_limit`.
+    """What an owner says of a team, in the words of `AsyncOwner.set_limit`.
 
     Attributes:
         scope, name: `team`, or `each` for every analyst of the team who has no limit of their own.

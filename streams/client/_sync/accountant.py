@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import wraps
 from typing import Any, Final, ParamSpec, Self, SupportsIndex, TypeVar, cast
@@ -15,10 +14,10 @@ from uuid import UUID
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import Access, Neighbours, Policy, Visibility
-from accountant.questions.schema import Schema
+from accountant.policy import Neighbours
 from accountant.records import Decision
-from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
+from accountant.records.coerce import coerce_seconds, coerce_text, optional_text
+from streams.client._sync.owner import Administrator, Owner
 from streams.client._sync.questions import Questions
 from streams.client._sync.sender import RequestSender
 from streams.client._sync.session import MechanismSession
@@ -39,25 +38,15 @@ from streams.client.releases.grants import (
     parse_once,
 )
 from streams.client.releases.store import ResultName, ResultStore
-from streams.client.requests.admin_requests import (
-    BY_MISSING,
-    AdminRequest,
-    amend_fields,
-    limit_fields,
-    member_fields,
-    open_fields,
-    pause_fields,
-)
+from streams.client.requests.admin_requests import admin_context
 from streams.client.requests.request_notes import OnError, note_requests
 from streams.client.requests.requests import (
-    PLACEHOLDER_NAME,
     Datasets,
     PreparedRequest,
     RequestDraft,
     batches,
     default_analyst,
     draft_request,
-    is_fresh,
     new_id,
     prepare_body,
 )
@@ -150,11 +139,11 @@ class Accountant(Questions):
         self._connection.close()
 
     def close(self, *dataset: object, **rest: object) -> None:
-        """Close the connection, like `disconnect`. `close_dataset` closes a dataset."""
+        """Close the connection, like `disconnect`. `as_owner().close` closes a dataset."""
         if dataset or rest:
             raise TypeError(
                 "close() closes the client and takes no arguments. To close a dataset, call "
-                "close_dataset(name, by=...)"
+                "as_owner(...).close(name)"
             )
         self.disconnect()
 
@@ -536,284 +525,64 @@ class Accountant(Questions):
 
         return decorate
 
-    def open(
+    def as_owner(
         self,
-        dataset: str,
-        policy: Policy | Mapping[str, Any],
-        *,
         by: str | None = None,
-        owners: Sequence[str] | None = None,
-        schema: Schema | Mapping[str, Any] | None = None,
-        as_given: bool = False,
-        new: bool = False,
+        *,
         reason: str = "",
         request_id: str | UUID | None = None,
+        follows: int | None = None,
         wait: float = WAIT_S,
-    ) -> Decision:
-        """Open a dataset under a policy; the first grant fixes the budget.
+    ) -> Owner:
+        """Return the calls of an owner, such as `as_owner("olga").pause("census")`.
 
-        As with `accountant dataset open`, the policy gets defaults: a request may use at most 0.1
-        of the budget (`most_per_request`; "1" means no cap), basic composition counts in addition
-        to the filter (`beside`; "none" turns it off), one analyst or engine may have 1,000 open
-        reservations (`open_per_holder`; 10,000 means all), and with a token only members may ask
-        (`access`). A dataset that is open under this policy stays as it is, so a program can
-        start with its opening each time.
+        Making it sends nothing. The ledger checks at each call that the caller is an owner.
 
         Args:
-            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
-            by: the owner's name, in this and the calls below; by default the name in the token.
-            owners: the owners of the dataset; by default `by` alone. They are not compared with
-                those of an open dataset, which `members` shows.
-            schema: what questions may name, for ever; without one, no question can be asked.
-            as_given: add none of the defaults but `access`.
-            new: what is asked back otherwise is meant as it is.
-
-        Raises:
-            PolicyDiffers: the dataset is open under another policy, or with another schema.
-            SimilarDataset, SimilarName: it is not open, and its name, population or source is
-                nearly one that is there: a misspelt one would begin a second budget.
-            SecondDataset: it is not open, and another one reads the source of `schema`: a second
-                budget on the same data. With authentication the server decides.
-            EndsJointGuarantee: it is not open, and its population would have no joint guarantee
-                any more, such as after a grant on another dataset.
-            SourceDiffers: it is not open, and its schema does not match its source, as far as the
-                server reads that.
+            by: the owner's name. By default the name in the token, and a server that
+                authenticates accepts no other.
+            reason: why, for people, at most 200 characters; recorded with each call.
+            request_id: of an earlier call, to send that call again; by default each call has a
+                new one.
+            follows: the number (`sequence`) of the dataset's last decision. If there is a later
+                one, a call is refused as `out_of_date`.
+            wait: seconds to wait for each decision, including retries.
+        Raises: RequestInvalid: also if neither `by` nor a token names the owner.
         """
-        fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, reason=reason)
-        return self._record("open", dataset, fields, by, request_id, wait, new)
-
-    def amend(
-        self,
-        dataset: str,
-        *,
-        alert_at: Sequence[object] | None = None,
-        horizon: str | None = None,
-        most_per_request: object = None,
-        policy: Policy | Mapping[str, Any] | None = None,
-        as_given: bool = False,
-        access: Access | None = None,
-        visibility: Visibility | None = None,
-        open_per_holder: int | None = None,
-        follows: int | None = None,
-        by: str | None = None,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Change thresholds, horizon, cap or access; before any grant, also lower the budget.
-
-        Args:
-            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None
-                changes nothing, here and in the others.
-            horizon: how long the budget is to last, such as `P365D`.
-            most_per_request: the largest ratio of the budget for one request.
-            access: `members` may ask, or `anyone`.
-            visibility: an analyst sees `own` decisions, or those of all `members`.
-            open_per_holder: the most open reservations of one analyst or engine; 0: no limit.
-            policy: the whole policy with a lower budget, and no other argument; refused after
-                the first grant. It gets the defaults of `open`.
-            as_given: add no defaults.
-            follows: in this and the calls below, the number (`sequence`) of the dataset's last
-                decision. If there is a later one, the call is refused as `out_of_date`.
-        """
-        fields = amend_fields(
-            alert_at=alert_at,
-            horizon=horizon,
-            most_per_request=most_per_request,
-            policy=policy,
-            as_given=as_given,
-            access=access,
-            visibility=visibility,
-            open_per_holder=open_per_holder,
-            follows=follows,
-            reason=reason,
-        )
-        return self._record("amend", dataset, fields, by, request_id, wait)
-
-    def close_dataset(
-        self,
-        dataset: str,
-        *,
-        follows: int | None = None,
-        by: str | None = None,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Close a dataset: it grants nothing more."""
-        fields = {"reason": reason, "follows": follows}
-        return self._record("close", dataset, fields, by, request_id, wait)
-
-    def pause_dataset(
-        self,
-        dataset: str,
-        *,
-        as_administrator: bool = False,
-        follows: int | None = None,
-        by: str | None = None,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Pause a dataset: it grants nothing until it is resumed.
-
-        Repeated requests, members, limits and amendments are decided as before. A paused dataset
-        is refused as `already_paused`.
-
-        Args:
-            as_administrator: act as an administrator, not as an owner; a server accepts it from
-                administrators only.
-        """
-        fields = pause_fields(as_administrator=as_administrator, follows=follows, reason=reason)
-        return self._record("pause", dataset, fields, by, request_id, wait)
-
-    def resume_dataset(
-        self,
-        dataset: str,
-        *,
-        as_administrator: bool = False,
-        follows: int | None = None,
-        by: str | None = None,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Resume a paused dataset: its requests are decided again.
-
-        A dataset that is not paused is refused as `not_paused`.
-
-        Args:
-            as_administrator: as of `pause_dataset`.
-        """
-        fields = pause_fields(as_administrator=as_administrator, follows=follows, reason=reason)
-        return self._record("resume", dataset, fields, by, request_id, wait)
-
-    def set_member(
-        self,
-        dataset: str,
-        member: str,
-        *,
-        roles: Sequence[str],
-        team: str | None = None,
-        until: str | date | datetime | None = None,
-        as_administrator: bool = False,
-        follows: int | None = None,
-        by: str | None = None,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-        new: bool = False,
-    ) -> Decision:
-        """Set the roles of a member on a dataset, replacing the earlier ones.
-
-        Args:
-            roles: some of `owner`, `analyst`, `engine`, `auditor`, `curator`.
-            team: the member's team on this dataset.
-            until: when the membership expires: a day, at its start in UTC, or a time with a
-                zone; not for owners.
-            as_administrator: act as an administrator, not as an owner; a server accepts it from
-                administrators only.
-            new: the team is meant, although it is nearly another one of the dataset.
-
-        Raises: SimilarName: the team is nearly another one, and limits would not hold for it.
-        """
-        fields = member_fields(
-            member,
-            roles=roles,
-            team=team,
-            until=until,
-            as_administrator=as_administrator,
-            follows=follows,
-            reason=reason,
-        )
-        return self._record("member", dataset, fields, by, request_id, wait, new)
-
-    def remove_member(
-        self,
-        dataset: str,
-        member: str,
-        *,
-        as_administrator: bool = False,
-        follows: int | None = None,
-        by: str | None = None,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Remove a member; removing the last owner is refused (`last_owner`)."""
-        return self.set_member(
-            dataset,
-            member,
-            roles=(),
-            as_administrator=as_administrator,
-            follows=follows,
-            by=by,
+        context = admin_context(
+            by,
             reason=reason,
             request_id=request_id,
+            follows=follows,
             wait=wait,
+            needs_name=not self.token_source,
         )
+        return Owner(self._sender, context, self.clock)
 
-    def set_limit(
+    def as_administrator(
         self,
-        dataset: str,
-        scope: str,
-        name: str | None = None,
-        *,
-        part: object = None,
-        policy: Mapping[str, Any] | None = None,
-        pace: tuple[object, str] | None = None,
-        reserved: object = None,
-        follows: int | None = None,
         by: str | None = None,
+        *,
         reason: str = "",
         request_id: str | UUID | None = None,
+        follows: int | None = None,
         wait: float = WAIT_S,
-        new: bool = False,
-    ) -> Decision:
-        """Set a limit on the use of a budget, replacing the earlier one.
+    ) -> Administrator:
+        """Return the calls of an administrator, who pauses datasets and sets their members.
 
-        Without part, policy, pace and reserved, the limit is removed.
-
-        Args:
-            scope: `team`, `analyst`, `each` (every analyst of a team without a limit of their
-                own) or `dataset`, which allows only a pace.
-            name: the team or the analyst.
-            part: a ratio of each sum of the dataset's budget.
-            policy: instead of `part`, a filter and budget of its own.
-            pace: a ratio of the dataset's budget and a period: `("0.01", "P1D")`.
-            reserved: a ratio of the dataset's budget that nobody else may use.
-            new: the team is meant, although it is nearly another one of the dataset.
-
-        Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
+        The log records that an administrator did it. A server accepts it from administrators only.
+        The arguments are those of `as_owner`.
         """
-        fields = limit_fields(
-            scope,
-            name,
-            part=part,
-            policy=policy,
-            pace=pace,
-            reserved=reserved,
-            follows=follows,
+        context = admin_context(
+            by,
             reason=reason,
+            request_id=request_id,
+            follows=follows,
+            wait=wait,
+            needs_name=not self.token_source,
+            as_administrator=True,
         )
-        return self._record("limit", dataset, fields, by, request_id, wait, new)
-
-    def _record(
-        self,
-        kind: str,
-        dataset: str,
-        fields: Mapping[str, object],
-        by: str | None,
-        request_id: str | UUID | None,
-        wait: float,
-        new: bool = False,
-    ) -> Decision:
-        if by is None and not self.token_source:
-            raise RequestInvalid("by", BY_MISSING, None)
-        sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
-        record = AdminRequest(kind, dataset, fields, sent_id, fresh=is_fresh(request_id), new=new)
-        call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
-        return self._sender.send_record(record, call, by, coerce_seconds("wait", wait))
+        return Administrator(self._sender, context, self.clock)
 
     def _draft(
         self,

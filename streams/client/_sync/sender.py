@@ -169,27 +169,27 @@ class RequestSender:
         with noting_errors(call, known_unsent(call)), suppress(NoSuchLedger):
             self.look_up(lambda service: check_confirmed(service, body), call, wait)
 
-    def send_record(
-        self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
-    ) -> Decision:
+    def send_record(self, record: AdminRequest, call: PreparedRequest) -> Decision:
         """Complete an admin request with the token's name, and return its decision.
 
         Args:
-            call: the request as far as it is known; `by`: None for the token's name.
+            call: the request as far as it is known.
 
         Raises:
             PolicyDiffers: the dataset is open under another policy.
             Unconfirmed: it is probably a slip, and not `new`.
         """
+        context, wait = record.context, record.context.wait
         access: Access | None = None
         with noting_errors(call, known_unsent(call)):
             if call.opens and self._connection.token_source:
                 me = self.look_up(get_me, call, wait)
                 access = "members" if me.authentication else None
-            if by is None:
+            if context.by is None:
                 by = self.look_up(lambda service: own_name(service, "by"), call, wait)
-            if access is not None or by != call.caller:
-                call = record.prepare(by, access=access)
+                context = context._replace(by=by)
+            if access is not None or context is not record.context:
+                call = record._replace(context=context).prepare(access=access)
         decision = self.submit(call, wait)
         if call.opens and is_already_open(decision):
             with noting_errors(call, DECIDED):

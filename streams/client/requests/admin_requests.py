@@ -3,71 +3,173 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Self, cast, get_args
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
 
+from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
 from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, propose_defaults
 from accountant.questions.schema import Schema
-from accountant.records import VERSION, Decision, Open, decode_decision, encode
+from accountant.records import VERSION, AdminRecord, Decision, Open, decode_decision, encode
 from accountant.records.coerce import (
+    coerce_claim,
+    coerce_id,
     coerce_policy,
     coerce_ratios,
+    coerce_seconds,
     coerce_text,
     coerce_texts,
     coerce_until,
+    optional_text,
 )
 from accountant.records.inputs import check, check_body
 from accountant.records.outcomes import Reason
 from accountant.records.schema_file import schema_of
 from accountant.views.datasets import DatasetView
-from streams.client.requests.requests import PreparedRequest
+from streams.client.requests.requests import (
+    PLACEHOLDER_NAME,
+    PreparedRequest,
+    claim_value,
+    is_fresh,
+    new_id,
+)
+from streams.clock import Clock
 
-BY_MISSING: Final = "must be passed: the name of the dataset's owner. A token can name it instead"
-"""The rule that an admin request without `by` and without a token breaks."""
+BY_MISSING: Final = (
+    'must be passed: your name, as in as_owner("olga"). A token can name you instead'
+)
+"""The rule that `as_owner` and `as_administrator` break without a name and without a token."""
 _TEXTS: Final = frozenset(
-    {"reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope", "name"}
+    {
+        *("reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope"),
+        *("name", "grant", "mistaken"),
+    }
 )
 """The fields that are text, in addition to `dataset` and `by`."""
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    str(record.__struct_config__.tag): record.__struct_encode_fields__
+    for record in get_args(AdminRecord)
+}
+"""The fields of each admin request, by its `type`, in the order of the wire."""
+
+
+class AdminContext(NamedTuple):
+    """Who sends admin requests, and why; and how each is sent.
+
+    Attributes:
+        by: None for the name in the client's token.
+        request_id: of an earlier attempt, for one request; None makes a new one for each.
+        follows: the number (`sequence`) of the dataset's last decision. If there is a later one,
+            a request is refused as `out_of_date`.
+        wait: seconds.
+        as_administrator: act as an administrator, not as an owner.
+    """
+
+    by: str | None
+    reason: str
+    request_id: str | UUID | None
+    follows: int | None
+    wait: float
+    as_administrator: bool
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The fields on the wire; None leaves a field out."""
+        return {
+            "reason": self.reason,
+            "follows": self.follows,
+            "as": "administrator" if self.as_administrator else None,
+        }
+
+
+def admin_context(
+    by: str | None,
+    *,
+    reason: str,
+    request_id: str | UUID | None,
+    follows: int | None,
+    wait: float,
+    needs_name: bool,
+    as_administrator: bool = False,
+) -> AdminContext:
+    """Return the context of a client's admin requests.
+
+    Args:
+        needs_name: no token names the caller.
+    Raises: RequestInvalid.
+    """
+    if by is None and needs_name:
+        raise RequestInvalid("by", BY_MISSING, None)
+    if request_id is not None:
+        coerce_id(request_id)
+    return AdminContext(
+        optional_text("by", by),
+        coerce_text("reason", reason),
+        request_id,
+        follows,
+        coerce_seconds("wait", wait),
+        as_administrator,
+    )
 
 
 class AdminRequest(NamedTuple):
-    """An admin request whose owner's name may still be unknown.
+    """An admin request; the name of its sender may still be unknown.
 
     Attributes:
         kind: its `type` on the wire.
-        fields: the other fields, in the order of the wire; None leaves a field out.
-        fresh: the id was made for this request.
+        fields: those of the kind; None leaves a field out.
         new: what the caller would be asked back is meant.
     """
 
     kind: str
     dataset: str
     fields: Mapping[str, object]
+    context: AdminContext
     request_id: str
-    fresh: bool = False
     new: bool = False
 
-    def prepare(self, by: str, *, access: Access | None = None) -> PreparedRequest:
-        """Return the checked request.
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        dataset: str,
+        fields: Mapping[str, object],
+        context: AdminContext,
+        clock: Clock,
+        *,
+        new: bool = False,
+    ) -> Self:
+        """Return a request with the context's id, or a new one."""
+        given = context.request_id
+        request_id = new_id(clock) if given is None else coerce_id(given)
+        return cls(kind, dataset, fields, context, request_id, new)
+
+    def prepare(self, *, access: Access | None = None) -> PreparedRequest:
+        """Return the checked request, with a placeholder where the sender's name is unknown.
 
         Args:
             access: for the policy of an opening that names none.
         Raises: RequestInvalid.
         """
-        values = {name: value for name, value in self.fields.items() if value is not None}
+        given = {**self.fields, **self.context.fields}
+        values = {name: value for name, value in given.items() if value is not None}
         for name in _TEXTS & values.keys():
             values[name] = coerce_text(name, values[name])
         if access is not None:
             policy = cast("dict[str, Any]", values["policy"])
             values["policy"] = {**policy, "access": policy.get("access", access)}
+        for name in values.keys() - _FIELDS[self.kind]:
+            raise RequestInvalid(name, f"must be left out of `{self.kind}`", values[name])
+        by = PLACEHOLDER_NAME if self.context.by is None else self.context.by
         head = {"version": VERSION, "type": self.kind, "request_id": self.request_id}
-        names = {"dataset": coerce_text("dataset", self.dataset), "by": coerce_text("by", by)}
-        body = encode({**head, **names, **values})
+        names = {"dataset": coerce_text("dataset", self.dataset), "by": by}
+        ordered = {name: values[name] for name in _FIELDS[self.kind] if name in values}
+        body = encode({**head, **names, **ordered})
         check_body("admin", body)
         return PreparedRequest(
             "admin",
@@ -76,7 +178,7 @@ class AdminRequest(NamedTuple):
             by,
             self.request_id,
             opens=self.kind == "open",
-            fresh=self.fresh,
+            fresh=is_fresh(self.context.request_id),
             new=self.new,
         )
 
@@ -87,7 +189,6 @@ def open_fields(
     as_given: bool,
     owners: Sequence[str] | None,
     schema: Schema | Mapping[str, Any] | None,
-    reason: str,
 ) -> dict[str, object]:
     """Return the fields that open a dataset.
 
@@ -102,7 +203,6 @@ def open_fields(
     fields = dict(coerce_policy(policy))
     return {
         "policy": fields if as_given else propose_defaults(fields),
-        "reason": reason,
         "owners": None if owners is None else coerce_texts("owners", owners),
         "schema": schema,
     }
@@ -127,8 +227,6 @@ def amend_fields(
     access: str | None,
     visibility: str | None,
     open_per_holder: int | None,
-    follows: int | None,
-    reason: str,
 ) -> dict[str, object]:
     """Return the fields that amend a dataset, as of `Amend`.
 
@@ -145,8 +243,6 @@ def amend_fields(
     return {
         "alert_at": None if alert_at is None else coerce_ratios(alert_at),
         "horizon": horizon,
-        "reason": reason,
-        "follows": follows,
         "most_per_request": _ratio("most_per_request", most_per_request),
         "access": access,
         "visibility": visibility,
@@ -155,38 +251,28 @@ def amend_fields(
     }
 
 
-def pause_fields(*, as_administrator: bool, follows: int | None, reason: str) -> dict[str, object]:
-    """Return the fields that pause or resume a dataset."""
-    return {
-        "reason": reason,
-        "follows": follows,
-        "as": "administrator" if as_administrator else None,
-    }
-
-
 def member_fields(
-    member: str,
-    *,
-    roles: Sequence[str],
-    team: str | None,
-    until: object,
-    as_administrator: bool,
-    follows: int | None,
-    reason: str,
+    member: str, *, roles: Sequence[str], team: str | None, until: object
 ) -> dict[str, object]:
-    """Return the fields that set the roles of a member; without roles, they remove the member.
+    """Return the fields that set the roles of a member.
 
-    Raises: RequestInvalid.
+    Raises: RequestInvalid: also if there are no roles.
     """
+    names = coerce_texts("roles", roles)
+    if not names:
+        rule = "must have a role. To remove the member, call remove_member"
+        raise RequestInvalid("roles", rule, roles)
     return {
         "member": member,
-        "roles": coerce_texts("roles", roles),
+        "roles": names,
         "team": team,
         "until": None if until is None else coerce_until(until),
-        "reason": reason,
-        "follows": follows,
-        "as": "administrator" if as_administrator else None,
     }
+
+
+def removed_member_fields(member: str) -> dict[str, object]:
+    """Return the fields that remove a member: without roles."""
+    return {"member": member, "roles": ()}
 
 
 def limit_fields(
@@ -197,13 +283,14 @@ def limit_fields(
     policy: Mapping[str, Any] | None,
     pace: tuple[object, str] | None,
     reserved: object,
-    follows: int | None,
-    reason: str,
 ) -> dict[str, object]:
-    """Return the fields that set a limit; without any limit, they remove it.
+    """Return the fields that set a limit.
 
-    Raises: RequestInvalid.
+    Raises: RequestInvalid: also if all are None.
     """
+    if all(each is None for each in (part, policy, pace, reserved)):
+        rule = "must be passed, or policy, pace or reserved. To remove the limit, call remove_limit"
+        raise RequestInvalid("part", rule, None)
     return {
         "scope": scope,
         "name": name,
@@ -211,9 +298,23 @@ def limit_fields(
         "policy": None if policy is None else coerce_policy(policy),
         "pace": None if pace is None else _period_limit(pace),
         "reserved": _ratio("reserved", reserved),
-        "reason": reason,
-        "follows": follows,
     }
+
+
+def removed_limit_fields(scope: str, name: str | None) -> dict[str, object]:
+    """Return the fields that remove a limit: nothing but its scope."""
+    return {"scope": scope, "name": name}
+
+
+def resolve_fields(
+    grant: str, claim: str | Claim | Mapping[str, Any] | None, mistaken: str | None
+) -> dict[str, object]:
+    """Return the fields that end a suspension.
+
+    Raises: RequestInvalid.
+    """
+    charged = None if claim is None else claim_value(coerce_claim(claim))
+    return {"grant": grant, "claim": charged, "mistaken": mistaken}
 
 
 class PolicyDiffers(BudgetError):

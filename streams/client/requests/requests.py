@@ -243,6 +243,19 @@ ANALYST_VARIABLE: Final = "ACCOUNTANT_ANALYST"
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 
 
+def claim_value(claim: str | Claim) -> Claim:
+    """Return a claim, parsed if it is text.
+
+    Raises: RequestInvalid.
+    """
+    if not isinstance(claim, str):
+        return claim
+    try:
+        return parse_claim(claim)
+    except RequestInvalid as error:
+        raise (error if error.field == "claim" else error.under("claim")) from None
+
+
 @lru_cache(maxsize=1024)
 def _split_at_id(
     dataset: str,
@@ -259,16 +272,11 @@ def _split_at_id(
 
     Cached, because notebooks often ask for the same thing.
     """
-    if isinstance(claim, str):
-        try:
-            claim = parse_claim(claim)
-        except RequestInvalid as error:
-            raise (error if error.field == "claim" else error.under("claim")) from None
     wish: dict[str, Any]
     if isinstance(claim, AskedQuestion):
         wish = {"question": claim.question, "noise": claim.noise, "stop": claim.stop}
     else:
-        wish = {"claim": claim, "unit": unit, "neighbours": neighbours}
+        wish = {"claim": claim_value(claim), "unit": unit, "neighbours": neighbours}
     request = MechanismRequest(
         version=VERSION,
         request_id=_ANY_ID,

@@ -62,6 +62,19 @@ class FormData(NamedTuple):
     is_open: bool = False
 
 
+class SentForm(NamedTuple):
+    """A form, and who sends it about which dataset.
+
+    Attributes:
+        as_administrator: sent by an administrator, not by an owner.
+    """
+
+    form: FormData
+    dataset: str
+    by: str
+    as_administrator: bool = False
+
+
 class FormRecord(NamedTuple):
     """A record made from a form."""
 
@@ -156,14 +169,12 @@ def _percent(ratio: str | None) -> str:
     return f"{percent_digits(ratio)}{sign}"
 
 
-def member_record(
-    form: FormData, dataset: str, by: str, *, removes: bool, as_administrator: bool
-) -> FormRecord:
+def member_record(sent: SentForm, *, removes: bool) -> FormRecord:
     """Return the record of a member's form.
 
     Raises: RequestInvalid: a field breaks a rule.
     """
-    value = form.values
+    form, value = sent.form, sent.form.values
     roles = [role for role in ROLES if role in form.roles]
     if not roles and not removes:
         raise RequestInvalid(
@@ -174,38 +185,35 @@ def member_record(
         "roles": [] if removes else roles,
         "team": None if removes else value["team"] or None,
         "until": None if removes or not value["until"] else coerce_until(value["until"]),
-        "as": "administrator" if as_administrator else None,
     }
-    return _record("member", form, dataset, by, fields)
+    return _record("member", sent, fields)
 
 
-def pause_record(
-    form: FormData, dataset: str, by: str, *, resumes: bool, as_administrator: bool
-) -> FormRecord:
+def pause_record(sent: SentForm, *, resumes: bool) -> FormRecord:
     """Return the record of a form that pauses or resumes a dataset.
 
     Raises: RequestInvalid: a field breaks a rule.
     """
-    fields = {"as": "administrator" if as_administrator else None}
-    return _record("resume" if resumes else "pause", form, dataset, by, fields)
+    return _record("resume" if resumes else "pause", sent, {})
 
 
-def void_record(form: FormData, dataset: str, by: str) -> FormRecord:
+def void_record(sent: SentForm) -> FormRecord:
     """Return the record of an owner who voids a reservation.
 
     Raises: RequestInvalid: a field breaks a rule.
     """
-    head = {"version": VERSION, "type": "void", "request_id": form.request_id}
-    body = encode({**head, "analyst": by, "dataset": dataset, "grant": form.values["grant"]})
+    head = {"version": VERSION, "type": "void", "request_id": sent.form.request_id}
+    names = {"analyst": sent.by, "dataset": sent.dataset}
+    body = encode({**head, **names, "grant": sent.form.values["grant"]})
     return FormRecord(body, check_body("requests", body))
 
 
-def limit_record(form: FormData, dataset: str, by: str, *, removes: bool) -> FormRecord:
+def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
     """Return the record of a limit's form.
 
     Raises: RequestInvalid: a field breaks a rule.
     """
-    value = form.values
+    value = sent.form.values
     fields: dict[str, Any] = {"scope": value["scope"], "name": value["name"] or None}
     if not removes:
         own = {name: value[name] for name in _BUDGET if value[name]}
@@ -219,15 +227,15 @@ def limit_record(form: FormData, dataset: str, by: str, *, removes: bool) -> For
                 "the limit, use the button below"
             )
             raise RequestInvalid("part", rule, "")
-    return _record("limit", form, dataset, by, fields)
+    return _record("limit", sent, fields)
 
 
-def _record(
-    kind: str, form: FormData, dataset: str, by: str, fields: Mapping[str, Any]
-) -> FormRecord:
-    head = {"version": VERSION, "type": kind, "request_id": form.request_id, "dataset": dataset}
+def _record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRecord:
+    head = {"version": VERSION, "type": kind, "request_id": sent.form.request_id}
+    names = {"dataset": sent.dataset, "by": sent.by}
     present = {name: value for name, value in fields.items() if value is not None}
-    body = encode({**head, "by": by, **present, "reason": form.values["reason"]})
+    role = {"as": "administrator"} if sent.as_administrator else {}
+    body = encode({**head, **names, **present, **role, "reason": sent.form.values["reason"]})
     return FormRecord(body, check_body("admin", body))
 
 

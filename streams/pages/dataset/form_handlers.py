@@ -83,7 +83,8 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     form = form_data.parse_form(kind, fields)
     by = viewer.name or form.values["by"]
     try:
-        record = _record(form, dataset, by, kind, viewer, fields.get("action", ""))
+        sent = form_data.SentForm(form, dataset, by, viewer.as_administrator)
+        record = _record(kind, sent, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
     try:
@@ -130,20 +131,14 @@ async def _existing_limit(
     return None
 
 
-def _record(
-    form: FormData, dataset: str, by: str, kind: Kind, viewer: Viewer, action: str
-) -> form_data.FormRecord:
-    removes = action == "remove"
+def _record(kind: Kind, sent: form_data.SentForm, action: str) -> form_data.FormRecord:
     if kind == "void":
-        return form_data.void_record(form, dataset, by)
+        return form_data.void_record(sent)
     if kind == "limit":
-        return form_data.limit_record(form, dataset, by, removes=removes)
-    helps = viewer.as_administrator
+        return form_data.limit_record(sent, removes=action == "remove")
     if kind == "pause":
-        return form_data.pause_record(
-            form, dataset, by, resumes=action == "resume", as_administrator=helps
-        )
-    return form_data.member_record(form, dataset, by, removes=removes, as_administrator=helps)
+        return form_data.pause_record(sent, resumes=action == "resume")
+    return form_data.member_record(sent, removes=action == "remove")
 
 
 def _redirect_to_page(dataset: str, form: FormData, viewer: Viewer, by: str) -> Redirect:

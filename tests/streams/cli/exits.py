@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from streams.cli.printing.safe_streams import replace_streams
 from streams.cli.root import command
-from streams.client import Accountant
+from streams.client import Accountant, Owner
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
@@ -102,9 +102,13 @@ def _submit(ledger: Accountant, _: Table) -> object:
     return ledger.submit(json.dumps({**fields, "purpose": ""}).encode())
 
 
+def olga(ledger: Accountant) -> Owner:
+    return ledger.as_owner("olga", **SHORT)
+
+
 ONE = ("census", "pure:0.001")
+GRANT = f"sha256:{0:064}"
 SHORT: dict[str, Any] = {"wait": 0.2}
-BY: dict[str, Any] = {"by": "olga", **SHORT}
 CALLS: dict[str, Callable[[Accountant, Table], object]] = {
     "ask": lambda ledger, _: ledger.ask(*ONE, **SHORT),
     "ask_many": lambda ledger, _: ledger.ask_many(
@@ -116,14 +120,16 @@ CALLS: dict[str, Callable[[Accountant, Table], object]] = {
         *ONE, lambda: 1, purpose=f"{table.number}", **SHORT
     ),
     "reserve": _in_session,
-    "open": lambda ledger, table: ledger.open(f"n-{table.number}", POLICY, new=True, **BY),
-    "amend": lambda ledger, _: ledger.amend("census", horizon="P9D", **BY),
-    "close_dataset": lambda ledger, _: ledger.close_dataset("idle", **BY),
-    "pause_dataset": lambda ledger, _: ledger.pause_dataset("idle", **BY),
-    "resume_dataset": lambda ledger, _: ledger.resume_dataset("idle", **BY),
-    "set_member": lambda ledger, _: ledger.set_member("idle", "bob", roles=["auditor"], **BY),
-    "remove_member": lambda ledger, _: ledger.remove_member("idle", "bob", **BY),
-    "set_limit": lambda ledger, _: ledger.set_limit("census", "analyst", "ana", part="0.9", **BY),
+    "open": lambda ledger, table: olga(ledger).open(f"n-{table.number}", POLICY, new=True),
+    "amend": lambda ledger, _: olga(ledger).amend("census", horizon="P9D"),
+    "close": lambda ledger, _: olga(ledger).close("idle"),
+    "pause": lambda ledger, _: olga(ledger).pause("idle"),
+    "resume": lambda ledger, _: olga(ledger).resume("idle"),
+    "resolve": lambda ledger, _: olga(ledger).resolve("idle", GRANT, mistaken="none"),
+    "set_member": lambda ledger, _: olga(ledger).set_member("idle", "bob", roles=["auditor"]),
+    "remove_member": lambda ledger, _: olga(ledger).remove_member("idle", "bob"),
+    "set_limit": lambda ledger, _: olga(ledger).set_limit("census", "analyst", "ana", part="0.9"),
+    "remove_limit": lambda ledger, _: olga(ledger).remove_limit("census", "analyst", "ana"),
     "answer": lambda ledger, table: ledger.answer(
         "survey", "count", epsilon="0.01", purpose=f"{table.number}", **SHORT
     ),
@@ -249,8 +255,8 @@ class Table:
         for name in ("census", "idle", "survey"):
             schema = SCHEMA if name == "survey" else None
             policy = {**POLICY, "access": "anyone"}
-            self.direct.open(name, policy, by="olga", schema=schema, new=True)
-        self.direct.set_limit("census", "analyst", "ana", part="0.9", by="olga")
+            self.direct.as_owner("olga").open(name, policy, schema=schema, new=True)
+        self.direct.as_owner("olga").set_limit("census", "analyst", "ana", part="0.9")
 
     def close(self) -> None:
         self.direct.close()

@@ -16,25 +16,33 @@ OF_OWNERS = {
     member.app: {"set", "remove", "sync"},
     limit.app: {"set", "remove"},
 }
+OF_ADMINISTRATORS = {(dataset.app, "pause"), (dataset.app, "resume")} | {
+    (member.app, name) for name in OF_OWNERS[member.app]
+}
 
 
-def commands() -> list[Any]:
+def commands() -> list[tuple[bool, Any]]:
+    """Return each command, and whether administrators have it, too."""
     found = []
     for app, names in OF_OWNERS.items():
         group: Any = typer.main.get_command(app)
-        found += [group.commands[name] for name in sorted(names)]
+        found += [
+            ((app, name) in OF_ADMINISTRATORS, group.commands[name]) for name in sorted(names)
+        ]
     return found
 
 
-@every_case("command", commands)
-def test_an_owners_command_has_the_common_options(command: Any) -> None:
+@every_case(("for_administrators", "command"), commands)
+def test_an_owners_command_has_the_common_options(for_administrators: bool, command: Any) -> None:
     names = [option.name for option in command.params]
     common = [name for name in names if name in AdminOptions._fields]
-    sends_many = command.name == "sync"
-    expected = [name for name in AdminOptions._fields if name != "request_id" or not sends_many]
+    absent = {"request_id"} if command.name == "sync" else set()
+    absent |= set() if for_administrators else {"as_administrator"}
+    expected = [name for name in AdminOptions._fields if name not in absent]
     assert common == expected
-    assert names[1 - len(common) :] == common[1:]
-    first: Any = {option.name: option for option in commands()[0].params}
+    assert names[-len(common) :] == common
+    every = [option for _, each in commands() for option in each.params]
+    first: Any = {option.name: option for option in reversed(every)}
     for option in command.params:
         if option.name in AdminOptions._fields:
             same = first[option.name]
@@ -42,13 +50,14 @@ def test_an_owners_command_has_the_common_options(command: Any) -> None:
             assert (option.default, option.envvar) == (same.default, same.envvar)
 
 
-def test_options_of_a_command_follow_the_option_by() -> None:
+def test_a_command_gets_its_options_as_one_value() -> None:
     received: dict[str, Any] = {}
 
-    @admin_command
-    def command(name: str, *, admin: AdminOptions, more: bool = False) -> None:
-        received.update(name=name, admin=admin, more=more)
+    @admin_command(for_administrators=True)
+    def command(name: str, *, admin: AdminOptions) -> None:
+        received.update(name=name, admin=admin)
 
-    assert [*inspect.signature(command).parameters][:4] == ["name", "by", "more", "reason"]
-    command(name="census", more=True, **AdminOptions(by="olga")._asdict())
-    assert received == {"name": "census", "admin": AdminOptions(by="olga"), "more": True}
+    given = AdminOptions(by="olga", as_administrator=True)
+    assert [*inspect.signature(command).parameters] == ["name", *AdminOptions._fields]
+    command(name="census", **given._asdict())
+    assert received == {"name": "census", "admin": given}

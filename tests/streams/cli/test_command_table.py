@@ -29,7 +29,7 @@ def test_a_client_of_a_file_imports_no_library_of_servers_and_of_people(tmp_path
     code = (
         "import sys; from streams.client import Accountant\n"
         "with Accountant('sqlite:///ledger.db') as ledger:\n"
-        "    ledger.open('census', {'filter': 'basic', 'epsilon': '1'}, by='owner')\n"
+        "    ledger.as_owner('owner').open('census', {'filter': 'basic', 'epsilon': '1'})\n"
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run(

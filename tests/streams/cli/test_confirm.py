@@ -51,8 +51,8 @@ class Surfaces(NamedTuple):
 def prepare(ledger: Accountant) -> None:
     """Open what the names of `SIMILAR` are nearly."""
     policy = POLICY | {"population": "people-of-x"}
-    ledger.open(THERE, policy, by="owner", schema=SCHEMA, as_given=True)
-    ledger.set_member(THERE, "ben", roles=["analyst"], team="wages", by="owner")
+    ledger.as_owner("owner").open(THERE, policy, schema=SCHEMA, as_given=True)
+    ledger.as_owner("owner").set_member(THERE, "ben", roles=["analyst"], team="wages")
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_a_retry_is_answered_although_its_team_is_gone(surfaces: Surfaces) -> No
     content = msgspec.json.encode(body)
     assert surfaces.file.submit(content, new=True).outcome == "member_set"
     for ledger in (surfaces.file, Accountant(surfaces.server.url, clock=surfaces.server.clock)):
-        ledger.set_member(THERE, "ana", roles=["analyst"], team="wages", by="owner")
+        ledger.as_owner("owner").set_member(THERE, "ana", roles=["analyst"], team="wages")
     again = surfaces.server.post(path, body)
     assert (again.status_code, again.json().get("outcome")) == (200, "repeated")
     assert surfaces.file.submit(content).outcome == "repeated"
@@ -206,21 +206,23 @@ def test_another_name_is_taken_without_a_question(
 def test_all_questions_about_one_opening_are_asked_together(surfaces: Surfaces) -> None:
     policy = POLICY | {"population": "People-of-x"}
     with pytest.raises(Unconfirmed) as error:
-        surfaces.file.open("Census-2026", policy, by="owner", schema=SCHEMA)
+        surfaces.file.as_owner("owner").open("Census-2026", policy, schema=SCHEMA)
     for words in ("census-2026 is open already", "nearly people-of-x", "reads the source people"):
         assert words in str(error.value)
 
 
 async def test_the_asynchronous_client_asks_back(tmp_path: Path) -> None:
     async with AsyncAccountant(f"sqlite:///{tmp_path}/own.db") as ledger:
-        await ledger.open(THERE, POLICY, by="owner")
-        await ledger.set_limit(THERE, "team", "wages", part="0.5", by="owner")
+        await ledger.as_owner("owner").open(THERE, POLICY)
+        await ledger.as_owner("owner").set_limit(THERE, "team", "wages", part="0.5")
         with pytest.raises(SimilarName, match="nearly team wages"):
-            await ledger.set_member(THERE, "ana", roles=["analyst"], team="Wages", by="owner")
-        await ledger.set_member(THERE, "ana", roles=["analyst"], team="Wages", by="owner", new=True)
+            await ledger.as_owner("owner").set_member(THERE, "ana", roles=["analyst"], team="Wages")
+        await ledger.as_owner("owner").set_member(
+            THERE, "ana", roles=["analyst"], team="Wages", new=True
+        )
         # The misspelt team is corrected without a question.
-        await ledger.set_member(THERE, "ana", roles=["analyst"], team="wages", by="owner")
-        await ledger.set_limit(THERE, "team", "Wages", by="owner")  # which removes it
+        await ledger.as_owner("owner").set_member(THERE, "ana", roles=["analyst"], team="wages")
+        await ledger.as_owner("owner").remove_limit(THERE, "team", "Wages")  # which removes it
 
 
 def test_a_preview_says_which_names_would_be_asked_back(surfaces: Surfaces, tmp_path: Path) -> None:
@@ -247,12 +249,12 @@ def test_a_preview_says_which_names_would_be_asked_back(surfaces: Surfaces, tmp_
 def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces) -> None:
     policy, clock = POLICY | {"population": "people-of-x"}, surfaces.server.clock
     for ledger in (surfaces.file, Accountant(surfaces.server.url, clock=clock)):
-        assert ledger.open("patients", policy, by="owner").outcome == "opened"
+        assert ledger.as_owner("owner").open("patients", policy).outcome == "opened"
         clock.pass_(seconds=1)
         assert ledger.ask(THERE, "pure:0.1", analyst="ben").granted
         clock.pass_(seconds=1)
         with pytest.raises(EndsJointGuarantee, match="would end, for ever: claims was opened"):
-            ledger.open("claims", policy, by="owner")
+            ledger.as_owner("owner").open("claims", policy)
         ledger.close()
     body = opening(clock, "claims", **policy)
     asked = surfaces.server.post("/datasets", body)
@@ -304,13 +306,13 @@ def test_nothing_that_the_caller_does_not_see_is_named(tmp_path: Path) -> None:
 
         policy = POLICY | {"population": "people-of-x", "access": "members"}
         with client("root") as ledger:
-            ledger.open("payroll", policy, owners=["olga"], schema=SCHEMA)
+            ledger.as_owner().open("payroll", policy, owners=["olga"], schema=SCHEMA)
             with pytest.raises(SimilarName, match="nearly people-of-x"):
-                ledger.open("claims", policy | {"population": "People-of-x"})
+                ledger.as_owner().open("claims", policy | {"population": "People-of-x"})
         with client("opie") as ledger:  # has no role on it
             hidden = policy | {"population": "People-of-x"}
             other = SCHEMA | {"source": {"kind": "csv", "name": "peopl"}}
-            assert ledger.open("Payroll", hidden, schema=other).outcome == "opened"
+            assert ledger.as_owner().open("Payroll", hidden, schema=other).outcome == "opened"
 
 
 def test_a_variable_that_is_nearly_a_setting_ends_every_command(accountant: Command) -> None:

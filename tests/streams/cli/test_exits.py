@@ -139,7 +139,7 @@ def test_a_process_that_a_signal_ends_names_its_request(
     number: signal.Signals, arguments: tuple[str, ...], file: Path
 ) -> None:
     with LocalServer(file, SystemClock()) as server, Accountant(server.url) as ledger:
-        ledger.open("census", {**POLICY, "access": "anyone"}, by="olga")
+        ledger.as_owner("olga").open("census", {**POLICY, "access": "anyone"})
         proxy = Proxy(server.url)
         try:
             proxy.leave_by(HELD)

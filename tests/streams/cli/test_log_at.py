@@ -39,6 +39,6 @@ def test_only_a_ledgers_file_has_archives(tmp_path: Path) -> None:
 def test_archives_of_a_log_that_has_none_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     with Accountant(f"sqlite:///{file}") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
     with pytest.raises(InputInvalid, match="has no archives"):
         next(SqliteLog(file, (tmp_path / "archive.jsonl",)).parts())

@@ -141,7 +141,7 @@ def test_decisions_after_a_clock_reset_are_chosen_by_their_own_time(accountant, 
             assert ledger.ask("census", "pure:0.1").granted
 
     with ledger_of(file, clock) as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "9"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "9"}, as_given=True)
     right = clock.now()
     ask(60)
     ask(300 * DAY_MS / 1000)  # by a clock that is ahead

@@ -25,13 +25,13 @@ def test_a_program_and_a_command_open_the_same_policy(accountant: Command) -> No
     basic = ("dataset", "open", "basic", "--filter", "basic", *typed)
     assert accountant(*basic).code == 0
     with Accountant(url) as ledger:
-        assert ledger.open("made", TWO, by="owner").outcome == "opened"
+        assert ledger.as_owner("owner").open("made", TWO).outcome == "opened"
         assert policy_of(ledger, "made") == policy_of(ledger, "typed")
         assert policy_of(ledger, "made").most_per_request == "0.1"
         assert policy_of(ledger, "made").beside == "basic"
         assert ledger.ask("made", "pure:0.9", analyst="ana").reason == "above_cap"
         for name, policy in (("typed", TWO), ("basic", BASIC)):
-            assert ledger.open(name, policy, by="owner").reason == "already_opened"
+            assert ledger.as_owner("owner").open(name, policy).reason == "already_opened"
     assert accountant("dataset", "open", "made", *typed).code == 1
     other = accountant("dataset", "open", "made", "--epsilon", "2", *typed[2:])
     assert other.code == 1

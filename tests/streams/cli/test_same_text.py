@@ -85,17 +85,17 @@ def render(ledger: Ledger) -> Rendered:
     shown, url = ledger.shown, ledger.server.url
     with Accountant(url) as client:
         for name, epsilon in BUDGETS.items():
-            client.open(name, {**BASIC, "epsilon": epsilon}, by="olga")
+            client.as_owner("olga").open(name, {**BASIC, "epsilon": epsilon})
         for name, team in (("ana", "research"), ("ben", "research"), ("dev", "product")):
             for dataset in ("census", "shop"):
-                client.set_member(dataset, name, roles=("analyst",), team=team, by="olga")
-        limit = client.set_limit("census", "team", "research", part="0.2", by="olga")
-        pace = client.set_limit("shop", "team", "product", pace=("0.01", "P7D"), by="olga")
-        client.close_dataset("shut", by="olga")
+                client.as_owner("olga").set_member(dataset, name, roles=("analyst",), team=team)
+        limit = client.as_owner("olga").set_limit("census", "team", "research", part="0.2")
+        pace = client.as_owner("olga").set_limit("shop", "team", "product", pace=("0.01", "P7D"))
+        client.as_owner("olga").close("shut")
         assert client.ask("census", "pure:0.12345", analyst="ben").granted
         assert client.ask("vast", "pure:0.00001", analyst="ben").granted
         reply = client.ask("census", "pure:0.5", analyst="ana")
-        too_much = client.set_limit("census", "team", "product", reserved="0.9", by="olga")
+        too_much = client.as_owner("olga").set_limit("census", "team", "product", reserved="0.9")
         with (
             pytest.raises(NotGranted) as refused,
             client.grant("census", "pure:0.5", analyst="ana"),

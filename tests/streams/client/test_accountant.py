@@ -36,7 +36,7 @@ _HOLD = """
 import sys
 from streams.client import Accountant
 ledger = Accountant(sys.argv[1])
-ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
 print("held", flush=True)
 sys.stdin.read()
 ledger.close()
@@ -71,7 +71,7 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
 
 def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None:
     assert (
-        ledger.open("census", ONE, by="owner", reason="test", as_given=True).outcome
+        ledger.as_owner("owner", reason="test").open("census", ONE, as_given=True).outcome
         is Outcome.OPENED
     )
     for _ in range(10):
@@ -87,17 +87,17 @@ def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None
     why = ledger.why("census", analyst="zoe")
     assert [row.analyst for row in why.by_analyst] == ["ana", "zoe"]
     assert why.spent == ledger.usage("census")[0].spent
-    assert ledger.close_dataset("census", by="owner").outcome is Outcome.CLOSED
+    assert ledger.as_owner("owner").close("census").outcome is Outcome.CLOSED
     assert ledger.ask("census", "pure:0.1", analyst="ana").reason is Reason.CLOSED
 
 
 def test_a_paused_dataset_grants_nothing_until_it_is_resumed(
     ledger: Accountant, clock: TestClock
 ) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     mine = new_id(clock)
     assert ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine).granted
-    paused = ledger.pause_dataset("census", by="owner", reason="a loop")
+    paused = ledger.as_owner("owner", reason="a loop").pause("census")
     assert (paused.outcome, paused.administrator) == (Outcome.PAUSED, False)
     view = ledger.dataset("census")
     assert view is not None
@@ -109,42 +109,42 @@ def test_a_paused_dataset_grants_nothing_until_it_is_resumed(
     assert again.first.granted
     assert ledger.budget("census", "ana").paused
     assert ledger.why("census").forecasts == ()
-    assert ledger.amend("census", horizon="P9D", by="owner").outcome is Outcome.AMENDED
-    assert ledger.pause_dataset("census", by="owner").reason is Reason.ALREADY_PAUSED
-    assert ledger.resume_dataset("census", by="eve").reason is Reason.NOT_PERMITTED
-    out_of_date = ledger.resume_dataset("census", by="owner", follows=1)
+    assert ledger.as_owner("owner").amend("census", horizon="P9D").outcome is Outcome.AMENDED
+    assert ledger.as_owner("owner").pause("census").reason is Reason.ALREADY_PAUSED
+    assert ledger.as_owner("eve").resume("census").reason is Reason.NOT_PERMITTED
+    out_of_date = ledger.as_owner("owner", follows=1).resume("census")
     assert out_of_date.reason is Reason.OUT_OF_DATE
-    resumed = ledger.resume_dataset("census", by="root", as_administrator=True)
+    resumed = ledger.as_administrator("root").resume("census")
     assert (resumed.outcome, resumed.administrator) == (Outcome.RESUMED, True)
-    assert ledger.resume_dataset("census", by="owner").reason is Reason.NOT_PAUSED
+    assert ledger.as_owner("owner").resume("census").reason is Reason.NOT_PAUSED
     assert ledger.ask("census", "pure:0.1", analyst="ana").granted
     assert not ledger.budget("census", "ana").paused
 
 
 def test_an_owner_amends_thresholds_and_horizon(ledger: Accountant, clock: TestClock) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     mine = new_id(clock)
-    amended = ledger.amend("census", alert_at=["0.1"], by="owner", request_id=mine)
+    amended = ledger.as_owner("owner", request_id=mine).amend("census", alert_at=["0.1"])
     assert amended.outcome is Outcome.AMENDED
-    again = ledger.amend("census", alert_at=["0.1"], by="owner", request_id=mine)
+    again = ledger.as_owner("owner", request_id=mine).amend("census", alert_at=["0.1"])
     assert again.outcome is Outcome.REPEATED
-    assert ledger.amend("census", horizon="P9D", by="owner").outcome is Outcome.AMENDED
+    assert ledger.as_owner("owner").amend("census", horizon="P9D").outcome is Outcome.AMENDED
     view = ledger.dataset("census")
     assert view is not None
     assert (view.policy.alert_at, view.policy.horizon) == (("0.1",), "P9D")
     assert ledger.ask("census", "pure:0.1", analyst="ana").crossed == ("0.1",)
     with pytest.raises(RequestInvalid, match="alert_at"):
-        ledger.amend("census", by="owner")
+        ledger.as_owner("owner").amend("census")
     with pytest.raises(RequestInvalid, match="horizon"):
-        ledger.amend("census", horizon="soon", by="owner")
-    never = ledger.amend("nowhere", horizon="P9D", by="owner")
+        ledger.as_owner("owner").amend("census", horizon="soon")
+    never = ledger.as_owner("owner").amend("nowhere", horizon="P9D")
     assert never.reason is Reason.UNKNOWN_DATASET
 
 
 def test_asking_again_with_an_id_gets_the_first_decision(
     ledger: Accountant, clock: TestClock
 ) -> None:
-    ledger.open("census", Policy(filter="basic", epsilon="1"), by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", Policy(filter="basic", epsilon="1"), as_given=True)
     mine = new_id(clock)
     first = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
     again = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
@@ -158,11 +158,11 @@ def test_asking_again_with_an_id_gets_the_first_decision(
 
 
 def test_an_invalid_field_raises_and_nothing_is_sent(ledger: Accountant, clock: TestClock) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     with pytest.raises(RequestInvalid, match="claim"):
         ledger.ask("census", "pure:-1", analyst="ana")
     with pytest.raises(RequestInvalid, match=r"policy\.epsilon"):
-        ledger.open("other", {"filter": "basic", "epsilon": "NaN"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("other", {"filter": "basic", "epsilon": "NaN"}, as_given=True)
     with pytest.raises(RequestInvalid, match="analyst"):
         ledger.ask("census", "pure:0.1", analyst="a b")
     with pytest.raises(Undecodable):
@@ -173,7 +173,7 @@ def test_an_invalid_field_raises_and_nothing_is_sent(ledger: Accountant, clock: 
 
 
 def test_a_callers_own_body_is_sent_unchanged(ledger: Accountant, clock: TestClock) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     body = (
         b'{"version":1, "type":"request",  "request_id":"%s","analyst":"ana","dataset":"census",'
         b' "claim":{"type":"pure","epsilon":"0.10"},"unit":"person","neighbours":"add_remove"}'
@@ -184,7 +184,7 @@ def test_a_callers_own_body_is_sent_unchanged(ledger: Accountant, clock: TestClo
 
 
 def test_events_are_the_new_decisions(ledger: Accountant) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     outcomes: list[Outcome] = []
     began = threading.Event()
 
@@ -200,14 +200,14 @@ def test_events_are_the_new_decisions(ledger: Accountant) -> None:
     while not began.is_set():  # until the subscription is seen to work
         ledger.ask("census", "pure:0.0001", analyst="ana")
         began.wait(0.05)
-    ledger.close_dataset("census", by="owner")
+    ledger.as_owner("owner").close("census")
     reader.join(PATIENCE_S)
     assert outcomes[-1] is Outcome.CLOSED
 
 
 def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         service = ledger._connection.get_service()
         assert isinstance(service, EmbeddedService)
         came = threading.Event()
@@ -228,7 +228,7 @@ def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -
 
 @pytest.mark.slow
 def test_a_failed_attempt_is_retried_with_the_same_bytes(ledger: Accountant, file: Path) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     blocker = apsw.Connection(str(file))
     blocker.execute("BEGIN IMMEDIATE")
 
@@ -248,16 +248,16 @@ def test_a_failed_attempt_is_retried_with_the_same_bytes(ledger: Accountant, fil
 
 async def test_the_async_client_behaves_the_same(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         events = ledger.events()
         granted = await ledger.ask("census", "pure:0.5", analyst="ana")
         assert granted.outcome is Outcome.GRANTED
         assert await anext(events) == granted.decision
         assert (await ledger.ask("census", "pure:0.6", analyst="ana")).fits is not None
         assert [view.dataset for view in await ledger.datasets()] == ["census"]
-        amended = await ledger.amend("census", horizon="P9D", by="owner")
+        amended = await ledger.as_owner("owner").amend("census", horizon="P9D")
         assert amended.outcome is Outcome.AMENDED
-        assert (await ledger.close_dataset("census", by="owner")).outcome is Outcome.CLOSED
+        assert (await ledger.as_owner("owner").close("census")).outcome is Outcome.CLOSED
     with pytest.raises(Unavailable, match="not connected"):
         await ledger.datasets()
 
@@ -267,7 +267,7 @@ def test_the_url_comes_from_the_environment(
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_URL", f"sqlite:///{file}")
     with Accountant(clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
     assert file.exists()
 
 
@@ -327,7 +327,7 @@ def test_a_closed_client_says_so(file: Path, clock: TestClock) -> None:
 
 @pytest.mark.parametrize("claim", [0.1, None, ["pure:0.1"]])
 def test_an_unknown_kind_of_claim_is_named(ledger: Accountant, claim: object) -> None:
-    ledger.open("census", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", ONE, as_given=True)
     with pytest.raises(RequestInvalid, match=r"claim must be text such as pure:0\.1"):
         ledger.ask("census", claim, analyst="ana")  # type: ignore[arg-type]
 

@@ -25,7 +25,7 @@ OWNER = "owner@lab"
 @pytest.fixture
 def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana@lab:3") as client:
-        client.open("schema:t", {"filter": "basic", "epsilon": 1}, by=OWNER, as_given=True)
+        client.as_owner(OWNER).open("schema:t", {"filter": "basic", "epsilon": 1}, as_given=True)
         yield client
 
 
@@ -37,8 +37,11 @@ def test_exact_numbers_are_accepted(ledger: Accountant, clock: TestClock) -> Non
     assert view.totals["epsilon"] == "0.61"
     mine = UUID(new_id(clock))
     assert ledger.ask("schema:t", "pure:0.01", request_id=mine).request_id == str(mine)
-    assert ledger.amend("schema:t", alert_at=[0.5, Decimal("0.9")], by=OWNER).outcome == "amended"
-    assert ledger.amend("schema:t", most_per_request=0.5, by=OWNER).outcome == "amended"
+    assert (
+        ledger.as_owner(OWNER).amend("schema:t", alert_at=[0.5, Decimal("0.9")]).outcome
+        == "amended"
+    )
+    assert ledger.as_owner(OWNER).amend("schema:t", most_per_request=0.5).outcome == "amended"
 
 
 def test_an_inexact_float_is_refused_with_the_text_to_write(
@@ -47,7 +50,7 @@ def test_an_inexact_float_is_refused_with_the_text_to_write(
     with pytest.raises(RequestInvalid, match=r'write "0\.1"'):
         ledger.ask("schema:t", {"type": "pure", "epsilon": 0.1})
     with pytest.raises(RequestInvalid, match=r'write "0\.1"'):
-        ledger.open("other", {"filter": "basic", "epsilon": 0.1}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("other", {"filter": "basic", "epsilon": 0.1}, as_given=True)
     with pytest.raises(RequestInvalid, match="request_id"):
         ledger.ask("schema:t", "pure:0.1", request_id=UUID(int=4))
 
@@ -67,19 +70,21 @@ WAITING: dict[str, Callable[[Any, Any], Any]] = {
     "release": lambda led, wait: led.release("schema:t", "pure:0.01", lambda: 7, wait=wait),
     "cost": lambda led, wait: led.cost("schema:t", "pure:0.01", wait=wait),
     "submit": lambda led, wait: led.submit(b"{}", wait=wait),
-    "open": lambda led, wait: led.open(
-        "other", {"filter": "basic", "epsilon": 1}, by=OWNER, wait=wait
+    "open": lambda led, wait: led.as_owner(OWNER, wait=wait).open(
+        "other", {"filter": "basic", "epsilon": 1}
     ),
-    "amend": lambda led, wait: led.amend("schema:t", horizon="P9D", by=OWNER, wait=wait),
-    "close": lambda led, wait: led.close_dataset("schema:t", by=OWNER, wait=wait),
-    "pause": lambda led, wait: led.pause_dataset("schema:t", by=OWNER, wait=wait),
-    "resume": lambda led, wait: led.resume_dataset("schema:t", by=OWNER, wait=wait),
-    "set_member": lambda led, wait: led.set_member(
-        "schema:t", "ana", roles=["analyst"], by=OWNER, wait=wait
+    "amend": lambda led, wait: led.as_owner(OWNER, wait=wait).amend("schema:t", horizon="P9D"),
+    "close": lambda led, wait: led.as_owner(OWNER, wait=wait).close("schema:t"),
+    "pause": lambda led, wait: led.as_owner(OWNER, wait=wait).pause("schema:t"),
+    "resume": lambda led, wait: led.as_owner(OWNER, wait=wait).resume("schema:t"),
+    "set_member": lambda led, wait: led.as_owner(OWNER, wait=wait).set_member(
+        "schema:t", "ana", roles=["analyst"]
     ),
-    "remove_member": lambda led, wait: led.remove_member("schema:t", "ana", by=OWNER, wait=wait),
-    "set_limit": lambda led, wait: led.set_limit(
-        "schema:t", "analyst", "ana", part="0.5", by=OWNER, wait=wait
+    "remove_member": lambda led, wait: led.as_owner(OWNER, wait=wait).remove_member(
+        "schema:t", "ana"
+    ),
+    "set_limit": lambda led, wait: led.as_owner(OWNER, wait=wait).set_limit(
+        "schema:t", "analyst", "ana", part="0.5"
     ),
     "Accountant": lambda led, wait: Accountant(led.url, wait=wait),
     "AsyncAccountant": lambda led, wait: AsyncAccountant(led.url, wait=wait),

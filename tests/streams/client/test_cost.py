@@ -19,7 +19,7 @@ def test_cost_charges_nothing(file: Path, clock: TestClock, by_http: bool) -> No
     with LocalServer(file, clock) as server:
         url = server.url if by_http else f"sqlite:///{file}"
         with Accountant(url, clock=clock, analyst="ana") as ledger:
-            ledger.open("census", ONE, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", ONE, as_given=True)
             preview = ledger.cost("census", "pure:0.25")
             assert (preview.granted, preview.more) == (True, 3)
             assert preview.cost == {"epsilon": "0.25", "delta": "0"}
@@ -40,5 +40,5 @@ def test_cost_charges_nothing(file: Path, clock: TestClock, by_http: bool) -> No
 
 async def test_the_async_client_does_the_same(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert (await ledger.cost("census", "pure:0.25")).granted

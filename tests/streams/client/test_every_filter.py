@@ -34,7 +34,9 @@ def test_a_filter_resumes_its_state_after_a_restart(
     asked = c.Repeat(c.Pure("0.1"), 3) if name == "optimal_homogeneous" else kind("0.15")
     policy = msgspec.structs.replace(POLICIES[name], halt_on_refusal=halts)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        assert ledger.open("census", policy, by="owner", as_given=True).outcome is Outcome.OPENED
+        assert (
+            ledger.as_owner("owner").open("census", policy, as_given=True).outcome is Outcome.OPENED
+        )
         for _ in range(20):
             last = ledger.ask("census", asked, analyst="ana")
             if last.outcome is not Outcome.GRANTED:

@@ -11,7 +11,14 @@ from types import ModuleType
 
 import pytest
 
-from streams.client import Accountant, AsyncAccountant, AsyncMechanismSession, MechanismSession
+from streams.client import (
+    Accountant,
+    AsyncAccountant,
+    AsyncMechanismSession,
+    AsyncOwner,
+    MechanismSession,
+    Owner,
+)
 from streams.client.connection.connection import AsyncConnection, Connection
 from streams.replies.reply import Call
 
@@ -31,7 +38,7 @@ def script() -> ModuleType:
 def test_the_sync_files_are_up_to_date() -> None:
     unasync = script()
     assert [source.stem for source in unasync.SOURCES] == [
-        *("accountant", "ledger_reader", "questions", "sender", "session")
+        *("accountant", "ledger_reader", "owner", "questions", "sender", "session")
     ]
     for source in unasync.SOURCES:
         text = unasync.target_of(source).read_text("utf-8")
@@ -79,7 +86,10 @@ def test_both_clients_have_one_surface() -> None:
     ours, theirs = surface(Accountant), surface(AsyncAccountant)
     assert ours == theirs
     assert surface(MechanismSession).keys() == surface(AsyncMechanismSession).keys()
-    assert {"ask", "grant", "release", "released", "open", "set_limit", "events"} <= ours.keys()
+    assert {"ask", "grant", "release", "released", "as_owner", "events"} <= ours.keys()
+    owners = surface(Owner)
+    assert owners == surface(AsyncOwner)
+    assert {"open", "amend", "close", "pause", "set_member", "set_limit"} <= owners.keys()
 
 
 def test_both_connections_have_one_surface() -> None:
@@ -107,9 +117,9 @@ def test_a_decision_in_process_needs_no_event_loop(tmp_path: Path) -> None:
 
     before = loops()
     with Accountant(f"sqlite:///{tmp_path / 'ledger.db'}", analyst="ana") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
         assert ledger.ask("census", "pure:0.1", unit="person", neighbours="add_remove").granted
-        assert ledger.close_dataset("census", by="owner").outcome == "closed"
+        assert ledger.as_owner("owner").close("census").outcome == "closed"
         assert loops() == before
         ledger.datasets()
         assert loops() == before + 1

@@ -14,6 +14,7 @@ from streams.client import (
     Accountant,
     AsyncAccountant,
     NotPermitted,
+    Owner,
     RequestInvalid,
     Unauthenticated,
     UnknownDataset,
@@ -35,12 +36,12 @@ def named(levels: Any) -> list[str]:
     return [" ".join(part for part in parts if part) for parts in whose]
 
 
-def divide(ledger: Accountant, dataset: str, **by: Any) -> None:
-    done = ledger.set_member(dataset, "ana", roles=["analyst"], team="blue", **by)
+def divide(owner: Owner, dataset: str) -> None:
+    done = owner.set_member(dataset, "ana", roles=["analyst"], team="blue")
     assert done.outcome == "member_set"
-    assert ledger.set_member(dataset, "ben", roles=["analyst"], **by).outcome == "member_set"
+    assert owner.set_member(dataset, "ben", roles=["analyst"]).outcome == "member_set"
     for scope, name, part in LIMITS:
-        assert ledger.set_limit(dataset, scope, name, part=part, **by).outcome == "limit_set"
+        assert owner.set_limit(dataset, scope, name, part=part).outcome == "limit_set"
 
 
 @pytest.fixture
@@ -49,9 +50,9 @@ def divided(tmp_path: Path, clock: TestClock) -> str:
     url = f"sqlite:///{tmp_path}/divided.db"
     with Accountant(url, clock=clock) as ledger:
         for dataset in ("census", "survey", "ended"):
-            ledger.open(dataset, POLICY, by="olga", as_given=True)
-            divide(ledger, dataset, by="olga")
-        assert ledger.close_dataset("ended", by="olga").outcome == "closed"
+            ledger.as_owner("olga").open(dataset, POLICY, as_given=True)
+            divide(ledger.as_owner("olga"), dataset)
+        assert ledger.as_owner("olga").close("ended").outcome == "closed"
         assert ledger.ask("census", "pure:0.25", analyst="ana").granted
     return url
 
@@ -62,7 +63,7 @@ def server(tmp_path: Path) -> Iterator[RolesServer]:
     with RolesServer(tmp_path) as made:
         made.furnish()
         with client(made, "olga") as ledger:
-            divide(ledger, "closed-own")
+            divide(ledger.as_owner(), "closed-own")
         yield made
 
 
@@ -158,7 +159,9 @@ def test_a_server_shows_other_analysts_budgets_to_callers_with_full_visibility(
     server: RolesServer,
 ) -> None:
     with client(server, "root") as ledger:
-        ledger.open("aside", {**POLICY, "access": "anyone"}, owners=["opie"], as_given=True)
+        ledger.as_owner().open(
+            "aside", {**POLICY, "access": "anyone"}, owners=["opie"], as_given=True
+        )
     for name in ("olga", "aud", "root"):
         with client(server, name) as ledger:
             assert named(ledger.limits("closed-own")) == ALL
@@ -187,7 +190,7 @@ def test_a_server_names_the_missing_token_or_analyst(server: RolesServer, tmp_pa
             for look in (ledger.budgets, lambda: ledger.budget("census")):
                 with pytest.raises(RequestInvalid, match="analyst must be passed: authentication"):
                     look()
-            divide(ledger, "census", by="owner")
+            divide(ledger.as_owner("owner"), "census")
             assert named(ledger.budget("census", "ana").levels) == ANA
             assert [each.dataset for each in ledger.budgets("ana")] == ["census"]
             assert ledger.cost("census", LARGE).granted

@@ -48,7 +48,7 @@ def client(
                 client = stack.enter_context(Accountant(server.url, clock=clock))
             else:
                 client = _awaited(stack, server.url, HttpService(server.url), clock)
-        client.open("census", ONE, by="owner", as_given=True)
+        client.as_owner("owner").open("census", ONE, as_given=True)
         yield client
 
 
@@ -129,7 +129,7 @@ def test_long_requests_are_split_below_a_servers_limit(file: Path, clock: TestCl
     padding = b" " * 60_000
     bodies = [_body(new_id(clock)).strip().replace(b"{", b"{" + padding, 1) for _ in range(150)]
     with LocalServer(file, clock) as server, Accountant(server.url, clock=clock) as client:
-        client.open("census", {"filter": "basic", "epsilon": "9"}, by="owner", as_given=True)
+        client.as_owner("owner").open("census", {"filter": "basic", "epsilon": "9"}, as_given=True)
         assert all(reply.granted for reply in client.ask_many(bodies))
 
 

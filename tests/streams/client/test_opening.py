@@ -49,21 +49,21 @@ def policy_of(ledger: Accountant, dataset: str) -> Policy:
 
 @pytest.mark.parametrize("name", sorted(FILTERS))
 def test_every_filter_opens_with_the_proposed_policy(ledger: Accountant, name: str) -> None:
-    ledger.open("census", POLICIES[name], by="owner")
+    ledger.as_owner("owner").open("census", POLICIES[name])
     has = policy_of(ledger, "census")
     assert has.most_per_request == "0.1"
     assert (has.beside == "basic") is (FILTERS[name].takes_beside and has.rho is None)
-    assert ledger.open("census", POLICIES[name], by="owner").reason == "already_opened"
+    assert ledger.as_owner("owner").open("census", POLICIES[name]).reason == "already_opened"
 
 
 def test_an_owner_may_decline_cap_and_basic_composition(ledger: Accountant) -> None:
-    ledger.open("one", {**TWO, "most_per_request": "1", "beside": "none"}, by="owner")
-    ledger.open("two", Policy(**TWO), by="owner", as_given=True)
+    ledger.as_owner("owner").open("one", {**TWO, "most_per_request": "1", "beside": "none"})
+    ledger.as_owner("owner").open("two", Policy(**TWO), as_given=True)
     one, two = policy_of(ledger, "one"), policy_of(ledger, "two")
     assert (one.most_per_request, one.beside) == ("1", two.beside)
     with pytest.raises(PolicyDiffers, match=r"most_per_request: has 1, asked 0\.1; beside: has"):
-        ledger.open("two", TWO, by="owner")
-    ledger.amend("one", policy={**TWO, "epsilon": "0.5", "beside": "none"}, by="owner")
+        ledger.as_owner("owner").open("two", TWO)
+    ledger.as_owner("owner").amend("one", policy={**TWO, "epsilon": "0.5", "beside": "none"})
     assert policy_of(ledger, "one").most_per_request == "0.1"
 
 
@@ -72,23 +72,23 @@ def test_another_policy_is_refused_by_the_fields_that_differ(
     ledger: Accountant, field: str
 ) -> None:
     asked = {**TWO, field: OTHERS[field]}
-    ledger.open("census", TWO, by="owner")
-    ledger.open("other", asked, by="owner")
+    ledger.as_owner("owner").open("census", TWO)
+    ledger.as_owner("owner").open("other", asked)
     with pytest.raises(PolicyDiffers, match=rf"\b{field}: has .*, asked ") as raised:
-        ledger.open("census", asked, by="owner")
+        ledger.as_owner("owner").open("census", asked)
     assert field in raised.value.fields
     assert raised.value.decision.reason == "already_opened"
     with pytest.raises(PolicyDiffers, match=rf"\b{field}: has "):
-        ledger.open("other", TWO, by="owner")
-    ledger.open("census", {**TWO, "epsilon": "1.0", "visibility": "members"}, by="owner")
+        ledger.as_owner("owner").open("other", TWO)
+    ledger.as_owner("owner").open("census", {**TWO, "epsilon": "1.0", "visibility": "members"})
 
 
 def test_the_async_client_opens_with_the_same_policy(file: Path, clock: TestClock) -> None:
     async def main() -> None:
         async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
-            assert (await ledger.open("census", TWO, by="owner")).outcome == "opened"
-            assert (await ledger.open("census", TWO, by="olga")).reason == "already_opened"
+            assert (await ledger.as_owner("owner").open("census", TWO)).outcome == "opened"
+            assert (await ledger.as_owner("olga").open("census", TWO)).reason == "already_opened"
             with pytest.raises(PolicyDiffers, match="unit: has person, asked patient"):
-                await ledger.open("census", {**TWO, "unit": "patient"}, by="owner")
+                await ledger.as_owner("owner").open("census", {**TWO, "unit": "patient"})
 
     asyncio.run(main())

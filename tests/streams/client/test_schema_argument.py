@@ -22,7 +22,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def opened(schema: Any) -> object:
-    fields = open_fields({"epsilon": "1"}, as_given=True, owners=None, schema=schema, reason="")
+    fields = open_fields({"epsilon": "1"}, as_given=True, owners=None, schema=schema)
     return fields["schema"]
 
 

@@ -66,13 +66,18 @@ def test_a_server_refuses_a_second_dataset_whose_budget_does_not_add_up(
 def test_a_client_of_a_server_asks_back_and_is_obeyed(server: LocalServer) -> None:
     with Accountant(server.url, clock=server.clock) as ledger:
         with pytest.raises(SecondDataset, match="survey reads the source people") as error:
-            ledger.open("again", CITY, by="owner", schema=SCHEMA)
+            ledger.as_owner("owner").open("again", CITY, schema=SCHEMA)
         assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
         with pytest.raises(NotPermitted, match="only in one population"):
-            ledger.open("again", {**CITY, "population": "x"}, by="o", schema=SCHEMA, new=True)
-        assert ledger.open("again", CITY, by="owner", schema=SCHEMA, new=True).outcome == "opened"
+            ledger.as_owner("o").open("again", {**CITY, "population": "x"}, schema=SCHEMA, new=True)
+        assert (
+            ledger.as_owner("owner").open("again", CITY, schema=SCHEMA, new=True).outcome
+            == "opened"
+        )
         # A program opens the same names at each start.
-        assert ledger.open("again", CITY, by="owner", schema=SCHEMA).reason == "already_opened"
+        assert (
+            ledger.as_owner("owner").open("again", CITY, schema=SCHEMA).reason == "already_opened"
+        )
 
 
 async def test_a_server_that_knows_more_than_its_client_asks_back(server: LocalServer) -> None:
@@ -91,21 +96,21 @@ async def test_a_server_that_knows_more_than_its_client_asks_back(server: LocalS
 async def test_a_ledger_in_this_process_asks_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/own.db"
     with Accountant(url) as ledger:
-        assert ledger.open("survey", CITY, by="owner", schema=SCHEMA).outcome == "opened"
+        assert ledger.as_owner("owner").open("survey", CITY, schema=SCHEMA).outcome == "opened"
         with pytest.raises(SecondDataset, match="survey reads the source people"):
-            ledger.open("mine", CITY, by="owner", schema=SCHEMA)
+            ledger.as_owner("owner").open("mine", CITY, schema=SCHEMA)
         elsewhere = SCHEMA | {"source": {"kind": "csv", "name": "visits"}}
-        assert ledger.open("mine", CITY, by="owner", schema=elsewhere).outcome == "opened"
-        assert ledger.open("claims", CITY, by="owner").outcome == "opened"
+        assert ledger.as_owner("owner").open("mine", CITY, schema=elsewhere).outcome == "opened"
+        assert ledger.as_owner("owner").open("claims", CITY).outcome == "opened"
     async with AsyncAccountant(url) as again:
         with pytest.raises(SecondDataset):
-            await again.open("other", CITY, by="owner", schema=SCHEMA)
-        opened = await again.open("other", CITY, by="owner", schema=SCHEMA, new=True)
+            await again.as_owner("owner").open("other", CITY, schema=SCHEMA)
+        opened = await again.as_owner("owner").open("other", CITY, schema=SCHEMA, new=True)
         assert opened.outcome == "opened"
 
 
 def test_a_dataset_that_was_closed_unused_is_no_second_budget(tmp_path: Path) -> None:
     with Accountant(f"sqlite:///{tmp_path}/own.db") as ledger:
-        ledger.open("wrong", CITY, by="owner", schema=SCHEMA)
-        ledger.close_dataset("wrong", by="owner")
-        assert ledger.open("survey", CITY, by="owner", schema=SCHEMA).outcome == "opened"
+        ledger.as_owner("owner").open("wrong", CITY, schema=SCHEMA)
+        ledger.as_owner("owner").close("wrong")
+        assert ledger.as_owner("owner").open("survey", CITY, schema=SCHEMA).outcome == "opened"

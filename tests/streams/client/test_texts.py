@@ -18,7 +18,7 @@ import pytest
 from accountant.errors import RequestInvalid
 from accountant.policy import Policy
 from accountant.records.coerce import coerce_policy
-from streams.client import Accountant, AsyncAccountant
+from streams.client import Accountant, AsyncAccountant, AsyncOwner, Owner
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id
@@ -68,9 +68,12 @@ VALID: Final[dict[str, Any]] = {
     "part": "0.5",
     "pace": ("0.01", "P1D"),
     "after": 0,
+    "grant": f"sha256:{0:064}",
 }
 MORE: Final[dict[tuple[str, str], Any]] = {
     ("set_limit", "name"): "ana",
+    ("set_limit", "part"): "0.5",
+    ("remove_limit", "name"): "ana",
     ("set_limit", "policy"): None,
     ("set_member", "until"): "2027-01-01",
     ("reserve", "until"): "P1D",
@@ -113,7 +116,7 @@ IN_ITS_RESULT: Final = "ask_many"
 """This call returns the error of each request instead of raising it: see `test_ask_many`."""
 CALLS: Final = [
     (kind, call, parameter)
-    for kind in (Accountant, AsyncAccountant)
+    for kind in (Accountant, AsyncAccountant, Owner, AsyncOwner)
     for call, parameter in _texts(kind)
     if call != IN_ITS_RESULT
 ]
@@ -122,7 +125,7 @@ CALLS: Final = [
 @pytest.mark.parametrize("requests", ["ana", b"ana", bytearray(b"ana"), {"dataset": "x"}, 5, None])
 def test_ask_many_refuses_what_is_no_list(file: Path, requests: Any) -> None:
     with Accountant(f"sqlite:///{file}") as client:
-        client.open("census", {"filter": "basic", "epsilon": 1}, by="owner")
+        client.as_owner("owner").open("census", {"filter": "basic", "epsilon": 1})
         with pytest.raises(RequestInvalid, match="requests must be a list of requests"):
             client.ask_many(requests)
         (found,) = client.ask_many([5])
@@ -131,7 +134,8 @@ def test_ask_many_refuses_what_is_no_list(file: Path, requests: Any) -> None:
 
 def test_every_public_call_is_tested() -> None:
     names = {call for _, call, _ in CALLS}
-    assert {"ask", "grant", "release", "cost", "open", "set_member", "set_limit", "why"} <= names
+    assert {"ask", "grant", "release", "cost", "as_owner", "as_administrator", "why"} <= names
+    assert {"open", "amend", "close", "pause", "resolve", "set_member", "remove_limit"} <= names
     assert len(CALLS) > 150
 
 
@@ -164,8 +168,8 @@ def _wrong_for(kind: type, call: str, parameter: str) -> list[Any]:
     return wrong
 
 
-def _made(client: Accountant, call: str, arguments: dict[str, Any]) -> None:
-    answer = getattr(client, call)(**arguments)
+def _made(caller: Accountant | Owner, call: str, arguments: dict[str, Any]) -> None:
+    answer = getattr(caller, call)(**arguments)
     if call == "released":
         answer = answer(lambda: 1)()
     if call == "grant":
@@ -175,8 +179,10 @@ def _made(client: Accountant, call: str, arguments: dict[str, Any]) -> None:
         list(answer)
 
 
-async def _awaited(client: AsyncAccountant, call: str, arguments: dict[str, Any]) -> None:
-    answer = getattr(client, call)(**arguments)
+async def _awaited(
+    caller: AsyncAccountant | AsyncOwner, call: str, arguments: dict[str, Any]
+) -> None:
+    answer = getattr(caller, call)(**arguments)
     if call == "released":
 
         async def run() -> int:
@@ -196,21 +202,23 @@ async def _awaited(client: AsyncAccountant, call: str, arguments: dict[str, Any]
 def _refused(url: str, clock: TestClock) -> None:
     async def awaited() -> None:
         async with AsyncAccountant(url, clock=clock) as client:
+            callers = {AsyncAccountant: client, AsyncOwner: client.as_owner("owner")}
             for kind, call, parameter in CALLS:
-                if kind is AsyncAccountant:
+                if kind in callers:
                     for value in _wrong_for(kind, call, parameter):
                         arguments = _arguments(kind, call, parameter, value, clock)
                         with _refusal(call, parameter, value):
-                            await _awaited(client, call, arguments)
+                            await _awaited(callers[kind], call, arguments)
 
     with Accountant(url, clock=clock) as client:
         heads = [each.head for each in client.heads()]
+        callers = {Accountant: client, Owner: client.as_owner("owner")}
         for kind, call, parameter in CALLS:
-            if kind is Accountant:
+            if kind in callers:
                 for value in _wrong_for(kind, call, parameter):
                     arguments = _arguments(kind, call, parameter, value, clock)
                     with _refusal(call, parameter, value):
-                        _made(client, call, arguments)
+                        _made(callers[kind], call, arguments)
         asyncio.run(awaited())
         assert [each.head for each in client.heads()] == heads
 
@@ -233,7 +241,7 @@ class _refusal:  # noqa: N801 - reads as a context
 def test_no_call_accepts_a_non_string_in_process(file: Path, clock: TestClock) -> None:
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as client:
-        client.open("census", {"filter": "basic", "epsilon": 1}, by="owner")
+        client.as_owner("owner").open("census", {"filter": "basic", "epsilon": 1})
         _refused(url, clock)
 
 
@@ -264,7 +272,9 @@ def test_text_fields_of_a_policy_take_no_numbers() -> None:
 
 def test_a_subclass_of_str_is_sent(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as client:
-        client.open(np.str_("census"), {"filter": np.str_("basic"), "epsilon": "1"}, by="owner")
+        client.as_owner("owner").open(
+            np.str_("census"), {"filter": np.str_("basic"), "epsilon": "1"}
+        )
         reply = client.ask(np.str_("census"), np.str_("pure:0.1"), analyst=np.str_("ana"))
         assert reply.granted
         assert client.dataset(np.str_("census")) is not None

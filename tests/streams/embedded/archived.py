@@ -26,8 +26,8 @@ def ledger_of(file: Path, clock: TestClock) -> Accountant:
 def fill(file: Path, clock: TestClock) -> None:
     """Use a ledger for some hours, two datasets, some refusals."""
     with ledger_of(file, clock) as ledger:
-        ledger.open("census", {"filter": "zcdp", "rho": "0.5"}, by="owner", as_given=True)
-        ledger.open("survey", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "zcdp", "rho": "0.5"}, as_given=True)
+        ledger.as_owner("owner").open("survey", {"filter": "basic", "epsilon": "1"}, as_given=True)
         for hour in range(HOURS):
             for n in range(5):
                 analyst = f"a{n % 3}"

@@ -229,7 +229,7 @@ def test_checkpoints_of_a_sealed_file_are_no_alarm(
     with ledger_of(used, clock) as ledger:
         for _ in range(400):  # the WAL goes back into the file several times
             ledger.ask("census", "gaussian:sigma=90,sensitivity=1")
-        ledger.amend("census", by="owner", alert_at=["0.9"])
+        ledger.as_owner("owner").amend("census", alert_at=["0.9"])
     with ledger_of(used, clock) as ledger:
         ledger.ask("census", "gaussian:sigma=90,sensitivity=1")
     with reader(used) as db:

@@ -68,7 +68,7 @@ def test_an_archived_dataset_without_new_requests_begins_after_its_last_decision
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     with ledger_of(file, clock) as ledger:
-        ledger.open("quiet", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("quiet", {"filter": "basic", "epsilon": "1"}, as_given=True)
         ledger.ask("quiet", "pure:0.1", analyst="a0")
     clock.pass_(seconds=3 * 3600)
     fill(file, clock)

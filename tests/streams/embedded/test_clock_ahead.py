@@ -55,7 +55,7 @@ def reset_file(
 @pytest.fixture
 def used(file: Path, clock: TestClock) -> Path:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert ledger.ask("census", "pure:0.1").granted
     return file
 
@@ -111,7 +111,7 @@ def test_a_clock_far_ahead_of_the_newest_checkpoint_is_a_warning(
     file: Path, clock: TestClock, checkpoint_directory: Path
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
     began = iso(clock.now())
     clock.pass_(seconds=6 * DAY_S)
     service = EmbeddedService.open(file, Settings(), clock=clock)
@@ -215,7 +215,7 @@ def test_by_command(file: Path) -> None:
     clock = TestClock()
     clock.pass_(seconds=7300 * DAY_S)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
     url = f"sqlite:///{file}"
     asked = run("ask", "census", "pure:0.1", "--analyst", "ana", "--url", url, "--wait", "1")
     assert asked.code == 4

@@ -39,7 +39,7 @@ for command in (["audit"], ["dataset", "list"], ["dataset", "show", "census"], [
 
 def create_ledger(file: Path) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert ledger.ask("census", "pure:0.1").granted
 
 

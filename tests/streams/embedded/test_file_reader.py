@@ -181,7 +181,7 @@ async def test_another_file_at_the_path_is_read_again(tmp_path: Path) -> None:
     for name, epsilon in (("first", "100"), ("second", "7")):
         with ledger_of(tmp_path / f"{name}.db", clock) as ledger:
             policy = {"filter": "basic", "epsilon": epsilon}
-            ledger.open("census", policy, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", policy, as_given=True)
     reader = FileReader(tmp_path / "first.db", clock)
     for _ in range(2):
         view = await reader.dataset("census")
@@ -196,7 +196,7 @@ async def test_another_file_at_the_path_is_read_again(tmp_path: Path) -> None:
 async def test_a_log_that_is_archived_meanwhile_is_read_on(tmp_path: Path) -> None:
     clock, path = TestClock(), tmp_path / "ledger.db"
     with ledger_of(path, clock) as ledger:
-        ledger.open("early", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("early", {"filter": "basic", "epsilon": "1"}, as_given=True)
         ledger.ask("early", "pure:0.05")
     await asyncio.to_thread(fill, path, clock)
     all_, one = FileReader(path, clock), FileReader(path, clock)
@@ -242,7 +242,9 @@ async def test_decisions_are_read_to_the_end_of_the_log(tmp_path: Path) -> None:
     for granted in range(1, 4):
         with ledger_of(path, clock) as ledger:
             if granted == 1:
-                ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="o", as_given=True)
+                ledger.as_owner("o").open(
+                    "census", {"filter": "basic", "epsilon": "1"}, as_given=True
+                )
             ledger.ask("census", "pure:0.01")
         reader = reader or FileReader(path, clock)
         assert len(await reader.decisions("census", after=0, limit=10)) == granted + 1

@@ -38,8 +38,8 @@ def forget_index(file: Path) -> None:
 def spent(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Path:
     """A ledger whose `census` has 0.9 of 1 spent, and was left alone since."""
     with opened(file, clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
-        ledger.open("other", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
+        ledger.as_owner("owner").open("other", ONE, as_given=True)
         for _ in range(3):
             clock.pass_(seconds=1)
             assert ledger.ask("census", "pure:0.3").granted
@@ -104,8 +104,8 @@ def test_a_start_refuses_a_forged_budget_or_number(
 
 def test_with_an_index_a_start_refuses_an_older_row(file: Path, clock: TestClock) -> None:
     with opened(file, clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
-        ledger.open("other", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
+        ledger.as_owner("owner").open("other", ONE, as_given=True)
         ledger.ask("census", "pure:0.3")
     early = rows_of(file)
     with opened(file, clock) as ledger:
@@ -128,11 +128,11 @@ def administered(file: Path, clock: TestClock) -> Path:
     """A ledger whose owner has amended, set a member and a limit before the last decisions."""
     policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6", "most_per_request": "0.1"}
     with opened(file, clock) as ledger:
-        ledger.open("census", policy, by="owner", as_given=True)
-        assert ledger.amend("census", alert_at=["0.5"], by="owner").outcome == "amended"
-        done = ledger.set_member("census", "ana", roles=["analyst"], team="blue", by="owner")
+        ledger.as_owner("owner").open("census", policy, as_given=True)
+        assert ledger.as_owner("owner").amend("census", alert_at=["0.5"]).outcome == "amended"
+        done = ledger.as_owner("owner").set_member("census", "ana", roles=["analyst"], team="blue")
         assert done.outcome == "member_set"
-        done = ledger.set_limit("census", "team", "blue", part="0.5", by="owner")
+        done = ledger.as_owner("owner").set_limit("census", "team", "blue", part="0.5")
         assert done.outcome == "limit_set"
         assert ledger.ask("census", "pure:0.01").granted
         clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
@@ -188,7 +188,7 @@ def test_a_dataset_whose_last_decision_is_archived_starts_and_its_forged_row_doe
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     with opened(file, clock) as ledger:
-        ledger.open("old", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("old", ONE, as_given=True)
         ledger.ask("old", "pure:0.3")
         clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
     fill(file, clock)

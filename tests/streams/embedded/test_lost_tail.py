@@ -22,8 +22,8 @@ ONE = {"filter": "basic", "epsilon": "1"}
 def spent(file: Path, clock: TestClock) -> Path:
     """A ledger whose `census` is used up."""
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
-        ledger.open("idle", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
+        ledger.as_owner("owner").open("idle", ONE, as_given=True)
         for _ in range(10):
             assert ledger.ask("census", "pure:0.1", analyst="ana").outcome == "granted"
     return file
@@ -52,7 +52,7 @@ def test_times_beside_the_log_that_were_changed_forget_no_id(
     file: Path, clock: TestClock, last: int
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         bodies = []
         for _ in range(9):
             clock.pass_(seconds=1)

@@ -24,7 +24,7 @@ OFF = Settings(checkpoints="off")
 def holed(file: Path, clock: TestClock) -> Path:
     """A ledger without one of its decisions, the rest numbered and chained again."""
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
         ledger.ask("census", "pure:0.1")
         ledger.ask("nowhere", "pure:0.1")
         ledger.ask("census", "pure:0.1")

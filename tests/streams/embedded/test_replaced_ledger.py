@@ -197,11 +197,11 @@ def test_a_client_replaces_a_ledger_only_by_an_argument(file: Path) -> None:
         pytest.raises(Refused, match="is missing, and ledger"),
         Accountant(f"sqlite:///{file}") as ledger,
     ):
-        ledger.open("census", policy, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", policy, as_given=True)
     assert not file.exists()
     with Accountant(f"sqlite:///{file}", replace_ledger=True) as ledger:
         assert not file.exists()  # to connect creates nothing
-        ledger.open("census", policy, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", policy, as_given=True)
     first = hash_of(next(read_decisions(file)))
     with Accountant(f"sqlite:///{file}", replace_ledger=True, analyst="ana") as ledger:
         assert ledger.ask("census", "pure:0.1").granted  # it replaces nothing that is there

@@ -273,7 +273,7 @@ def test_an_old_row_of_a_dataset_idle_for_hours_is_detected(file: Path, clock: T
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:
         for name in ("idle", "busy"):
-            ledger.open(name, {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+            ledger.as_owner("owner").open(name, {"filter": "basic", "epsilon": "1"}, as_given=True)
         ledger.ask("idle", "pure:0.5", analyst="ana")
     old = row_of_idle()
     with Accountant(url, clock=clock) as ledger:

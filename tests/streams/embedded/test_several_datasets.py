@@ -21,8 +21,8 @@ def url(tmp_path: Path) -> str:
 def opened(url: str) -> Accountant:
     ledger = Accountant(url, analyst="ana")
     for name in NAMES:
-        ledger.open(
-            name, {"filter": "basic", "epsilon": "1", "delta": "0"}, by="olga", as_given=True
+        ledger.as_owner("olga").open(
+            name, {"filter": "basic", "epsilon": "1", "delta": "0"}, as_given=True
         )
     return ledger
 
@@ -99,7 +99,7 @@ def test_one_session_is_over_several_datasets(tmp_path: Path, url: str) -> None:
     both, store = ["sales", "returns"], tmp_path / "results.db"
     with Accountant(url, analyst="ana") as ledger:
         for name in both:
-            ledger.open(name, {"filter": "zcdp", "rho": "1"}, by="olga", as_given=True)
+            ledger.as_owner("olga").open(name, {"filter": "zcdp", "rho": "1"}, as_given=True)
         with ledger.reserve(both, SESSION, until="PT10M", store=store, once="x") as session:
             listed = [ledger.reservations(name) for name in both]
             assert {row.grant for rows in listed for row in rows} == {session.grant}

@@ -47,5 +47,5 @@ def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
 
     with Accountant(f"sqlite:///{file}", clock=clock) as client:
         policy = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "neighbours": "replace"}
-        client.open("census", policy, by="owner", as_given=True)
+        client.as_owner("owner").open("census", policy, as_given=True)
         yield client

@@ -34,7 +34,7 @@ def granted(ledger: Accountant, dataset: str = "census") -> int:
 @pytest.fixture
 def second(ledger):
     policy = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "neighbours": "replace"}
-    ledger.open("clinic", policy, by="owner", as_given=True)
+    ledger.as_owner("owner").open("clinic", policy, as_given=True)
     return "clinic"
 
 

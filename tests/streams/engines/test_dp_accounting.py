@@ -261,5 +261,5 @@ def test_a_non_event_is_refused(value):
 def test_a_renyi_ledger_grants_an_event(tmp_path):
     with Accountant(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         policy = {"filter": "renyi", "epsilon": "8", "delta": "1e-6", "order": "8"}
-        ledger.open("census", policy, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", policy, as_given=True)
         assert ledger.ask("census", event_claim(training(), unit="person"), analyst="ana").granted

@@ -83,8 +83,8 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(ledger: Accountant) -> Accountant:
     policy = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "unit": "patient"}
-    ledger.open("census", policy, by="owner", as_given=True)
-    ledger.open("clinic", {**policy, "neighbours": "replace"}, by="owner", as_given=True)
+    ledger.as_owner("owner").open("census", policy, as_given=True)
+    ledger.as_owner("owner").open("clinic", {**policy, "neighbours": "replace"}, as_given=True)
     return ledger
 
 
@@ -277,7 +277,7 @@ def test_a_query_of_a_context_is_charged_and_run_in_one_call(
 
 def test_a_query_of_a_zcdp_context(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", {"filter": "zcdp", "rho": "1"}, by="owner")
+        ledger.as_owner("owner").open("census", {"filter": "zcdp", "rho": "1"})
         made = context(rho=0.002)
         assert abs(ledger.measure("census", made.query().count().gaussian()) - 1000) < 32 * FAR
         (request,) = asked(ledger)
@@ -338,7 +338,9 @@ def test_a_context_of_other_neighbours_is_refused(ledger: Accountant) -> None:
 
 async def test_the_async_client_does_the_same(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        await ledger.as_owner("owner").open(
+            "census", {"filter": "basic", "epsilon": "1"}, as_given=True
+        )
         counted = Counts()
         assert await ledger.measure("census", counted.measurement, DATA, once="people") == 1
         assert await ledger.measure("census", counted.measurement, DATA, once="people") == 1

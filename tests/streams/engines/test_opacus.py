@@ -52,7 +52,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-        client.open("census", POLICY, by="owner", as_given=True)
+        client.as_owner("owner").open("census", POLICY, as_given=True)
         yield client
 
 
@@ -914,7 +914,7 @@ def test_a_call_that_cannot_train_asks_nothing(ledger, train, arguments, said):
 
 
 def test_a_dataset_of_replaced_units_is_refused(ledger):
-    ledger.open("clinic", POLICY | {"neighbours": "replace"}, by="owner", as_given=True)
+    ledger.as_owner("owner").open("clinic", POLICY | {"neighbours": "replace"}, as_given=True)
     of = private()
     with pytest.raises(RequestInvalid, match="neighbours must be add_remove"):
         ledger.measure("clinic", Training(of.optimizer, of.loader, epochs=1), loop(of))

@@ -179,7 +179,7 @@ def test_a_ledger_counts_a_compositor_with_a_delta_as_interactive(file: Path) ->
     policy = {"filter": "basic", "epsilon": "2", "delta": "1e-6", "odometers": [{"type": "basic"}]}
     compositor = composed("make_adaptive_composition", APPROXIMATE, [(0.25, 1e-7)])()
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        ledger.open("census", policy, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", policy, as_given=True)
         with pytest.warns(AccountantWarning, match="returned this once"):
             queryable = ledger.measure("census", compositor, [1] * 1000)
         assert queryable(dp.c.make_approximate(laplace(4.0))) > 0

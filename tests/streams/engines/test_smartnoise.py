@@ -161,11 +161,8 @@ def test_the_unit_has_no_default(reader):
 def test_a_ledger_grants_a_query_and_stores_the_result(reader, tmp_path):
     made = reader()
     with Accountant(f"sqlite:///{tmp_path}/ledger.db", analyst="ana") as ledger:
-        ledger.open(
-            "census",
-            {"filter": "basic", "epsilon": "1", "delta": "1e-5"},
-            by="owner",
-            as_given=True,
+        ledger.as_owner("owner").open(
+            "census", {"filter": "basic", "epsilon": "1", "delta": "1e-5"}, as_given=True
         )
         again = {"request_id": ledger.new_request_id(), "store": tmp_path / "answers.db"}
         claim = query_claim(made, GROUPS, unit="person")

@@ -34,7 +34,7 @@ HOLDER: Final = """
 import sys
 from streams.client import Accountant
 with Accountant(sys.argv[1]) as ledger:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+    ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
     print("open", flush=True)
     sys.stdin.read()
 """
@@ -85,7 +85,7 @@ def test_the_message_changes_no_byte_of_a_file_in_use(tmp_path: Path) -> None:
 def test_a_reader_without_a_lock_writes_no_note(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     with Accountant(f"sqlite:///{file}") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
         lock = file.with_name("ledger.db.lock").read_bytes()
         with Accountant(f"sqlite:///{file}", read_only=True) as reader:
             assert [each.dataset for each in reader.datasets()] == ["census"]

@@ -121,8 +121,8 @@ def test_a_client_opens_with_a_schema(file: Path, clock: TestClock) -> None:
     schema = decode_schema(msgspec.json.encode(SCHEMA))
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         for given in (SCHEMA, schema):
-            decision = ledger.open(
-                "survey", {"epsilon": "1", "delta": "1e-6"}, by="owner", schema=given
+            decision = ledger.as_owner("owner").open(
+                "survey", {"epsilon": "1", "delta": "1e-6"}, schema=given
             )
             assert str(decision.outcome) in {"opened", "refused"}
         view = ledger.dataset("survey")
@@ -130,4 +130,4 @@ def test_a_client_opens_with_a_schema(file: Path, clock: TestClock) -> None:
         assert view.schema == schema
         wider = SCHEMA | {"unit": {"column": "person", "rows": 2}}
         with pytest.raises(PolicyDiffers, match="schema"):
-            ledger.open("survey", {"epsilon": "1", "delta": "1e-6"}, by="owner", schema=wider)
+            ledger.as_owner("owner").open("survey", {"epsilon": "1", "delta": "1e-6"}, schema=wider)

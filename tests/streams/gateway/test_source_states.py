@@ -237,7 +237,7 @@ def test_a_ledger_of_before_is_confirmed_at_the_start_if_it_matches(
 def test_clients_get_errors_that_name_the_rule(server: World) -> None:
     with Accountant(server.url, analyst="ana", clock=SystemClock()) as ledger:
         with pytest.raises(SourceDiffers, match="no such column") as asked:
-            ledger.open("wide", POLICY | {"population": "p"}, by="owner", schema=WIDER)
+            ledger.as_owner("owner").open("wide", POLICY | {"population": "p"}, schema=WIDER)
         assert "new=True" in str(asked.value)
         server.open_with("wide", WIDER, population="p")
         with pytest.raises(RequestInvalid, match="the column Age is not there"):

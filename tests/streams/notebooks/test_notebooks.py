@@ -34,9 +34,9 @@ LEFT = f"0.{'9' * 40}"
 @pytest.fixture
 def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
-        ledger.open(
-            "adult", {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, by="owner", as_given=True
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
+        ledger.as_owner("owner").open(
+            "adult", {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, as_given=True
         )
         ledger.ask("census", "laplace:scale=1e9,sensitivity=0.001")
         ledger.ask("census", "pure:5")

@@ -28,14 +28,14 @@ ONE = {"filter": "basic", "epsilon": "1"}
 def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-            client.open("census", ONE, by="owner", as_given=True)
+            client.as_owner("owner").open("census", ONE, as_given=True)
             yield client
         return
     with (
         LocalServer(file, clock) as server,
         Accountant(server.url, clock=clock, analyst="ana") as client,
     ):
-        client.open("census", ONE, by="owner", as_given=True)
+        client.as_owner("owner").open("census", ONE, as_given=True)
         yield client
 
 
@@ -50,7 +50,7 @@ def test_a_reply_has_no_truth_value(ledger: Accountant) -> None:
         with pytest.raises(TypeError, match="granted"):
             bool(reply.decision)
     with pytest.raises(TypeError, match="granted"):
-        bool(ledger.open("survey", ONE, by="owner", as_given=True))
+        bool(ledger.as_owner("owner").open("survey", ONE, as_given=True))
 
 
 def test_a_reply_has_typed_fields_for_comparisons(ledger: Accountant) -> None:
@@ -87,8 +87,8 @@ def test_a_repeat_is_not_a_second_grant(ledger: Accountant, clock: TestClock) ->
 
 
 def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: Accountant) -> None:
-    ledger.open(
-        "visits", ONE | {"unit": "visit", "neighbours": "replace"}, by="owner", as_given=True
+    ledger.as_owner("owner").open(
+        "visits", ONE | {"unit": "visit", "neighbours": "replace"}, as_given=True
     )
     assert ledger.ask("visits", "pure:0.1").granted
     assert ledger.ask("visits", "pure:0.1", unit="person").reason is Reason.UNIT_MISMATCH
@@ -96,7 +96,7 @@ def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: A
 
 
 def test_a_refusal_names_the_filter_that_would_grant(ledger: Accountant) -> None:
-    ledger.open("train", {"epsilon": "8", "delta": "1e-6"}, by="owner")
+    ledger.as_owner("owner").open("train", {"epsilon": "8", "delta": "1e-6"})
     training = "96*subsampled_gaussian:sigma=1.1,sensitivity=1,rate=0.03125"
     reply = ledger.ask("train", training)
     assert reply.reason is Reason.ABOVE_CAP
@@ -108,7 +108,7 @@ def test_the_analyst_comes_from_call_client_or_environment(
     file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         with pytest.raises(RequestInvalid, match=r"analyst must be passed .* ACCOUNTANT_ANALYST"):
             ledger.ask("census", "pure:0.1")
         monkeypatch.setenv("ACCOUNTANT_ANALYST", "bo")
@@ -116,9 +116,9 @@ def test_the_analyst_comes_from_call_client_or_environment(
 
 
 def test_close_closes_the_client(ledger: Accountant) -> None:
-    with pytest.raises(TypeError, match="close_dataset"):
-        ledger.close("census", by="owner")
-    assert ledger.close_dataset("census", by="owner").outcome is Outcome.CLOSED
+    with pytest.raises(TypeError, match=r"as_owner\(\.\.\.\)\.close\(name\)"):
+        ledger.close("census")
+    assert ledger.as_owner("owner").close("census").outcome is Outcome.CLOSED
     ledger.close()
     with pytest.raises(Exception, match="not connected"):
         ledger.datasets()
@@ -126,7 +126,7 @@ def test_close_closes_the_client(ledger: Accountant) -> None:
 
 async def test_a_call_without_await_is_not_a_reply(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         for call in (ledger.ask("census", "pure:0.01"), ledger.dataset("census")):
             with pytest.raises(TypeError, match="not awaited"):
                 bool(call)
@@ -146,7 +146,7 @@ async def test_a_call_without_await_is_not_a_reply(file: Path, clock: TestClock)
 
 async def test_a_call_that_is_never_awaited_warns(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         with pytest.warns(RuntimeWarning, match="never awaited"):
             ledger.ask("census", "pure:0.01")
         view = await ledger.dataset("census")

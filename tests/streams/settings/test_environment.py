@@ -206,7 +206,7 @@ def test_clients_ignore_invalid_values_of_server_settings(
         load()
     assert load_command().port == 8000
     with Accountant(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
     # Of a ledger behind a gateway, nothing but the address and the token.
     monkeypatch.setenv("ACCOUNTANT_WINDOW_MS", "never")
     monkeypatch.setenv("ACCOUNTANT_KAFKA_CA", "/never")

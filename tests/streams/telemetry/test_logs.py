@@ -114,7 +114,7 @@ _A_LEDGER = """
 import sys
 from streams.client import Accountant
 with Accountant(f"sqlite:///{sys.argv[1]}") as ledger:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+    ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"})
 """
 
 

@@ -59,10 +59,10 @@ def test_a_token_names_the_analyst_and_the_owner(server: RolesServer) -> None:
         with pytest.raises(NotPermitted, match=r"analyst must be ana, the name of your token"):
             ledger.ask("closed-own", CLAIM, analyst="ben")
         with pytest.raises(NotPermitted):
-            ledger.close_dataset("closed-own")
+            ledger.as_owner().close("closed-own")
     with client(server, "olga") as ledger:
-        assert ledger.amend("closed-own", alert_at=["0.5"]).outcome == "amended"
-        assert ledger.close_dataset("closed-own").outcome == "closed"
+        assert ledger.as_owner().amend("closed-own", alert_at=["0.5"]).outcome == "amended"
+        assert ledger.as_owner().close("closed-own").outcome == "closed"
 
 
 def test_a_request_that_is_not_permitted_is_not_appended_and_not_retried(
@@ -112,7 +112,7 @@ def test_the_session_of_a_removed_member_settles_in_full(
         before = owner.dataset("closed-own").totals["epsilon"]
         with ledger.reserve("closed-own", CLAIM, until="P1D") as session:
             session.run(lambda: 7)
-            owner.remove_member("closed-own", "ana")
+            owner.as_owner().remove_member("closed-own", "ana")
         assert owner.reservations("closed-own") == []
         spent = Decimal(str(owner.dataset("closed-own").totals["epsilon"])) - Decimal(str(before))
         assert spent == Decimal("0.1")
@@ -123,16 +123,16 @@ def test_the_session_of_a_removed_member_settles_in_full(
 def test_owners_set_roles(server: RolesServer) -> None:
     with client(server, "olga") as ledger:
         until = dt.date(2027, 1, 1)
-        done = ledger.set_member(
+        done = ledger.as_owner().set_member(
             "closed-own", "zoe", roles=["auditor", "analyst"], team="blue", until=until
         )
         assert done.outcome == "member_set"
         zoe = Member("zoe", ("analyst", "auditor"), "blue", "2027-01-01T00:00:00.000Z")
         assert done.member == zoe
         assert zoe in ledger.members("closed-own")
-        assert ledger.remove_member("closed-own", "ben").outcome == "member_removed"
-        assert ledger.remove_member("closed-own", "olga").reason == "last_owner"
-        assert ledger.remove_member("closed-own", "nobody").reason == "unknown_member"
+        assert ledger.as_owner().remove_member("closed-own", "ben").outcome == "member_removed"
+        assert ledger.as_owner().remove_member("closed-own", "olga").reason == "last_owner"
+        assert ledger.as_owner().remove_member("closed-own", "nobody").reason == "unknown_member"
     with client(server, "zoe") as ledger:
         assert ledger.ask("closed-own", CLAIM).granted
         me = ledger.me()
@@ -146,18 +146,18 @@ def test_owners_set_roles(server: RolesServer) -> None:
 def test_an_administrator_opens_for_owners_and_acts_as_one(server: RolesServer) -> None:
     policy = {"epsilon": "1", "access": "members", "visibility": "own", "population": "city"}
     with client(server, "root") as ledger:
-        opened = ledger.open(
+        opened = ledger.as_owner().open(
             "new", {"filter": "basic", **policy}, owners=["olga", "otto"], as_given=True
         )
         assert opened.owners == ("olga", "otto")
         with pytest.raises(NotPermitted):
-            ledger.set_member("new", "ana", roles=["analyst"])
-        done = ledger.set_member("new", "ana", roles=["analyst"], as_administrator=True)
+            ledger.as_owner().set_member("new", "ana", roles=["analyst"])
+        done = ledger.as_administrator().set_member("new", "ana", roles=["analyst"])
         assert done.administrator
     with client(server, "olga") as ledger:
         with pytest.raises(NotPermitted):
-            ledger.set_member("new", "ben", roles=["analyst"], as_administrator=True)
-        amended = ledger.amend("new", access="anyone", visibility="members")
+            ledger.as_administrator().set_member("new", "ben", roles=["analyst"])
+        amended = ledger.as_owner().amend("new", access="anyone", visibility="members")
         assert amended.policy is not None
         assert (amended.policy.access, amended.policy.visibility) == ("anyone", "members")
 
@@ -167,10 +167,12 @@ def test_the_async_client_behaves_the_same_with_a_token(server: RolesServer) -> 
         clock = TestClock(NOON)
         async with AsyncAccountant(server.url, token=server.tokens["olga"], clock=clock) as ledger:
             assert (await ledger.me()).name == "olga"
-            done = await ledger.set_member("closed-own", "zoe", roles=["analyst"])
+            done = await ledger.as_owner().set_member("closed-own", "zoe", roles=["analyst"])
             assert done.outcome == "member_set"
             assert "zoe" in [each.member for each in await ledger.members("closed-own")]
-            assert (await ledger.remove_member("closed-own", "zoe")).outcome == "member_removed"
+            assert (
+                await ledger.as_owner().remove_member("closed-own", "zoe")
+            ).outcome == "member_removed"
         async with AsyncAccountant(server.url, token=server.tokens["ana"], clock=clock) as ledger:
             assert (await ledger.ask("closed-own", CLAIM)).granted
             async with ledger.grant("closed-own", CLAIM) as granted:
@@ -187,7 +189,7 @@ def test_a_missing_token_says_how_to_set_one(server: RolesServer) -> None:
             with pytest.raises(RequestInvalid, match="analyst must be passed"):
                 ledger.ask("closed-own", CLAIM)
             with pytest.raises(RequestInvalid, match="by must be passed"):
-                ledger.close_dataset("closed-own")
+                ledger.as_owner().close("closed-own")
 
 
 def test_a_revoked_token_and_a_missing_one_have_different_errors(server: RolesServer) -> None:
@@ -323,23 +325,23 @@ def test_without_authentication_a_token_has_no_name(tmp_path: Path) -> None:
             with pytest.raises(RequestInvalid, match="authentication is off on this server"):
                 ledger.ask("census", CLAIM)
             with pytest.raises(RequestInvalid, match="by must be passed: authentication is off"):
-                ledger.close_dataset("census")
+                ledger.as_owner().close("census")
 
 
 def test_a_ledger_file_ignores_a_token(tmp_path: Path) -> None:
     with Accountant(f"sqlite:///{tmp_path}/own.db", token="acct_x") as ledger:
-        opened = ledger.open(
-            "census", {"epsilon": "1", "filter": "basic"}, by="olga", as_given=True
+        opened = ledger.as_owner("olga").open(
+            "census", {"epsilon": "1", "filter": "basic"}, as_given=True
         )
         assert opened.owners == ("olga",)
-        assert ledger.set_member("census", "ana", roles={"analyst"}, by="olga").member
+        assert ledger.as_owner("olga").set_member("census", "ana", roles={"analyst"}).member
         with pytest.raises(RequestInvalid, match="roles must be a list, such as"):
-            ledger.set_member("census", "ana", roles="analyst", by="olga")
+            ledger.as_owner("olga").set_member("census", "ana", roles="analyst")
         with pytest.raises(RequestInvalid, match=r"roles.* did you mean analyst\?"):
-            ledger.set_member("census", "ana", roles=["analist"], by="olga")
+            ledger.as_owner("olga").set_member("census", "ana", roles=["analist"])
         for wrong in ("soon", dt.datetime(2027, 1, 1), 5, "2027-13-01"):  # noqa: DTZ001
             with pytest.raises(RequestInvalid, match="until must be a day such as 2027-01-01"):
-                ledger.set_member("census", "ana", roles=["analyst"], until=wrong, by="olga")  # type: ignore[arg-type]
+                ledger.as_owner("olga").set_member("census", "ana", roles=["analyst"], until=wrong)  # type: ignore[arg-type]
         assert [each.member for each in ledger.members("census")] == ["ana", "olga"]
         assert ledger.me().name is None
         # Another client of the same file need not have the same token.
@@ -372,7 +374,10 @@ def test_an_engines_conflict_hides_the_first_decision_of_another_analyst(
 
 def test_an_owner_who_removes_herself_gets_the_decision(server: RolesServer) -> None:
     with client(server, "olga") as ledger:
-        assert ledger.set_member("closed-own", "otto", roles=["owner"]).outcome == "member_set"
-        assert ledger.remove_member("closed-own", "olga").outcome == "member_removed"
+        assert (
+            ledger.as_owner().set_member("closed-own", "otto", roles=["owner"]).outcome
+            == "member_set"
+        )
+        assert ledger.as_owner().remove_member("closed-own", "olga").outcome == "member_removed"
         with pytest.raises(NotPermitted):
-            ledger.remove_member("closed-own", "otto")
+            ledger.as_owner().remove_member("closed-own", "otto")

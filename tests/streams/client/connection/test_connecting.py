@@ -33,8 +33,8 @@ STRANGERS: dict[str, Answered] = {
 }
 CALLS: dict[str, Callable[[Accountant], Any]] = {
     "ask": lambda ledger: ledger.ask("census", "pure:0.1", analyst="ana"),
-    "pause": lambda ledger: ledger.pause_dataset("census", by="owner"),
-    "close": lambda ledger: ledger.close_dataset("census", by="owner"),
+    "pause": lambda ledger: ledger.as_owner("owner").pause("census"),
+    "close": lambda ledger: ledger.as_owner("owner").close("census"),
     "datasets": lambda ledger: ledger.datasets(),
     "dataset": lambda ledger: ledger.dataset("census"),
     "usage": lambda ledger: ledger.usage("census"),
@@ -114,7 +114,7 @@ def test_a_decision_of_a_newer_version_says_which_version_to_run() -> None:
         Accountant(url) as ledger,
         pytest.raises(Unanswered, match=r"version 9, .* run the newer version"),
     ):
-        ledger.close_dataset("census", by="owner", reason="done")
+        ledger.as_owner("owner", reason="done").close("census")
 
 
 @contextlib.contextmanager
@@ -169,7 +169,7 @@ def test_only_an_opening_creates_a_ledger(file: Path, clock: TestClock, name: st
         with pytest.raises(NoSuchLedger, match=r"no such ledger: .*ledger\.db\. Check the path"):
             CALLS[name](ledger)
         assert list(file.parent.iterdir()) == []
-        assert ledger.open("census", ONE, by="owner", as_given=True).outcome is Outcome.OPENED
+        assert ledger.as_owner("owner").open("census", ONE, as_given=True).outcome is Outcome.OPENED
         assert ledger.ask("census", "pure:0.1", analyst="ana").outcome is Outcome.GRANTED
     assert file.exists()
 
@@ -184,7 +184,7 @@ async def test_the_async_client_creates_a_ledger_by_an_opening_only(
             ledger.events()
         assert list(file.parent.iterdir()) == []
         assert (
-            await ledger.open("census", ONE, by="owner", as_given=True)
+            await ledger.as_owner("owner").open("census", ONE, as_given=True)
         ).outcome is Outcome.OPENED
         assert [view.dataset for view in await ledger.datasets()] == ["census"]
 

@@ -52,7 +52,7 @@ if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
     out = context.Queue()
     with Accountant(sys.argv[1]) as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
         assert ledger.ask("census", "pure:0.25", analyst="ana").granted
         forked = context.Process(target=child, args=(ledger, ways, out))
         forked.start()
@@ -72,7 +72,7 @@ def test_a_client_used_after_a_fork_is_refused_at_once(
         url = server.url if kind == "http" else f"sqlite:///{file}"
         other = tmp_path / "own.db"
         with Accountant(f"sqlite:///{other}") as own:
-            own.open("census", ONE, by="owner", as_given=True)
+            own.as_owner("owner").open("census", ONE, as_given=True)
         command = [sys.executable, "-c", _FORKS, url, f"sqlite:///{other}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     results = dict(line.split(": ", 1) for line in done.stdout.splitlines())
@@ -86,7 +86,7 @@ def test_a_client_used_after_a_fork_is_refused_at_once(
 
 def test_a_cell_that_runs_twice_shares_the_ledger(file: Path, clock: TestClock) -> None:
     first = Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
-    first.open("census", ONE, by="owner", as_given=True)
+    first.as_owner("owner").open("census", ONE, as_given=True)
     again = Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
     assert again.ask("census", "pure:0.5").granted
     assert not first.ask("census", "pure:0.6").granted
@@ -102,7 +102,7 @@ def test_a_link_to_the_file_is_the_same_ledger(
 ) -> None:
     (tmp_path / "there").symlink_to(tmp_path)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         with Accountant(f"sqlite:///{tmp_path}/there/{file.name}", clock=clock) as other:
             assert other.ask("census", "pure:0.5", analyst="ana").granted
         assert ledger.ask("census", "pure:0.5", analyst="ana").granted
@@ -110,7 +110,7 @@ def test_a_link_to_the_file_is_the_same_ledger(
 
 async def test_both_clients_of_a_process_share_a_file(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="bo") as other:
             replies = await asyncio.gather(*[other.ask("census", "pure:0.2") for _ in range(4)])
             assert all(reply.granted for reply in replies)
@@ -120,7 +120,7 @@ async def test_both_clients_of_a_process_share_a_file(file: Path, clock: TestClo
 def test_a_second_client_with_other_settings_is_refused(file: Path, clock: TestClock) -> None:
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         this_process = rf"this process \({os.getpid()}\)"
         with pytest.raises(Refused, match=f"{this_process}.*another batch\\."):
             Accountant(settings=Settings(url=url, batch=7), clock=clock, wait=0)
@@ -147,7 +147,7 @@ def test_a_relative_path_is_resolved_when_the_client_is_made(
         monkeypatch.chdir(elsewhere)
         with pytest.raises(NoSuchLedger, match=str(tmp_path / "ledger.db")):
             ledger.datasets()
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
     assert (tmp_path / "ledger.db").exists()
     assert not list(elsewhere.iterdir())
 

@@ -44,7 +44,7 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
 
 
 def test_a_read_suggests_the_name(ledger: Accountant) -> None:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="olga")
+    ledger.as_owner("olga").open("census", {"filter": "basic", "epsilon": "1"})
 
     def check_case(call: str) -> None:
         CALLS[call](ledger, "census")
@@ -60,7 +60,7 @@ def test_a_read_suggests_the_name(ledger: Accountant) -> None:
 
 
 def test_a_refused_request_suggests_the_name(ledger: Accountant) -> None:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="olga")
+    ledger.as_owner("olga").open("census", {"filter": "basic", "epsilon": "1"})
     reply = ledger.ask("cenus", "pure:0.1")
     assert reply.why.startswith("No dataset is named cenus.")
     assert reply.why.endswith("Did you mean census?")
@@ -70,19 +70,19 @@ def test_a_refused_request_suggests_the_name(ledger: Accountant) -> None:
 
 
 def test_a_refused_unit_is_shown_beside_the_policys(ledger: Accountant) -> None:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="olga")
+    ledger.as_owner("olga").open("census", {"filter": "basic", "epsilon": "1"})
     with pytest.raises(NotGranted, match=r"unit row .* policy .*unit person"):
         ledger.release("census", "pure:0.1", lambda: 1, unit="row")
 
 
 def test_a_refusal_says_what_the_request_costs_and_what_is_left(ledger: Accountant) -> None:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="olga", as_given=True)
+    ledger.as_owner("olga").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
     assert ledger.ask("census", "pure:0.75").granted
     with pytest.raises(NotGranted, match=r"costs ε 0\.5, and 0\.25 is left.*25 % left \(ε 0\.25\)"):
         ledger.release("census", "pure:0.5", lambda: 1)
 
 
 def test_a_grant_shows_first_what_is_left(ledger: Accountant) -> None:
-    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="olga")
+    ledger.as_owner("olga").open("census", {"filter": "basic", "epsilon": "1"})
     shown = repr(ledger.ask("census", "pure:0.05"))
     assert shown.startswith("Reply(granted, 95 % left (ε 0.95), granted=True, cost=ε 0.05, ")

@@ -133,7 +133,7 @@ def proxy(
     monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
     with LocalServer(file, clock) as server:
         with Accountant(server.url, clock=clock) as ledger:
-            ledger.open("census", ONE, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", ONE, as_given=True)
         with Proxy(server.url) as proxy:
             yield proxy
 
@@ -157,13 +157,17 @@ CHARGED: dict[str, Callable[[Any], Any]] = {
     "release": lambda ledger: ledger.release("census", "pure:0.0001", never),
 }
 RECORDED: dict[str, Callable[[Any], Any]] = {
-    "open": lambda ledger: ledger.open("census", ONE, by="owner", as_given=True),
-    "amend": lambda ledger: ledger.amend("census", alert_at=["0.5"], by="owner"),
-    "member": lambda ledger: ledger.set_member("census", "ben", roles=["analyst"], by="owner"),
-    "limit": lambda ledger: ledger.set_limit("census", "analyst", "ben", part="0.5", by="owner"),
-    "pause": lambda ledger: ledger.pause_dataset("census", by="owner"),
-    "resume": lambda ledger: ledger.resume_dataset("census", by="owner"),
-    "close": lambda ledger: ledger.close_dataset("census", by="owner"),
+    "open": lambda ledger: ledger.as_owner("owner").open("census", ONE, as_given=True),
+    "amend": lambda ledger: ledger.as_owner("owner").amend("census", alert_at=["0.5"]),
+    "member": lambda ledger: ledger.as_owner("owner").set_member(
+        "census", "ben", roles=["analyst"]
+    ),
+    "limit": lambda ledger: ledger.as_owner("owner").set_limit(
+        "census", "analyst", "ben", part="0.5"
+    ),
+    "pause": lambda ledger: ledger.as_owner("owner").pause("census"),
+    "resume": lambda ledger: ledger.as_owner("owner").resume("census"),
+    "close": lambda ledger: ledger.as_owner("owner").close("census"),
 }
 CALLS = [
     *((call, "may be charged;") for call in CHARGED.values()),

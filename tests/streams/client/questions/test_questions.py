@@ -48,8 +48,8 @@ def clock() -> Clock:
 def server(tmp_path: Path, file: Path, clock: Clock) -> Iterator[LocalServer]:
     with LocalServer(file, clock, Settings(port=0, **data_settings(tmp_path))) as running:
         with Accountant(running.url, clock=clock) as owner:
-            owner.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
-            owner.set_member("survey", "curator", roles=["curator"], by="owner")
+            owner.as_owner("owner").open("survey", POLICY, schema=SCHEMA, as_given=True)
+            owner.as_owner("owner").set_member("survey", "curator", roles=["curator"])
         yield running
 
 
@@ -223,7 +223,7 @@ def test_an_answer_outlives_the_memory_of_its_id(file: Path, tmp_path: Path, sto
         LocalServer(file, clock, Settings(port=0, **data_settings(tmp_path))) as running,
         Accountant(running.url, analyst="ana", clock=clock) as ledger,
     ):
-        ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
+        ledger.as_owner("owner").open("survey", POLICY, schema=SCHEMA, as_given=True)
         first = ledger.count("survey", epsilon="1", once="all")
         for each in tmp_path.glob("results.db*"):
             each.unlink()
@@ -284,7 +284,7 @@ def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:
         ledger.count("survey", epsilom="1")  # type: ignore[call-arg]
     with pytest.raises(UnknownDataset, match="survey"):
         ledger.count("survei", epsilon="1")
-    ledger.open("bare", POLICY, by="owner", as_given=True)
+    ledger.as_owner("owner").open("bare", POLICY, as_given=True)
     with pytest.raises(RequestInvalid, match="opened with a schema"):
         ledger.count("bare", epsilon="1")
     with pytest.raises(RequestInvalid, match="did you mean count"):
@@ -298,7 +298,7 @@ def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, st
         LocalServer(tmp_path / "l.db", clock, settings) as server,
         Accountant(server.url, analyst="ana", clock=clock) as ledger,
     ):
-        ledger.open("small", small, by="owner", schema=SCHEMA, as_given=True)
+        ledger.as_owner("owner").open("small", small, schema=SCHEMA, as_given=True)
         with pytest.raises(NotGranted, match="small not granted: exhausted") as caught:
             ledger.count("small", epsilon="2")
         assert caught.value.fits is not None
@@ -330,7 +330,7 @@ def test_a_slow_answer_is_read_later(file: Path, clock: Clock, tmp_path: Path, s
         LocalServer(file, clock, settings) as running,
         Accountant(running.url, analyst="ana", clock=clock) as ledger,
     ):
-        ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
+        ledger.as_owner("owner").open("survey", POLICY, schema=SCHEMA, as_given=True)
         ledger.count("survey", epsilon="1", once="first")  # the next tick is 3 seconds away
         with pytest.raises(NotYetAnswered, match="never charged twice") as caught:
             ledger.count("survey", epsilon="1", wait=0.5, once="all")
@@ -347,14 +347,14 @@ def test_without_a_server_that_answers_nothing_is_charged(
         LocalServer(file, clock) as running,
         Accountant(running.url, analyst="ana", clock=clock) as ledger,
     ):
-        ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
+        ledger.as_owner("owner").open("survey", POLICY, schema=SCHEMA, as_given=True)
         with pytest.raises(NoAnswers, match="ACCOUNTANT_DATA_SOURCES"):
             ledger.count("survey", epsilon="1", once="all")
         with pytest.raises(NoAnswers):
             list(ledger.answers("survey"))
         assert granted(ledger) == 0
     with Accountant(f"sqlite:///{tmp_path / 'own.db'}", analyst="ana") as ledger:
-        ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
+        ledger.as_owner("owner").open("survey", POLICY, schema=SCHEMA, as_given=True)
         with pytest.raises(NoAnswers, match="accountant serve"):
             ledger.count("survey", epsilon="1")
         assert granted(ledger) == 0

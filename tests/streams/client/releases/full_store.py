@@ -67,7 +67,7 @@ class Cases:
         self.store = directory / "answers.db"
         self.url = f"sqlite:///{directory}/ledger.db"
         self.ledger = Accountant(self.url, analyst="ana")
-        self.ledger.open("census", POLICY, by="owner", as_given=True)
+        self.ledger.as_owner("owner").open("census", POLICY, as_given=True)
         self.ledger.release("census", "pure:0.001", lambda: 1, store=self.store)
 
     @property

@@ -66,14 +66,14 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultStore:
 def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-            client.open("census", ONE, by="owner", as_given=True)
+            client.as_owner("owner").open("census", ONE, as_given=True)
             yield client
         return
     with (
         LocalServer(file, clock) as server,
         Accountant(server.url, clock=clock, analyst="ana") as client,
     ):
-        client.open("census", ONE, by="owner", as_given=True)
+        client.as_owner("owner").open("census", ONE, as_given=True)
         yield client
 
 
@@ -113,7 +113,7 @@ def test_another_claim_under_a_name_is_refused_uncharged(ledger: Accountant, dra
 def test_a_name_is_of_one_dataset_analyst_ledger_and_store(
     ledger: Accountant, draws: Draws, tmp_path: Path
 ) -> None:
-    ledger.open("survey", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("survey", ONE, as_given=True)
     found = {
         ledger.release("census", CLAIM, draws, once=NAME),
         ledger.release("survey", "pure:0.02", draws, once=NAME),
@@ -121,7 +121,7 @@ def test_a_name_is_of_one_dataset_analyst_ledger_and_store(
         ledger.release("census", CLAIM, draws, once=NAME, store=tmp_path / "other.db"),
     }
     with Accountant(f"sqlite:///{tmp_path / 'second.db'}", analyst="ana") as second:
-        second.open("census", ONE, by="owner", as_given=True)
+        second.as_owner("owner").open("census", ONE, as_given=True)
         found.add(second.release("census", CLAIM, draws, once=NAME))
     assert len(found) == 5
     assert (spent(ledger), spent(ledger, "survey")) == ("0.03", "0.02")
@@ -260,7 +260,7 @@ def test_each_call_of_a_released_function_names_its_result(ledger: Accountant) -
 
 async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draws: Draws) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         for _ in range(3):
             assert await ledger.release("census", CLAIM, draws, once=NAME) == 1001
         with pytest.raises(NameTaken):
@@ -271,7 +271,7 @@ async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draw
 
 
 def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws) -> None:
-    ledger.open("survey", ONE, by="owner", as_given=True)
+    ledger.as_owner("owner").open("survey", ONE, as_given=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mine = ledger.new_request_id()
@@ -327,7 +327,7 @@ with Accountant(sys.argv[1], analyst="ana") as ledger:
 
 def test_concurrent_processes_draw_and_charge_once(file: Path, tmp_path: Path) -> None:
     with LocalServer(file, SystemClock()) as server, Accountant(server.url) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
 
         def started(count: int) -> list[str]:
             arguments = [sys.executable, "-c", _PROGRAM, server.url, str(tmp_path), str(count)]
@@ -356,7 +356,7 @@ def test_a_name_is_the_same_by_every_link_to_the_file(
 ) -> None:
     link = file.parent / "link.db"
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
         link.symlink_to(file)
         with Accountant(f"sqlite:///{link}", clock=clock, analyst="ana") as linked:
@@ -369,7 +369,7 @@ async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
     file: Path, clock: TestClock, draws: Draws, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
         (first,) = ledger.heads()
     # Of their own: otherwise a new ledger in place of a lost one is refused.
@@ -381,7 +381,7 @@ async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
         if transport == "http":  # another process holds the file
             stack.enter_context(LocalServer(file, clock))
         with Accountant(url, clock=clock, analyst="ana") as ledger:
-            ledger.open("census", ONE, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", ONE, as_given=True)
             (second,) = ledger.heads()
         message = rf"of ledger {first.ledger}, which was at .*\. Ledger {second.ledger} is there"
         async with AsyncAccountant(url, clock=clock, analyst="ana") as awaited:
@@ -406,13 +406,13 @@ def test_a_name_is_taken_where_another_ledger_now_answers_at_the_address(
         LocalServer(file, clock) as server,
         Accountant(server.url, clock=clock, analyst="ana") as ledger,
     ):
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         ledger.release("census", CLAIM, draws, once=NAME)
         url = server.url
     port = int(url.rpartition(":")[2])
     other = Settings(port=port)
     with LocalServer(tmp_path / "other.db", clock, other), Accountant(url, clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         with pytest.raises(NameTaken, match="is there now"):
             ledger.release("census", CLAIM, draws, once=NAME, analyst="ana")
         assert (draws.count, spent(ledger)) == (1, "0")
@@ -433,7 +433,7 @@ def test_a_client_asks_a_server_for_its_ledger_id_once(
         LocalServer(file, clock) as server,
         Accountant(server.url, clock=clock, analyst="ana") as ledger,
     ):
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         for number in range(3):
             ledger.release("census", CLAIM, draws, once=f"{NAME} {number}")
     assert asked.count("/head") == 1
@@ -443,7 +443,7 @@ def test_a_stored_name_needs_no_server(file: Path, clock: TestClock, draws: Draw
     stated = {"unit": "person", "neighbours": "add_remove"}
     with LocalServer(file, clock) as server:
         with Accountant(server.url, clock=clock, analyst="ana") as ledger:
-            ledger.open("census", ONE, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", ONE, as_given=True)
             assert ledger.release("census", CLAIM, draws, once=NAME, **stated) == 1001  # type: ignore[arg-type]
         url = server.url
     with Accountant(url, clock=clock, analyst="ana") as ledger:
@@ -455,7 +455,7 @@ def test_a_removed_ledger_file_returns_no_named_result(
 ) -> None:
     stated = {"unit": "person", "neighbours": "add_remove"}
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         ledger.release("census", CLAIM, draws, once=NAME)
     for each in file.parent.glob(f"{file.name}*"):
         each.unlink()
@@ -472,7 +472,7 @@ def test_a_store_without_ledger_ids_is_upgraded(
             return [row[1] for row in db.execute("PRAGMA table_info(names)")]
 
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
         before = columns()
         with contextlib.closing(sqlite3.connect(answers.path)) as db:

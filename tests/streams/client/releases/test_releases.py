@@ -69,14 +69,14 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-            client.open("census", ONE, by="owner", as_given=True)
+            client.as_owner("owner").open("census", ONE, as_given=True)
             yield client
         return
     with (
         LocalServer(file, clock) as server,
         Accountant(server.url, clock=clock, analyst="ana") as client,
     ):
-        client.open("census", ONE, by="owner", as_given=True)
+        client.as_owner("owner").open("census", ONE, as_given=True)
         yield client
 
 
@@ -225,7 +225,7 @@ print("returned")
 def test_a_run_that_is_killed_may_run_again(file: Path, draws: Draws, fresh: bool) -> None:
     url = f"sqlite:///{file}"
     with Accountant(url, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         mine = "" if fresh else ledger.new_request_id()
     code = _KILLED.format(run="os.kill(os.getpid(), signal.SIGKILL)")
     done = subprocess.run([sys.executable, "-c", code, url, mine], check=False)
@@ -292,7 +292,7 @@ def test_a_function_can_be_released_at_each_call(ledger: Accountant, clock: Test
 
 async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draws: Draws) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         mine = ledger.new_request_id()
 
         async def slow() -> int:

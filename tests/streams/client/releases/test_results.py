@@ -261,7 +261,7 @@ def test_nested_results_are_decoded(answer: Any) -> None:
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Accountant]:
     monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
     with Accountant(f"sqlite:///{tmp_path / 'ledger.db'}", analyst="ana") as client:
-        client.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        client.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
         yield client
 
 

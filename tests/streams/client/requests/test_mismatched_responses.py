@@ -32,7 +32,7 @@ READS: Final[dict[str, Callable[[Any], Any]]] = {
     "members": lambda led: led.members("census"),
     "limits": lambda led: led.limits("census"),
     "budget": lambda led: led.budget("census", "ana"),
-    "open": lambda led: led.open("census", ONE, by="owner", as_given=True),
+    "open": lambda led: led.as_owner("owner").open("census", ONE, as_given=True),
 }
 
 
@@ -42,10 +42,10 @@ def behind_a_proxy(file: Path, clock: Clock) -> Iterator[Proxy]:
     with LocalServer(file, clock) as server:
         with Accountant(server.url, clock=clock) as ledger:
             for name in ("census", "survey", "empty"):
-                ledger.open(name, ONE, by="owner", as_given=True)
+                ledger.as_owner("owner").open(name, ONE, as_given=True)
             for name, analyst in (("census", "ana"), ("survey", "zoe")):
-                ledger.set_member(name, analyst, roles=["analyst"], by="owner")
-                ledger.set_limit(name, "analyst", analyst, part="0.5", by="owner")
+                ledger.as_owner("owner").set_member(name, analyst, roles=["analyst"])
+                ledger.as_owner("owner").set_limit(name, "analyst", analyst, part="0.5")
                 assert ledger.ask(name, "pure:0.01", analyst=analyst).granted
         with Proxy(server.url) as proxy:
             yield proxy

@@ -45,12 +45,12 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultStore:
 def url(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[str]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-            ledger.open("census", ONE, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", ONE, as_given=True)
         yield f"sqlite:///{file}"
         return
     with LocalServer(file, clock) as server:
         with Accountant(server.url, clock=clock) as ledger:
-            ledger.open("census", ONE, by="owner", as_given=True)
+            ledger.as_owner("owner").open("census", ONE, as_given=True)
         yield server.url
 
 
@@ -98,7 +98,7 @@ async def test_an_invalid_function_is_refused_before_the_charge(
     kind: type, run: Any, file: Path, answers: ResultStore
 ) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as awaited:
             client = ledger if kind is Accountant else awaited
             with pytest.raises(RequestInvalid, match="run must"):
@@ -243,7 +243,7 @@ async def test_a_note_of_an_error_says_charged_only_if_the_charge_is_certain(
         raise error
 
     async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", ONE, as_given=True)
         call = await ledger._sender.prepare(ledger._draft("census", CLAIM), 1)
         service = ledger._connection.get_service()
         ledger._connection.attach(Silent(answers))  # type: ignore[arg-type]
@@ -260,7 +260,7 @@ def test_a_failed_admin_request_has_its_id(tmp_path: Path) -> None:
         Accountant(f"sqlite:///{tmp_path / 'none.db'}") as ledger,
         pytest.raises(NoSuchLedger) as raised,
     ):
-        ledger.close_dataset("census", by="owner")
+        ledger.as_owner("owner").close("census")
     assert request_note(raised.value)[1] == "not recorded"
 
 
@@ -407,7 +407,7 @@ def test_an_interrupt_at_any_moment_names_the_request(
 
 def test_a_repeat_that_cannot_read_its_answer_may_be_charged(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("survey", ONE, by="owner", schema=SCHEMA)
+        ledger.as_owner("owner").open("survey", ONE, schema=SCHEMA)
         for given, charge in (
             ({}, "not charged"),
             ({"request_id": new_id(clock)}, "may be charged"),

@@ -18,7 +18,14 @@ from accountant.records import NO_REQUEST, Decision, Source, decode_decision, en
 from accountant.records.http_bodies import served_decision
 from accountant.records.inputs import CheckedInput
 from accountant.records.outcomes import Outcome, Reason
-from streams.client import Accountant, AsyncAccountant, NotGranted, ResultMissing, Unanswered
+from streams.client import (
+    Accountant,
+    AsyncAccountant,
+    AsyncOwner,
+    NotGranted,
+    ResultMissing,
+    Unanswered,
+)
 from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService
 from streams.service.ledger_service import Submission
@@ -34,19 +41,23 @@ CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "ask": lambda led, i: led.ask("census", "pure:0.01", analyst="ana", request_id=i),
     "release": lambda led, i: led.release("census", "pure:0.01", _ran, analyst="ana", request_id=i),
     "submit": lambda led, i: led.submit(_body(i)),
-    "open": lambda led, i: led.open("new", _ONE, by="owner", request_id=i, as_given=True, new=True),
-    "amend": lambda led, i: led.amend("census", horizon="P9D", by="owner", request_id=i),
-    "pause": lambda led, i: led.pause_dataset("census", by="owner", request_id=i),
-    "resume": lambda led, i: led.resume_dataset("census", by="owner", request_id=i),
-    "set_member": lambda led, i: led.set_member(
-        "census", "ana", roles=["analyst"], by="owner", request_id=i
+    "open": lambda led, i: led.as_owner("owner", request_id=i).open(
+        "new", _ONE, as_given=True, new=True
     ),
-    "remove_member": lambda led, i: led.remove_member("census", "eve", by="owner", request_id=i),
-    "set_limit": lambda led, i: led.set_limit(
-        "census", "analyst", "ana", part="0.5", by="owner", request_id=i
+    "amend": lambda led, i: led.as_owner("owner", request_id=i).amend("census", horizon="P9D"),
+    "pause": lambda led, i: led.as_owner("owner", request_id=i).pause("census"),
+    "resume": lambda led, i: led.as_owner("owner", request_id=i).resume("census"),
+    "set_member": lambda led, i: led.as_owner("owner", request_id=i).set_member(
+        "census", "ana", roles=["analyst"]
+    ),
+    "remove_member": lambda led, i: led.as_owner("owner", request_id=i).remove_member(
+        "census", "eve"
+    ),
+    "set_limit": lambda led, i: led.as_owner("owner", request_id=i).set_limit(
+        "census", "analyst", "ana", part="0.5"
     ),
     # The last: it ends what the others need.
-    "close": lambda led, i: led.close_dataset("census", by="owner", request_id=i),
+    "close": lambda led, i: led.as_owner("owner", request_id=i).close("census"),
 }
 REQUESTS: Final = {"ask", "release", "submit"}
 _ONE: Final = {"filter": "basic", "epsilon": "1"}
@@ -173,11 +184,15 @@ def ledger(file: Path, clock: TestClock) -> Iterator[MixedUp]:
 
 
 class Awaited:
-    """An `AsyncAccountant` whose calls wait."""
+    """An `AsyncAccountant`, or an `AsyncOwner`, whose calls wait."""
 
-    def __init__(self, client: AsyncAccountant, runner: asyncio.Runner) -> None:
+    def __init__(self, client: AsyncAccountant | AsyncOwner, runner: asyncio.Runner) -> None:
         self._client = client
         self._runner = runner
+
+    def as_owner(self, by: str, **how: Any) -> Awaited:
+        assert isinstance(self._client, AsyncAccountant)
+        return Awaited(self._client.as_owner(by, **how), self._runner)
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **how: Any) -> Any:
@@ -295,7 +310,7 @@ def test_a_second_grant_of_a_request_does_not_run_again_with_the_same_store(
     sent = new_id(clock)
     for name in ("first.db", "second.db"):
         with Accountant(f"sqlite:///{tmp_path / name}", clock=clock) as client:
-            client.open("census", _ONE, by=f"owner-of-{name}", as_given=True)
+            client.as_owner(f"owner-of-{name}").open("census", _ONE, as_given=True)
             if name == "first.db":
                 assert CALLS["release"](client, sent) == 7
             else:
@@ -320,7 +335,7 @@ def test_a_lookup_response_is_compared_with_the_requested_id(
         found = ledger.find_sync(dataset, analyst, request_id)
         with _finding(ledger, found), pytest.raises(Unanswered, match="another request"):
             client.decision("census", "ana", sent)
-    client.amend("census", horizon="P9D", by="owner", request_id=sent)
+    client.as_owner("owner", request_id=sent).amend("census", horizon="P9D")
     assert client.decision("census", "owner", sent).outcome == "amended"
 
 

@@ -55,7 +55,7 @@ def program(url: str, dataset: str, log: Log, kill_at: int | None, sent: signal.
         return lambda level: f"{level} by {os.getpid()}"
 
     with Accountant(url, analyst="ana") as ledger:
-        ledger.open(dataset, POLICY, by="owner", as_given=True)
+        ledger.as_owner("owner").open(dataset, POLICY, as_given=True)
         steps = kill_after(kill_at, sent)
         try:
             with ledger.reserve(dataset, CLAIM, until="PT30M", once="count", wait=20) as session:

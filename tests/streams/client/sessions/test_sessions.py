@@ -92,14 +92,14 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
         if request.param == "http":
             url = stack.enter_context(LocalServer(file, clock)).url
         client = stack.enter_context(Accountant(url, clock=clock, analyst="ana"))
-        client.open("census", RHO, by="owner", as_given=True)
+        client.as_owner("owner").open("census", RHO, as_given=True)
         yield client
 
 
 @pytest.fixture
 def embedded(file: Path, clock: TestClock) -> Iterator[Accountant]:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-        client.open("census", RHO, by="owner", as_given=True)
+        client.as_owner("owner").open("census", RHO, as_given=True)
         yield client
 
 
@@ -163,7 +163,7 @@ def test_a_claim_of_one_answer_settles_in_full(ledger: Accountant) -> None:
 
 def test_laplace_noise_reduction_settles_at_its_last_scale(embedded: Accountant) -> None:
     ledger = embedded
-    ledger.open("survey", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+    ledger.as_owner("owner").open("survey", {"filter": "basic", "epsilon": "1"}, as_given=True)
     claim = "ex_post:epsilon=0.5,sensitivity=1,first=100,least=2"
     with ledger.reserve("survey", claim, until="P1D") as session:
         session.run(lambda: lambda scale: scale)
@@ -386,7 +386,7 @@ def test_a_session_cannot_be_copied_or_pickled(embedded: Accountant, draws: Draw
 
 def test_a_fork_neither_shows_nor_settles(file: Path, draws: Draws) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        ledger.open("census", RHO, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", RHO, as_given=True)
         with reserve(ledger) as session:
             session.run(draws)
             session.show("10000")
@@ -443,15 +443,15 @@ def test_nothing_runs_without_a_reservation(ledger: Accountant, draws: Draws) ->
 def test_a_refused_begin_runs_nothing(ledger: Accountant, draws: Draws) -> None:
     refused = pytest.raises(NotGranted, match="paused")
     with refused, reserve(ledger) as session:
-        ledger.pause_dataset("census", by="owner")
+        ledger.as_owner("owner").pause("census")
         session.run(draws)
     assert steps(ledger) == ["reserved", "paused", "refused", "voided"]
-    ledger.resume_dataset("census", by="owner")
+    ledger.as_owner("owner").resume("census")
     with reserve(ledger) as session:
-        ledger.pause_dataset("census", by="owner")
+        ledger.as_owner("owner").pause("census")
         with pytest.raises(NotGranted):
             session.run(draws)
-        ledger.resume_dataset("census", by="owner")
+        ledger.as_owner("owner").resume("census")
         session.run(draws)
         session.show("10000")
     assert (spent(ledger), draws.runs) == (FIRST, 1)
@@ -611,7 +611,7 @@ def test_a_ledger_that_is_away_at_the_end_gets_the_settlement_later(
 ) -> None:
     server = LocalServer(file, clock)
     with server, Accountant(server.url, clock=clock, analyst="ana") as ledger:
-        ledger.open("census", RHO, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", RHO, as_given=True)
         away = pytest.raises(Unanswered, match="run the program again under the session's name")
         with away, reserve(ledger, once=NAME, wait=1) as session:
             session.run(draws)
@@ -740,8 +740,8 @@ def test_a_name_belongs_to_a_session_or_to_a_release(embedded: Accountant, draws
 
 
 def test_an_engine_takes_the_steps_for_its_analyst(embedded: Accountant, file: Path) -> None:
-    embedded.set_member("census", "ana", roles=["analyst"], by="owner")
-    embedded.set_member("census", "sql", roles=["engine"], by="owner")
+    embedded.as_owner("owner").set_member("census", "ana", roles=["analyst"])
+    embedded.as_owner("owner").set_member("census", "sql", roles=["engine"])
     with Accountant(embedded.url, clock=embedded.clock, analyst="ana", via="sql") as engine:
         with engine.reserve("census", CLAIM, until="P1D") as session:
             session.run(lambda: lambda level: level)
@@ -766,7 +766,7 @@ def test_a_session_continues_an_earlier_one(ledger: Accountant, draws: Draws) ->
 
 
 def test_two_sessions_run_one_mechanism(ledger: Accountant, draws: Draws) -> None:
-    ledger.open("survey", RHO, by="owner", as_given=True)
+    ledger.as_owner("owner").open("survey", RHO, as_given=True)
     with (
         ledger.reserve("census", PLAIN, until="P1D") as first,
         ledger.reserve("survey", PLAIN, until="P1D") as second,
@@ -799,7 +799,7 @@ def test_a_store_without_sessions_is_upgraded(embedded: Accountant, answers: Pat
 
 async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draws: Draws) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", RHO, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", RHO, as_given=True)
 
         async def rho() -> str:
             return str((await ledger.dataset("census")).totals["rho"])
@@ -849,7 +849,7 @@ async def test_a_cancelled_session_settles_in_full(file: Path, clock: TestClock,
         return draw
 
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", RHO, by="owner", as_given=True)
+        await ledger.as_owner("owner").open("census", RHO, as_given=True)
 
         async def program() -> None:
             async with ledger.reserve("census", CLAIM, until="P1D") as session:

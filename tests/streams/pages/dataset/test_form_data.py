@@ -10,9 +10,15 @@ import pytest
 from accountant.display.numbers import exact_percent, percent_digits
 from accountant.errors import RequestInvalid
 from accountant.records.members import Member
-from streams.client.requests.admin_requests import AdminRequest, limit_fields, member_fields
+from streams.client.requests.admin_requests import (
+    AdminRequest,
+    admin_context,
+    limit_fields,
+    member_fields,
+)
 from streams.pages.dataset.form_data import (
     FormData,
+    SentForm,
     filters,
     limit_form,
     limit_record,
@@ -38,31 +44,35 @@ def limit(**inputs: str) -> FormData:
     return parse_form("limit", {"request_id": _ID, **inputs})
 
 
-def member_made(form: FormData, **options: Any) -> Any:
-    more = {"removes": False, "as_administrator": False} | options
-    return json.loads(member_record(form, "census", "olga", **more).body)
+def member_made(form: FormData, *, removes: bool = False, as_administrator: bool = False) -> Any:
+    sent = SentForm(form, "census", "olga", as_administrator)
+    return json.loads(member_record(sent, removes=removes).body)
 
 
 def limit_made(form: FormData, *, removes: bool = False) -> Any:
-    return json.loads(limit_record(form, "census", "olga", removes=removes).body)
+    return json.loads(limit_record(SentForm(form, "census", "olga"), removes=removes).body)
 
 
-def by_client(kind: str, fields: dict[str, object]) -> Any:
-    return json.loads(AdminRequest(kind, "census", fields, _ID).prepare("olga").body)
+def by_client(
+    kind: str, fields: dict[str, object], *, reason: str = "", as_administrator: bool = False
+) -> Any:
+    context = admin_context(
+        "olga",
+        reason=reason,
+        request_id=_ID,
+        follows=None,
+        wait=1,
+        needs_name=True,
+        as_administrator=as_administrator,
+    )
+    return json.loads(AdminRequest(kind, "census", fields, context, _ID).prepare().body)
 
 
 def test_a_member_form_makes_the_record_of_a_client() -> None:
     form = member("analyst", "owner", member=" ana ", team="red", reason="joins")
-    sent = member_fields(
-        "ana",
-        roles=["owner", "analyst"],
-        team="red",
-        until=None,
-        as_administrator=True,
-        follows=None,
-        reason="joins",
-    )
-    assert member_made(form, as_administrator=True) == by_client("member", sent)
+    sent = member_fields("ana", roles=["owner", "analyst"], team="red", until=None)
+    made = member_made(form, as_administrator=True)
+    assert made == by_client("member", sent, reason="joins", as_administrator=True)
 
 
 def test_a_day_in_a_member_form_begins_at_midnight_utc() -> None:
@@ -90,8 +100,6 @@ def test_a_limit_form_makes_the_record_of_a_client() -> None:
         policy=None,
         pace=("0.01", "P30D"),
         reserved="0.05",
-        follows=None,
-        reason="",
     )
     assert limit_made(form) == by_client("limit", sent)
 
@@ -195,7 +203,7 @@ def test_a_form_warns_that_it_replaces_a_filter_it_cannot_show() -> None:
 
 def test_a_refused_record_fills_its_form_again() -> None:
     form = limit(scope="team", name="red", part="20", pace_part="1", pace_days="7", reason="why")
-    body = limit_record(form, "census", "olga", removes=False).body
+    body = limit_record(SentForm(form, "census", "olga"), removes=False).body
     again = refill("limit", body, "other")
     assert again is not None
     assert again.request_id == "other"

@@ -114,8 +114,8 @@ def test_an_accuracy_first_answer_is_on_the_page(tmp_path: Path, pages: Pages) -
     clock = SystemClock()  # a curator dates its steps by it
     with LocalServer(tmp_path / "l.db", clock, settings, pages=pages) as server:
         with Accountant(server.url, analyst="ana", clock=clock) as ledger:
-            ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
-            ledger.set_member("survey", "curator", roles=["curator"], by="owner")
+            ledger.as_owner("owner").open("survey", POLICY, schema=SCHEMA, as_given=True)
+            ledger.as_owner("owner").set_member("survey", "curator", roles=["curator"])
             ledger.count("survey", epsilon="1", relative_error="0.5", store=tmp_path / "r.db")
         with Person(server) as person:
             text = latest(person)
