@@ -9,10 +9,18 @@ from typing import Any, Final, Self
 
 _ENDING: Final = tuple(
     getattr(signal, name)
-    for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGXCPU")
+    for name in (
+        *("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGXCPU"),
+        *("SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR", "SIGSTKFLT"),
+    )
     if hasattr(signal, name)
 )
-"""The signals that end a process and can be handled; a closed pipe is an error of the stream."""
+"""The signals that end a process and can be handled: a timer outlives the program that set it.
+
+A closed pipe is an error of the stream. Signals of a fault, such as SIGSEGV, say that the process
+cannot go on.
+"""
+_DEFAULT: Final = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -37,8 +45,9 @@ def signal_of(error: KeyboardInterrupt) -> signal.Signals:
 class SignalsRaise:
     """A context in which each signal that would end the process raises `Interrupted`.
 
-    A signal that the caller has turned off, as `nohup` does, stays off. Outside of the main thread
-    nothing changes: signals arrive in the main thread alone.
+    A signal that the caller has turned off, as `nohup` does, stays off, and one that this process
+    handles already keeps its handler. Outside of the main thread nothing changes: signals arrive in
+    the main thread alone.
     """
 
     def __init__(self) -> None:
@@ -48,7 +57,7 @@ class SignalsRaise:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in _ENDING:
-                if signal.getsignal(number) not in {signal.SIG_IGN, None}:
+                if signal.getsignal(number) in _DEFAULT:
                     self._before[number] = signal.signal(number, self._raise)
         return self
 
