@@ -14,7 +14,8 @@ Two names are alike if they differ in nothing but
 
 Names whose digits differ are two names, since `census-2026` and `census-2027` are two years, except
 where a digit looks like a letter. A digit is never a typing error. Nor is a minus sign: a dash
-directly before a digit, and after neither a digit nor a letter, as in `x=-1`. Nor is one letter for
+directly before a digit, and after neither a digit nor a letter, as in `x=-1`. In `wave--1` the
+second dash is one where programs make names, and typed twice where people do. Nor is one letter for
 another where each is a whole part between separators: `team-a` and `team-b` are two.
 """
 
@@ -41,6 +42,7 @@ _MINUS_SIGN: Final = "\u2212"
 _SIGN: Final = "\1"
 """What stands for a minus sign: a dash that is no separator."""
 _MINUS: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
+_TYPED_TWICE: Final = re.compile(r"[-._@:]+-")
 _LETTERS_LIKE: Final = {"0": "o", "1": "li", "2": "z", "5": "s", "8": "b"}
 _I_OR_L: Final = "Il"
 """What I and l are both drawn as; i and L are not."""
@@ -56,17 +58,18 @@ def most_alike(name: str, known: Iterable[str], *, edits: bool = True) -> str:
     """Return the known name that a name is probably a misspelling of.
 
     Args:
-        edits: typing errors count.
+        edits: typing errors count: people type such names.
     Returns: "" if the name itself is known, or none is nearly it.
     """
-    names, form = list(known), _form(name)
+    names = list(known)
     if name in names:
         return ""
-    edits = edits and len(names) <= _MAX_KNOWN
+    form_of = _typed_form if edits else _form
+    form, edits = form_of(name), edits and len(names) <= _MAX_KNOWN
     near = [
         (errors, each)
         for each in names
-        if (errors := _errors(form, _form(each), edits=edits)) is not None
+        if (errors := _errors(form, form_of(each), edits=edits)) is not None
     ]
     return min(near)[1] if near else ""
 
@@ -108,7 +111,7 @@ def _are_swapped(a: str, b: str, x: str, y: str) -> bool:
 
 def _errors(one: _Form, other: _Form, *, edits: bool) -> int | None:
     """Return the typing errors that set two forms apart, None for two names."""
-    if len(one.drawn) == len(other.drawn) and all(map(_looks_like, one.drawn, other.drawn)):
+    if _are_drawn_alike(one.letters, other.letters):
         return 0
     longer = max(len(one.text), len(other.text))
     most = 0 if not edits or longer < _ONE_ERROR else 1 if longer < _TWO_ERRORS else 2
@@ -116,6 +119,26 @@ def _errors(one: _Form, other: _Form, *, edits: bool) -> int | None:
         return None
     errors = typing_errors(one.text, other.text, most)
     return errors if errors <= most else None
+
+
+def _are_drawn_alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Tell whether two names are drawn as one, letter by letter, or two letters for one."""
+    i = j = 0
+    while i < len(one) and j < len(other):
+        if _looks_like(one[i], other[j]):
+            i, j = i + 1, j + 1
+        elif _is_drawn_as(one[i : i + 2], other[j]):
+            i, j = i + 2, j + 1
+        elif _is_drawn_as(other[j : j + 2], one[i]):
+            i, j = i + 1, j + 2
+        else:
+            return False
+    return i == len(one) and j == len(other)
+
+
+def _is_drawn_as(two: Sequence[str], one: str) -> bool:
+    single = _TWO_LIKE_ONE.get("".join(map(latin, two)))
+    return single is not None and _looks_like(single, one)
 
 
 def _differ_in_a_letter_of_its_own(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -153,12 +176,12 @@ class _Form(NamedTuple):
     Attributes:
         parts: what separators part.
         text: the parts, joined.
-        drawn: its letters and marks, with one for two that look like it.
+        letters: its letters and marks.
     """
 
     parts: Sequence[str]
     text: str
-    drawn: Sequence[str]
+    letters: Sequence[str]
 
 
 @lru_cache(maxsize=65_536)
@@ -174,19 +197,20 @@ def _form(name: str) -> _Form:
     for before, word in pairwise(words):
         joint = _SEPARATOR if _ends_in_digit(before) and _ends_in_digit(word[::-1]) else ""
         form += joint + word
-    return _Form(words, form, _drawn(form))
+    return _Form(words, form, _letters(form))
 
 
-def _drawn(form: str) -> Sequence[str]:
-    """Return the letters and marks of a form, with one for two that look like it."""
+def _typed_form(name: str) -> _Form:
+    return _form(_TYPED_TWICE.sub(_DASH, name))
+
+
+def _letters(form: str) -> Sequence[str]:
+    """Return the letters and marks of a form, each of them one character."""
     # A letter whose other case is two letters, such as a sharp s, is those.
     folded = "".join(each if len(each.casefold()) == 1 else each.casefold() for each in form)
     letters = list[str]()
     for each in unicodedata.normalize("NFKD", folded):
-        pair = latin(letters[-1]) + latin(each) if letters else ""
-        if pair in _TWO_LIKE_ONE:
-            letters[-1] = _TWO_LIKE_ONE[pair]
-        elif each != _DOT or letters[-1:] not in (["i"], ["I"]):
+        if each != _DOT or letters[-1:] not in (["i"], ["I"]):
             letters.append(each)
     return tuple(letters)
 

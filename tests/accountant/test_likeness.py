@@ -52,6 +52,12 @@ ALIKE: Final = [
     ("rnean(age)", "mean(age)"),
     ("rnea\u0578(age)", "mean(age)"),  # an Armenian letter
     ("dean", "clean"),
+    # also where two of them could be another one
+    ("c1inic-7", "clinic-7"),
+    ("cIinic", "clinic"),
+    ("ucl", "uc1"),
+    ("rnodel-c1inic", "model-clinic"),
+    ("vvvv", "vwv"),
     ("\u13df\u13aaY", "cay"),  # letters of Cherokee
     ("\u1d0f\u0501\u0501", "odd"),  # a small capital, and two Cyrillic letters
     ("owner\u2019s", "owner's"),
@@ -81,6 +87,9 @@ MISSPELT: Final = [
     # a letter that is a part of one name alone
     ("team-a", "team"),
     ("team-ab", "team-b"),
+    # a dash typed twice, which a program makes of a number below 0
+    ("census--2026", "census-2026"),
+    ("w_-1", "w_1"),
 ]
 TWO: Final = [
     # digits of another value or number
@@ -102,6 +111,8 @@ TWO: Final = [
     ("census", "survey"),
     ("east", "west"),
     ("team-east", "team-west"),
+    # a digit that looks like a letter is none of the two that look like another one
+    ("arm-c1", "arm-d"),
     # a letter that is a whole part
     ("team-a", "team-b"),
     ("longer-names-x", "longer-names-y"),
