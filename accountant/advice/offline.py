@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final, get_args
+from typing import Final
 
 import msgspec
 
@@ -17,7 +17,6 @@ from accountant.policy import Policy
 from accountant.records import (
     DECODE_ERRORS,
     VERSION,
-    AdminRecord,
     Genesis,
     MechanismRequest,
     Open,
@@ -26,10 +25,11 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input, canonical, check
+from accountant.records.kinds import KINDS
 from accountant.replay.apply import apply
 from accountant.times import issued_at, uuid7
 
-ADMIN_TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AdminRecord))
+ADMIN_TYPES: Final = frozenset(kind.name for kind in KINDS if kind.source == "admin")
 """The `type` of each record that owners send."""
 _BATCH: Final = 500
 LAST_MS: Final = 253_402_300_799_999

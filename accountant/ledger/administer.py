@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from operator import gt
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -18,11 +20,10 @@ from accountant.records.outcomes import Outcome, Reason
 
 DatasetRecord = Open | Amend | Close | Pause | Resume
 """A record that changes a dataset itself, not its members or limits."""
+_Change = tuple[DatasetLedger, Verdict, dict[str, object]]
 
 
-def administer(
-    ledger: DatasetLedger | None, record: DatasetRecord, at: int
-) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
+def administer(ledger: DatasetLedger | None, record: DatasetRecord, at: int) -> _Change:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
     Args:
@@ -39,21 +40,17 @@ def administer(
         return _refuse(ledger, Reason.CLOSED, at)
     if record.follows is not None and record.follows != ledger.sequence:
         return _refuse(ledger, Reason.OUT_OF_DATE, at)
-    if isinstance(record, Amend):
-        if record.policy is not None:
-            return _lower(ledger, record.policy, at)
-        return _amend(ledger, record, at)
-    if isinstance(record, Pause | Resume):
-        return _pause_or_resume(ledger, record, at)
+    return CHANGES[type(record)](ledger, record, at)
+
+
+def _close(ledger: DatasetLedger, _: Close, at: int) -> _Change:
     closed_at = at if ledger.plan.dates_grants else 0
     # A closed dataset is not paused as well: no resume could ever end that pause.
     closed = _after_decision(ledger, at, closed=True, closed_at=closed_at, paused=False)
     return closed, Verdict(Outcome.CLOSED), {}
 
 
-def _pause_or_resume(
-    ledger: DatasetLedger, record: Pause | Resume, at: int
-) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
+def _pause_or_resume(ledger: DatasetLedger, record: Pause | Resume, at: int) -> _Change:
     """Stop a dataset's grants, or let them continue.
 
     A record that would change nothing is refused. Otherwise two people who pause would each
@@ -67,7 +64,7 @@ def _pause_or_resume(
     return after, verdict, {"administrator": record.as_ is not None}
 
 
-def _open(record: Open, at: int) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
+def _open(record: Open, at: int) -> _Change:
     plan = open_plan(resolve(record.policy))
     schema = b"" if record.schema is UNSET else encode_schema(record.schema)
     ledger, extra = DatasetLedger.new(record.dataset, plan, at, schema), _policy_fields(plan)
@@ -77,9 +74,9 @@ def _open(record: Open, at: int) -> tuple[DatasetLedger, Verdict, dict[str, obje
     return ledger, Verdict(Outcome.OPENED), extra
 
 
-def _amend(
-    ledger: DatasetLedger, record: Amend, at: int
-) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
+def _amend(ledger: DatasetLedger, record: Amend, at: int) -> _Change:
+    if record.policy is not None:
+        return _lower(ledger, record.policy, at)
     before = ledger.plan.policy
     policy = msgspec.structs.replace(
         before,
@@ -130,9 +127,7 @@ def count_reported(alert_at: tuple[str, ...], reported: tuple[str, ...]) -> int:
     return sum(Fraction(each) <= last for each in alert_at)
 
 
-def _lower(
-    ledger: DatasetLedger, wanted: Policy, at: int
-) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
+def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
     """Give a dataset of which nothing was granted a lower budget, and the whole policy with it.
 
     The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
@@ -174,12 +169,19 @@ def _policy_fields(plan: CompiledPolicy) -> dict[str, object]:
     return {"policy": plan.policy, "budget": plan.budget_wire}
 
 
-def _refuse(
-    ledger: DatasetLedger, reason: Reason, at: int
-) -> tuple[DatasetLedger, Verdict, dict[str, object]]:
+def _refuse(ledger: DatasetLedger, reason: Reason, at: int) -> _Change:
     return _after_decision(ledger, at), Verdict(Outcome.REFUSED, reason), {}
 
 
 def _after_decision(ledger: DatasetLedger, at: int, **changes: object) -> DatasetLedger:
     sequence = ledger.sequence + 1
     return msgspec.structs.replace(ledger, sequence=sequence, changed_at=at, **changes)
+
+
+CHANGES: Final[dict[type[DatasetRecord], Callable[[DatasetLedger, Any, int], _Change]]] = {
+    Amend: _amend,
+    Close: _close,
+    Pause: _pause_or_resume,
+    Resume: _pause_or_resume,
+}
+"""How a record changes a dataset that is open, and is as the record's `follows` says."""

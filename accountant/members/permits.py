@@ -10,13 +10,12 @@ from msgspec import UNSET, UnsetType
 from accountant.policy import Policy
 from accountant.records import (
     AdminRecord,
-    Pause,
+    Body,
+    MechanismRequest,
     ReservationStep,
-    Resume,
-    SetMember,
     Settle,
-    Void,
 )
+from accountant.records.kinds import kind_of
 from accountant.records.members import MemberRow, Role
 
 Lookup = Callable[[str], MemberRow | None]
@@ -52,7 +51,9 @@ def may_run(policy: Policy, lookup: Lookup, step: ReservationStep, at: int) -> b
     Args:
         at: milliseconds since 1970.
     """
-    if isinstance(step, Void) or step.via is UNSET or not has_role(lookup, step.via, "curator", at):
+    if step.via is UNSET or "curator" not in kind_of(step).senders:
+        return False
+    if not has_role(lookup, step.via, "curator", at):
         return False
     if isinstance(step, Settle) or policy.access != "members":
         return True
@@ -73,9 +74,25 @@ def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
     return is_by_administrator(record)
 
 
-def is_by_administrator(record: AdminRecord) -> bool:
+def may_send(policy: Policy, lookup: Lookup, record: Body, at: int) -> bool:
+    """Tell whether the sender of a record has one of the roles that may send its kind.
+
+    Args:
+        at: milliseconds since 1970.
+    """
+    if not isinstance(record, MechanismRequest | ReservationStep):
+        return may_decide(lookup, record, at)
+    senders = kind_of(record).senders
+    if "owner" in senders and has_role(lookup, record.analyst, "owner", at):
+        return True
+    if isinstance(record, ReservationStep) and may_run(policy, lookup, record, at):
+        return True
+    return may_ask(policy, lookup, record, at)
+
+
+def is_by_administrator(record: Body) -> bool:
     """Tell whether a record names its sender as an administrator who acts for the owners."""
-    return isinstance(record, SetMember | Pause | Resume) and record.as_ is not None
+    return getattr(record, "as_", None) is not None
 
 
 def has_role(lookup: Lookup, name: str, role: Role, at: int) -> bool:

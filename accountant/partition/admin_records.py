@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import gt
+from typing import Any, Final
 
 import msgspec
 
@@ -47,14 +48,7 @@ def decide_admin(draft: Draft, ledger: DatasetLedger | None, record: AdminRecord
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
     if not may_decide(lookup, record, at):
         return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
-    if isinstance(record, SetMember):
-        return _member(draft, ledger, record)
-    if isinstance(record, SetLimit):
-        return _limit(draft, ledger, record)
-    if isinstance(record, Resolve):
-        after, verdict, extra, _ = decide_resolve(draft, ledger, record)
-        return after, verdict, extra
-    return _administer(draft, ledger, record)
+    return RULES.get(type(record), _administer)(draft, ledger, record)
 
 
 def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecord) -> AdminVerdict:
@@ -105,6 +99,19 @@ def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdic
         uses = draft.levels.of_dataset(record.dataset)
         states = [each for each in uses if each.team == record.name]
     return after, verdict, {"limit": level.rule.record, **_reached(draft, after, states)}
+
+
+def _resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> AdminVerdict:
+    after, verdict, extra, _ = decide_resolve(draft, ledger, record)
+    return after, verdict, extra
+
+
+RULES: Final[dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], AdminVerdict]]] = {
+    SetMember: _member,
+    SetLimit: _limit,
+    Resolve: _resolve,
+}
+"""The rules of records that change more than a dataset itself; of those, `administer` has them."""
 
 
 def apply_member(

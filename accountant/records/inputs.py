@@ -6,7 +6,8 @@ Whatever the bytes are, the answer is a value or one of two errors; nothing else
 from __future__ import annotations
 
 import json
-from typing import Final, NoReturn, Protocol
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -344,22 +345,19 @@ def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
     if len(record.reason) > MAX_PURPOSE:
         rule = f"must be at most {MAX_PURPOSE} characters"
         raise RequestInvalid("reason", rule, record.reason)
-    if isinstance(record, SetMember):
-        _check_member(record)
-    elif isinstance(record, SetLimit):
-        check_limit(record)
-    elif isinstance(record, Resolve):
-        _check_resolve(record)
-    elif isinstance(record, Open):
-        if record.owners is not UNSET:
-            _check_owners(record.owners)
-        _check_policy(record.policy)
-        if record.schema is not UNSET:
-            _check_schema(record.schema, record.policy)
-    elif isinstance(record, Amend):
-        _check_amend(record)
+    check_fields = _FIELD_CHECKS.get(type(record))
+    if check_fields is not None:
+        check_fields(record)
     _parse(body)
     return CheckedInput(record, record.by, issued, None)
+
+
+def _check_open(record: Open) -> None:
+    if record.owners is not UNSET:
+        _check_owners(record.owners)
+    _check_policy(record.policy)
+    if record.schema is not UNSET:
+        _check_schema(record.schema, record.policy)
 
 
 def _check_policy(policy: Policy) -> None:
@@ -446,6 +444,16 @@ def _check_lower(record: Amend) -> None:
         value = getattr(record, field)
         if value is not None:
             raise RequestInvalid(field, "must be left out where policy is given", value)
+
+
+_FIELD_CHECKS: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
+    Open: _check_open,
+    Amend: _check_amend,
+    Resolve: _check_resolve,
+    SetMember: _check_member,
+    SetLimit: check_limit,
+}
+"""The checks of admin records with fields of their own."""
 
 
 def _check_names(body: Body, caller_field: str, caller: str) -> int:

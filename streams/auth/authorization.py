@@ -7,13 +7,7 @@ from functools import partial
 
 from msgspec import UNSET
 
-from accountant.members.permits import (
-    has_role,
-    is_by_administrator,
-    may_ask,
-    may_decide,
-    may_run,
-)
+from accountant.members.permits import is_by_administrator, may_send
 from accountant.records import (
     Body,
     MechanismRequest,
@@ -23,9 +17,9 @@ from accountant.records import (
     Resume,
     SetMember,
     Settle,
-    Void,
 )
 from accountant.records.header import decode_header
+from accountant.records.kinds import kind_of
 from accountant.records.outcomes import Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.visibility import WHOLE, DatasetAccess
@@ -59,7 +53,7 @@ async def _check_dataset(request: HttpRequest, caller: Principal, dataset: str, 
     context, visibility = context_of(request), visibility_of(request)
     if isinstance(body, Open):
         permitted = _may_open(context.settings, caller, body) and _is_free(visibility, body)
-    elif _is_by_administrator(body) and not caller.administrator:
+    elif is_by_administrator(body) and not caller.administrator:
         permitted = False
     else:
         permitted = _is_permitted(request, dataset, body)
@@ -150,13 +144,7 @@ def _is_permitted(request: HttpRequest, dataset: str, body: Body) -> bool:
         return False
     lookup = partial(context.service.member, dataset)
     now = visibility_of(request).now(dataset)
-    if isinstance(body, MechanismRequest):
-        return may_ask(policy, lookup, body, now)
-    if isinstance(body, ReservationStep):
-        by_owner = isinstance(body, Void) and has_role(lookup, body.analyst, "owner", now)
-        by_curator = may_run(policy, lookup, body, now)
-        return by_owner or by_curator or may_ask(policy, lookup, body, now)
-    return may_decide(lookup, body, now)
+    return may_send(policy, lookup, body, now)
 
 
 def _holds(request: HttpRequest, step: Settle) -> bool:
@@ -178,7 +166,7 @@ async def _has_sent(request: HttpRequest, caller: Principal, step: Settle) -> bo
 
 def _action(body: Body) -> str:
     """Return the kind of a record, as the metric `privacy_http_not_permitted` names it."""
-    return str(body.__struct_config__.tag)
+    return kind_of(body).name
 
 
 def _refused(request: HttpRequest, dataset: str, body: Body, what: str) -> Exception:
@@ -215,21 +203,13 @@ def _needed(caller: Principal, name: str, body: Body, roles: Collection[str]) ->
         else:
             needs = f"{body.analyst} needs the role analyst"
         return f"{needs} on dataset {name}; ask one of its owners for it"
-    if _is_by_administrator(body):
+    if is_by_administrator(body):
         return f"only administrators may write `as: administrator`; {signed_in}"
     what = f"only owners of dataset {name} may do this; {signed_in}"
-    if isinstance(body, SetMember) and caller.administrator:
-        what += ". An administrator sets members by `as: administrator`, --as-administrator"
-    elif isinstance(body, Pause | Resume) and caller.administrator:
-        verb = "pauses" if isinstance(body, Pause) else "resumes"
-        what += f". An administrator {verb} by `as: administrator`, --as-administrator"
+    kind = kind_of(body)
+    if kind.allows_administrator and caller.administrator:
+        what += f". An administrator {kind.does} by `as: administrator`, --as-administrator"
     return what
-
-
-def _is_by_administrator(body: Body) -> bool:
-    if isinstance(body, MechanismRequest | ReservationStep):
-        return False
-    return is_by_administrator(body)
 
 
 def _log_change(caller: Principal, body: Body, outcome: Outcome) -> None:

@@ -12,6 +12,7 @@ from msgspec import UnsetType
 from accountant.records import MechanismRequest, encode
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput, canonical, check
+from accountant.records.kinds import REQUEST
 from accountant.records.outcomes import Outcome
 from accountant.views.visibility import DatasetAccess, redact_decision
 from streams.auth.authorization import check_may_send
@@ -77,8 +78,8 @@ class LineGroup:
         if refused is not None:
             return refused
         body = canonical(line)
-        checked = check("requests", body)
-        check_kind(checked, MechanismRequest)
+        checked = check(REQUEST.source, body)
+        check_kind(checked, REQUEST)
         if not self._is_open:
             await self._check_may_send(checked)
         await check_source(self._request, checked.body, self._readers)

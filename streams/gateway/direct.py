@@ -18,7 +18,7 @@ from litestar.enums import ScopeType
 from litestar.exceptions import InternalServerException
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
-from accountant.records import MechanismRequest
+from accountant.records.kinds import REQUEST
 from streams.gateway.replay import asks_for_replay
 from streams.gateway.submit import submit_body, wait_of
 from streams.http.context import HttpRequest
@@ -72,9 +72,8 @@ class _Direct:
             prefer = _header(scope, b"prefer")
             return await submit_body(
                 request,
-                "requests",
+                REQUEST,
                 await _body(receive),
-                MechanismRequest,
                 wait=wait_of(prefer),
                 replays=asks_for_replay(prefer),
             )

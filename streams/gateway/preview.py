@@ -13,7 +13,7 @@ from streams.auth.principal import principal_of
 from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import visibility_of
 from streams.gateway.budgets import check_sees_budget
-from streams.gateway.contract.openapi import PreviewOperation
+from streams.gateway.contract.openapi import submission_of
 from streams.gateway.submit import wrong_content_type
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON
@@ -21,7 +21,7 @@ from streams.http.problems import JSON
 
 @post(
     "/datasets/{dataset:str}/preview",
-    operation_class=PreviewOperation,
+    operation_class=submission_of("PreviewRequest"),
     status_code=200,
     tags=["requests"],
 )

@@ -10,48 +10,21 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Response, post
+from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 
 from accountant.errors import RequestInvalid
-from accountant.records import (
-    Amend,
-    Begin,
-    Body,
-    Close,
-    FieldError,
-    MechanismRequest,
-    Open,
-    Pause,
-    Resolve,
-    Resume,
-    SetLimit,
-    SetMember,
-    Settle,
-    Source,
-    Void,
-    encode,
-)
+from accountant.records import FieldError, Open, encode
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput, canonical, check
+from accountant.records.kinds import KINDS, OPENING, REQUEST, RecordKind, kind_of
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
 from streams.gateway.confirm import check_confirmed
-from streams.gateway.contract.openapi import (
-    AmendOperation,
-    BeginOperation,
-    CloseOperation,
-    LimitOperation,
-    MemberOperation,
-    OpenOperation,
-    PauseOperation,
-    RequestOperation,
-    ResolveOperation,
-    ResumeOperation,
-    SettleOperation,
-    VoidOperation,
-)
+from streams.gateway.contract.descriptions import DESCRIPTIONS
+from streams.gateway.contract.openapi import submission_of
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
 from streams.gateway.source_check import check_source, confirm_opened
@@ -70,173 +43,56 @@ New = Annotated[
 _decode_error = msgspec.json.Decoder(FieldError).decode
 
 
-@post("/requests", operation_class=RequestOperation, status_code=200, tags=["requests"])
+def _handler(kind: RecordKind) -> HTTPRouteHandler:
+    """Return the handler of a kind of record that has an address below the dataset's."""
+
+    async def submit(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+        return await _submit(request, kind, dataset)
+
+    async def submit_or_ask_back(
+        request: HttpRequest, dataset: FromPath[str], new: New = False
+    ) -> Response[bytes]:
+        return await _submit(request, kind, dataset, new=new)
+
+    handler = _route(f"/datasets/{{dataset:str}}/{kind.path}", kind)
+    return handler(submit_or_ask_back if kind.asks_back else submit)
+
+
+def _route(path: str, kind: RecordKind) -> post:
+    return post(
+        path,
+        operation_class=submission_of(kind.body.__name__),
+        operation_id=kind.operation,
+        description=DESCRIPTIONS[kind.name],
+        status_code=200,
+        tags=[kind.group],
+    )
+
+
+@_route("/requests", REQUEST)
 async def submit_request(request: HttpRequest) -> Response[bytes]:
-    """Ask to run one mechanism.
-
-    200 with the decision: granted, refused, repeated or expired. 202 with a `Location` if it is
-    not decided in time: `Prefer: wait=N` seconds, by default 5, at most 30. A repeat has `granted`
-    false; `first.outcome` beside it says what was decided at first. With `Prefer:
-    replay=original` the caller's own repeat is answered with that first decision, marked by
-    `Preference-Applied` and `Privacy-Replayed: true`. Run no mechanism on a response so marked:
-    the original may have been received, too.
-    """
+    """Take a request; the plain ones come by `direct`."""
     replays = asks_for_replay(", ".join(request.headers.getall("prefer", [])))
-    return await _submit(request, "requests", MechanismRequest, replays=replays)
+    return await _submit(request, REQUEST, replays=replays)
 
 
-@post("/datasets", operation_class=OpenOperation, status_code=200, tags=["datasets"])
-async def open_dataset(
-    request: HttpRequest,
-    new: New = False,
-) -> Response[bytes]:
-    """Open a dataset under a policy; its budget is fixed from the first grant on.
-
-    409 where that is probably a slip, and `?new=true` says that it is meant: `similar_name` where
-    its name, population or source is nearly one that the caller sees, `second_dataset` where
-    another dataset reads the same source already, and the server's file of sources names no
-    dataset for it, `ends_joint_guarantee` where its population would have none any more, and
-    `source_differs` where its source lacks a column or the unit of its schema, as far as this
-    server reads the source.
-    """
-    return await _submit(request, "admin", Open, new=new)
+@_route("/datasets", OPENING)
+async def open_dataset(request: HttpRequest, new: New = False) -> Response[bytes]:
+    """Take an opening, whose dataset has no address yet."""
+    return await _submit(request, OPENING, new=new)
 
 
-@post(
-    "/datasets/{dataset:str}/amend",
-    operation_class=AmendOperation,
-    status_code=200,
-    tags=["datasets"],
+SUBMISSIONS: Final = (
+    submit_request,
+    open_dataset,
+    *(_handler(kind) for kind in KINDS if kind.path is not None),
 )
-async def amend_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Change a dataset's thresholds, horizon or cap; or lower its budget before any grant."""
-    return await _submit(request, "admin", Amend, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/close",
-    operation_class=CloseOperation,
-    status_code=200,
-    tags=["datasets"],
-)
-async def close_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Close a dataset: nothing more is granted."""
-    return await _submit(request, "admin", Close, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/pause",
-    operation_class=PauseOperation,
-    status_code=200,
-    tags=["datasets"],
-)
-async def pause_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Pause a dataset: nothing is granted until it is resumed.
-
-    Only owners may; with `as: administrator`, only administrators.
-    """
-    return await _submit(request, "admin", Pause, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/resume",
-    operation_class=ResumeOperation,
-    status_code=200,
-    tags=["datasets"],
-)
-async def resume_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Resume a paused dataset: requests are decided again. For those who may pause it."""
-    return await _submit(request, "admin", Resume, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/resolve",
-    operation_class=ResolveOperation,
-    status_code=200,
-    tags=["datasets"],
-)
-async def resolve_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Say what a broken reservation released beyond its maximum. Only owners may.
-
-    With `claim` that is charged; with `mistaken` nothing was. The suspension ends.
-    """
-    return await _submit(request, "admin", Resolve, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/reservations/begin",
-    operation_class=BeginOperation,
-    status_code=200,
-    tags=["requests"],
-)
-async def begin_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Begin: the mechanism may read the data once this is answered with outcome `begun`.
-
-    Its repeat is never answered with that first decision, also with `Prefer: replay=original`.
-    """
-    return await _submit(request, "requests", Begin, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/reservations/settle",
-    operation_class=SettleOperation,
-    status_code=200,
-    tags=["requests"],
-)
-async def settle_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Settle what has begun: a session at the last level it showed, everything else in full."""
-    return await _submit(request, "requests", Settle, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/reservations/void",
-    operation_class=VoidOperation,
-    status_code=200,
-    tags=["requests"],
-)
-async def void_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Void a reservation that never began: exactly what it was charged comes back."""
-    return await _submit(request, "requests", Void, dataset)
-
-
-@post(
-    "/datasets/{dataset:str}/members",
-    operation_class=MemberOperation,
-    status_code=200,
-    tags=["access"],
-)
-async def set_member(
-    request: HttpRequest, dataset: FromPath[str], new: New = False
-) -> Response[bytes]:
-    """Set a member's roles on a dataset, replacing their earlier ones; no roles removes them.
-
-    Only owners may; with `as: administrator`, only administrators. 409 `similar_name` for a team
-    that is nearly another one of the dataset: `?new=true` says that it is meant.
-    """
-    return await _submit(request, "admin", SetMember, dataset, new=new)
-
-
-@post(
-    "/datasets/{dataset:str}/limits",
-    operation_class=LimitOperation,
-    status_code=200,
-    tags=["datasets"],
-)
-async def set_limit(
-    request: HttpRequest, dataset: FromPath[str], new: New = False
-) -> Response[bytes]:
-    """Set a limit for a scope, replacing its earlier one; a record without limits removes it.
-
-    409 `similar_name` for a team that is nearly another one of the dataset: `?new=true` says that
-    it is meant.
-    """
-    return await _submit(request, "admin", SetLimit, dataset, new=new)
+"""The handlers that take a record."""
 
 
 async def _submit(
     request: HttpRequest,
-    source: Source,
-    kind: type[Body],
+    kind: RecordKind,
     dataset: str | None = None,
     *,
     replays: bool = False,
@@ -247,16 +103,13 @@ async def _submit(
         return wrong
     wait = wait_of(request.headers.get("prefer"))
     received = await request.body()
-    return await submit_body(
-        request, source, received, kind, dataset, wait=wait, replays=replays, new=new
-    )
+    return await submit_body(request, kind, received, dataset, wait=wait, replays=replays, new=new)
 
 
 async def submit_body(
     request: HttpRequest,
-    source: Source,
+    kind: RecordKind,
     received: bytes,
-    kind: type[Body],
     dataset: str | None = None,
     *,
     wait: float,
@@ -266,8 +119,8 @@ async def submit_body(
     """Check one body, authorize it, and return its decision as the caller may see it.
 
     Args:
-        received: the body as the client sent it; of a batch, one line.
         kind: the only kind of record allowed at this address.
+        received: the body as the client sent it; of a batch, one line.
         dataset: the dataset in the address, if it has one.
         wait: seconds to wait for the decision.
         replays: answer a repeat with the first decision, where the caller may see it.
@@ -276,7 +129,7 @@ async def submit_body(
     """
     # Append exactly the checked bytes: the processor does not check a body again.
     body = canonical(received)
-    checked = check(source, body)
+    checked = check(kind.source, body)
     check_kind(checked, kind, dataset)
     await check_may_send(request, checked.body)
     await check_source(request, checked.body)
@@ -284,7 +137,7 @@ async def submit_body(
     if not new:
         await check_confirmed(request, checked.body)
     service = context_of(request).service
-    answer = await service.submit(source, body, wait=wait, checked=checked)
+    answer = await service.submit(kind.source, body, wait=wait, checked=checked)
     if isinstance(checked.body, Open):
         await confirm_opened(request, checked.body, answer)
     return await answer_response(request, answer, checked, replays=replays)
@@ -327,7 +180,7 @@ def wrong_content_type(
     return None
 
 
-def check_kind(checked: CheckedInput, kind: type[Body], dataset: str | None = None) -> None:
+def check_kind(checked: CheckedInput, kind: RecordKind, dataset: str | None = None) -> None:
     """Check that a record may be sent to an address.
 
     Args:
@@ -336,9 +189,8 @@ def check_kind(checked: CheckedInput, kind: type[Body], dataset: str | None = No
     Raises: RequestInvalid.
     """
     body = checked.body
-    if not isinstance(body, kind):
-        rule = f"must be {kind.__struct_config__.tag} at this address"
-        raise RequestInvalid("type", rule, str(body.__struct_config__.tag))
+    if type(body) is not kind.body:
+        raise RequestInvalid("type", f"must be {kind.name} at this address", kind_of(body).name)
     if dataset is not None and body.dataset != dataset:
         raise RequestInvalid("dataset", f"must be {dataset}, as in the address", body.dataset)
 

@@ -12,12 +12,10 @@ from typing import Any, Final, Literal
 from litestar import Litestar, Request, Response
 from prometheus_client import CollectorRegistry, Counter
 
+from accountant.records.kinds import KINDS
 from streams.http.problems import HTTPProblem, problem
 
-ACTIONS: Final = (
-    *("request", "open", "amend", "close", "pause", "resume", "member"),
-    *("questions", "read", "metrics"),
-)
+ACTIONS: Final = (*(kind.name for kind in KINDS), "questions", "read", "metrics")
 """What a 403 refuses: a kind of record, an owner's look at questions that wait, or reading."""
 _COUNTER: Final = "not_permitted"
 _UNAVAILABLE_S: Final = 5

@@ -37,20 +37,7 @@ from streams.gateway.overview import show_overview
 from streams.gateway.preview import preview_request
 from streams.gateway.question_queue import question_queue_routes
 from streams.gateway.source_check import add_source_check
-from streams.gateway.submit import (
-    amend_dataset,
-    begin_reservation,
-    close_dataset,
-    open_dataset,
-    pause_dataset,
-    resolve_reservation,
-    resume_dataset,
-    set_limit,
-    set_member,
-    settle_reservation,
-    submit_request,
-    void_reservation,
-)
+from streams.gateway.submit import SUBMISSIONS
 from streams.gateway.waiting_check import WaitingLimit, add_waiting_limit
 from streams.gateway.why import show_why
 from streams.http.context import Context
@@ -71,19 +58,8 @@ from streams.sources.source_file import SourceFile, open_source_file
 from streams.sources.source_states import SourceStates
 
 _ROUTES: Final = [
-    submit_request,
+    *SUBMISSIONS,
     submit_batch,
-    open_dataset,
-    pause_dataset,
-    resolve_reservation,
-    resume_dataset,
-    settle_reservation,
-    void_reservation,
-    begin_reservation,
-    amend_dataset,
-    close_dataset,
-    set_limit,
-    set_member,
     preview_request,
     list_datasets,
     show_dataset,

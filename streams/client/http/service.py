@@ -16,6 +16,7 @@ from accountant.errors import BudgetError, MadeByNewerVersion, MadeByOtherVersio
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import Me, Problem, logged_decision
 from accountant.records.inputs import CheckedInput
+from accountant.records.kinds import KINDS
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
@@ -65,14 +66,8 @@ _MAX_LINE: Final = 1 << 20
 # A whole batch is sent before its response is read, so both must fit in the server's buffers.
 _MAX_BATCH: Final = 1 << 20
 
-_PATHS: Final = {
-    **{kind: kind for kind in ("amend", "close", "pause", "resume", "resolve")},
-    **{step: f"reservations/{step}" for step in ("begin", "settle", "void")},
-    "member": "members",
-    "limit": "limits",
-}
-
-_ASKED_BACK: Final = frozenset({"open", "member", "limit"})
+_PATHS: Final = {kind.name: kind.path for kind in KINDS if kind.path is not None}
+_ASKED_BACK: Final = frozenset(kind.name for kind in KINDS if kind.asks_back)
 """The records that a server may ask back."""
 
 T = TypeVar("T")

@@ -29,10 +29,13 @@ class _Submission(Operation):
         self.request_body = RequestBody(content=content, required=True)
 
 
-class RequestOperation(_Submission):
-    """POST /requests."""
+def submission_of(component: str) -> type[Operation]:
+    """Return the operation whose body is a component."""
 
-    takes = "MechanismRequest"
+    class Submission(_Submission):
+        takes = component
+
+    return Submission
 
 
 @dataclass
@@ -43,78 +46,6 @@ class BatchOperation(Operation):
         schema = lines_of("MechanismRequest", _LINES) | {"minLength": 1}
         content = {NDJSON: OpenAPIMediaType(schema=cast(Schema, schema))}
         self.request_body = RequestBody(content=content, required=True)
-
-
-class OpenOperation(_Submission):
-    """POST /datasets."""
-
-    takes = "Open"
-
-
-class AmendOperation(_Submission):
-    """POST /datasets/{dataset}/amend."""
-
-    takes = "Amend"
-
-
-class CloseOperation(_Submission):
-    """POST /datasets/{dataset}/close."""
-
-    takes = "Close"
-
-
-class PauseOperation(_Submission):
-    """POST /datasets/{dataset}/pause."""
-
-    takes = "Pause"
-
-
-class ResumeOperation(_Submission):
-    """POST /datasets/{dataset}/resume."""
-
-    takes = "Resume"
-
-
-class MemberOperation(_Submission):
-    """POST /datasets/{dataset}/members."""
-
-    takes = "SetMember"
-
-
-class LimitOperation(_Submission):
-    """POST /datasets/{dataset}/limits."""
-
-    takes = "SetLimit"
-
-
-class BeginOperation(_Submission):
-    """POST /datasets/{dataset}/reservations/begin."""
-
-    takes = "Begin"
-
-
-class SettleOperation(_Submission):
-    """POST /datasets/{dataset}/reservations/settle."""
-
-    takes = "Settle"
-
-
-class VoidOperation(_Submission):
-    """POST /datasets/{dataset}/reservations/void."""
-
-    takes = "Void"
-
-
-class ResolveOperation(_Submission):
-    """POST /datasets/{dataset}/resolve."""
-
-    takes = "Resolve"
-
-
-class PreviewOperation(_Submission):
-    """POST /datasets/{dataset}/preview."""
-
-    takes = "PreviewRequest"
 
 
 class _Document(JsonRenderPlugin):

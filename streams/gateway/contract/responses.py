@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from accountant.records.kinds import KINDS, OPENING, REQUEST
 from streams.gateway.contract.fields import JsonSchema, lines_of, reference
 from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
@@ -107,16 +108,13 @@ _NOT_ASKED: Final = ResponseSpec(
     {"Content-Location": _WHERE},
     also={PROBLEM_JSON: reference("Problem")},
 )
-# By handler name: operations that a server refuses, or asks back, for what is there already.
-_SUBMITTED_ON_SOURCES: Final = {
-    "submit_request": _SUBMITTED | {"403": _NOT_ITS_SOURCE, "409": _NOT_ASKED},
-    "open_dataset": {
-        **_SUBMITTED,
-        "403": _NOT_ITS_SOURCE,
-        "409": _ASKED_BACK,
-    },
-    "set_member": {**_SUBMITTED, "409": _ASKED_BACK},
-    "set_limit": {**_SUBMITTED, "409": _ASKED_BACK},
+# By operation: what a server refuses, or asks back, for what is there already.
+_ASKING_BACK: Final = {
+    kind.operation: _SUBMITTED | {"409": _ASKED_BACK} for kind in KINDS if kind.asks_back
+}
+_SUBMITTED_ON_SOURCES: Final = _ASKING_BACK | {
+    REQUEST.operation: _SUBMITTED | {"403": _NOT_ITS_SOURCE, "409": _NOT_ASKED},
+    OPENING.operation: _ASKING_BACK[OPENING.operation] | {"403": _NOT_ITS_SOURCE},
 }
 # For every operation that needs a token, where authentication is on.
 _AUTHENTICATED: Final = {
@@ -427,7 +425,7 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     if name == "show_answer":
         operation.setdefault("parameters", []).append(_PREFER_ANSWER)
     if responses is None and "requestBody" in operation:
-        prefer = _PREFER_REPLAY if name == "submit_request" else _PREFER
+        prefer = _PREFER_REPLAY if name == REQUEST.operation else _PREFER
         operation.setdefault("parameters", []).append(prefer)
         responses = _SUBMITTED_ON_SOURCES.get(name, _SUBMITTED)
     if responses is None:
@@ -442,7 +440,7 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
             responses = _AUTHENTICATED | responses | {"503": _AUTHENTICATED["503"]}
         operation["security"] = [{}, {_SCHEME: []}] if name in PROBES else [{_SCHEME: []}]
     operation["responses"] = {status: _response(responses[status]) for status in sorted(responses)}
-    if name == "submit_request":
+    if name == REQUEST.operation:
         operation["responses"]["200"]["headers"] |= _REPLAY_HEADERS
 
 

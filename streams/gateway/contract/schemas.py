@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.answers import NoisyAnswer
-from accountant.records import (
-    AdminRecord,
-    Decision,
-    MechanismRequest,
-    ReservationStep,
-)
+from accountant.records import Decision
 from accountant.records.http_bodies import Me, Problem
 from accountant.records.inputs import MAX_PURPOSE
+from accountant.records.kinds import KINDS
 from accountant.records.limit_fields import BUDGET_FIELDS
 from accountant.records.limit_records import (
     LimitName,
@@ -192,8 +188,7 @@ _ANALYST_IF_VIA: Final[JsonSchema] = {
 
 def components() -> dict[str, JsonSchema]:
     """Return the schemas of the document by name."""
-    records = (MechanismRequest, *get_args(ReservationStep), *get_args(AdminRecord))
-    types = (*records, PreviewRequest, *_BODIES)
+    types = (*(kind.body for kind in KINDS), PreviewRequest, *_BODIES)
     _, found = msgspec.json.schema_components(types, ref_template=TEMPLATE)
     for name, component in found.items():
         component["description"] = inspect.cleandoc(component.get("description", name))

@@ -1,0 +1,42 @@
+"""The table of records: it is complete, and the tables above it have a row for each kind."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from accountant.ledger.administer import CHANGES
+from accountant.partition.admin_records import RULES
+from accountant.records.kinds import KINDS, OPENING
+from accountant.records.outcomes import Outcome
+from accountant.records.requests import Body
+from streams.gateway.contract.descriptions import DESCRIPTIONS
+
+
+def test_every_record_has_one_kind() -> None:
+    assert [kind.body for kind in KINDS] == list(get_args(Body))
+
+
+def test_every_applied_outcome_has_one_kind() -> None:
+    found = sorted(outcome for kind in KINDS for outcome in kind.outcomes)
+    assert found == sorted(outcome for outcome in Outcome if outcome.is_applied)
+
+
+def test_outcomes_agree_with_their_kind() -> None:
+    for kind in KINDS:
+        for outcome in kind.outcomes:
+            assert outcome.may_be_administered is kind.allows_administrator, outcome
+            assert (outcome.charges or outcome.is_step) is (kind.source == "requests"), outcome
+            assert outcome.opens is (kind is OPENING), outcome
+
+
+def test_the_core_has_one_rule_for_every_admin_record() -> None:
+    assert not RULES.keys() & CHANGES.keys()
+    due = {kind.body for kind in KINDS if kind.source == "admin"} - {OPENING.body}
+    assert RULES.keys() | CHANGES.keys() == due
+
+
+def test_every_kind_has_an_address_of_its_own_and_words() -> None:
+    paths = [kind.path for kind in KINDS if kind.path is not None]
+    assert len(set(paths)) == len(paths) == len(KINDS) - 2
+    assert [kind.name for kind in KINDS] == list(DESCRIPTIONS)
+    assert len({kind.does for kind in KINDS}) == len(KINDS)
