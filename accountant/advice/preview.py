@@ -14,6 +14,7 @@ from accountant.advice.fit import budget_of, fit
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import Price, price
 from accountant.dataset_ledger import DatasetLedger
+from accountant.field_rules import Amounts, Count, Name
 from accountant.filters.beside import WITHOUT
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
@@ -67,15 +68,15 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         derived, error: of a question, as of a decision. `holder`: as of a decision.
     """
 
-    dataset: str
-    sequence: int
+    dataset: Name
+    sequence: Count
     granted: bool
     reason: Reason | None
-    cost: dict[str, str] | None
-    asked: dict[str, str] | None
-    left: dict[str, str]
+    cost: Amounts | None
+    asked: Amounts | None
+    left: Amounts
     fits: str | None
-    more: int | None
+    more: Count | None
     ends: str | None = None
     level: LimitName | None = None
     left_at: tuple[LimitRemaining, ...] = ()

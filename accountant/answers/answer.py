@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
+from accountant.field_rules import Amounts, Confidence, Name, Note, RequestId
 from accountant.questions import Noise, Question, Stop
 from accountant.questions.noise import NoiseLaw
 from accountant.questions.question import TopQuestion
@@ -120,28 +121,28 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     """
 
     version: Version
-    dataset: str
-    request_id: str
-    analyst: str
+    dataset: Name
+    request_id: RequestId
+    analyst: Name
     grant: str
     question: Question
     noise: Noise
     claim: Claim
     outcome: Outcome
-    cost: dict[str, str]
+    cost: Amounts
     stop: Stop | UnsetType = UNSET
-    reason: str | UnsetType = UNSET
+    reason: Note | UnsetType = UNSET
     groups: tuple[GroupColumn, ...] = ()
     values: tuple[str | None, ...] = ()
     low: tuple[str | None, ...] = ()
     high: tuple[str | None, ...] = ()
-    confidence: str | UnsetType = UNSET
+    confidence: Confidence | UnsetType = UNSET
     bounds: AnswerBounds | UnsetType = UNSET
     statistics: tuple[StatisticNoise, ...] = ()
     levels: tuple[ShownLevel, ...] = ()
     stopped: bool | UnsetType = UNSET
-    reserved_cost: dict[str, str] | UnsetType = UNSET
-    fixed_cost: dict[str, str] | UnsetType = UNSET
+    reserved_cost: Amounts | UnsetType = UNSET
+    fixed_cost: Amounts | UnsetType = UNSET
 
     @property
     def shown(self) -> str | None:

@@ -28,6 +28,16 @@ from accountant.claims.fields import (
     check_rho,
 )
 from accountant.errors import RequestInvalid
+from accountant.field_rules import (
+    ContinuedGrant,
+    Delta,
+    Epsilon,
+    NoiseAmount,
+    Rate,
+    Rho,
+    Sensitivity,
+    Times,
+)
 
 MAX_TIMES: Final = 1_000_000
 MAX_CLAIMS: Final = 100
@@ -39,7 +49,7 @@ Sampler = Literal["normal", "discrete"]
 class Pure(ClaimFields, frozen=True, tag="pure"):
     """epsilon-DP, epsilon in nats: 0 or 1e-12 to 1e3."""
 
-    epsilon: str
+    epsilon: Epsilon
     knob = "epsilon"
 
     def check(self) -> None:
@@ -49,8 +59,8 @@ class Pure(ClaimFields, frozen=True, tag="pure"):
 class Approximate(ClaimFields, frozen=True, tag="approximate"):
     """(epsilon, delta)-DP."""
 
-    epsilon: str
-    delta: str
+    epsilon: Epsilon
+    delta: Delta
     knob = "epsilon"
 
     def check(self) -> None:
@@ -65,13 +75,13 @@ class Probabilistic(Approximate, frozen=True, tag="probabilistic"):
 class RandomizedResponse(Approximate, frozen=True, tag="randomized_response"):
     """Randomized response RR_{epsilon, delta} (Rogers 2016 Def 2.6)."""
 
-    delta: str = "0"
+    delta: Delta = "0"
 
 
 class Zcdp(ClaimFields, frozen=True, tag="zcdp"):
     """rho-zCDP, rho in nats: 0 or 1e-25 to 1e6."""
 
-    rho: str
+    rho: Rho
     knob = "rho"
 
     def check(self) -> None:
@@ -81,7 +91,7 @@ class Zcdp(ClaimFields, frozen=True, tag="zcdp"):
 class ApproximateZcdp(Zcdp, frozen=True, tag="approximate_zcdp"):
     """delta-approximate rho-zCDP (Whitehouse 2023 Def 10)."""
 
-    delta: str
+    delta: Delta
 
     def check(self) -> None:
         check_rho(self.rho, "rho")
@@ -91,7 +101,7 @@ class ApproximateZcdp(Zcdp, frozen=True, tag="approximate_zcdp"):
 class Gdp(ClaimFields, frozen=True, tag="gdp"):
     """mu-Gaussian DP, mu: 0 or 1e-12 to 1e3."""
 
-    mu: str
+    mu: Epsilon
     knob = "mu"
 
     def check(self) -> None:
@@ -101,7 +111,7 @@ class Gdp(ClaimFields, frozen=True, tag="gdp"):
 class BoundedRange(ClaimFields, frozen=True, tag="bounded_range"):
     """eta-bounded range, eta in nats; the exponential mechanism has eta = epsilon."""
 
-    eta: str
+    eta: Epsilon
     knob = "eta"
 
     def check(self) -> None:
@@ -111,8 +121,8 @@ class BoundedRange(ClaimFields, frozen=True, tag="bounded_range"):
 class Laplace(ClaimFields, frozen=True, tag="laplace"):
     """Laplace noise of `scale`, for a query of l1 `sensitivity`; both in query units."""
 
-    scale: str
-    sensitivity: str
+    scale: NoiseAmount
+    sensitivity: Sensitivity
     knob = "scale"
     knob_sign = -1
 
@@ -125,8 +135,8 @@ class Laplace(ClaimFields, frozen=True, tag="laplace"):
 class Gaussian(ClaimFields, frozen=True, tag="gaussian"):
     """Gaussian noise of standard deviation `sigma`, for l2 `sensitivity`; in query units."""
 
-    sigma: str
-    sensitivity: str
+    sigma: NoiseAmount
+    sensitivity: Sensitivity
     knob = "sigma"
     knob_sign = -1
 
@@ -143,7 +153,7 @@ class SubsampledGaussian(Gaussian, frozen=True, tag="subsampled_gaussian"):
     That sampling amplifies privacy holds for units added or removed, not for one replaced.
     """
 
-    rate: str
+    rate: Rate
     knob_is_power = False
     only_for = "add_remove"
 
@@ -167,12 +177,12 @@ class Brownian(ClaimFields, frozen=True, tag="brownian"):
     analyst promises.
     """
 
-    variance: str
-    sensitivity: str
-    previous: str | UnsetType = UNSET
-    first: str | UnsetType = UNSET
+    variance: NoiseAmount
+    sensitivity: Sensitivity
+    previous: NoiseAmount | UnsetType = UNSET
+    first: NoiseAmount | UnsetType = UNSET
     sampler: Sampler | UnsetType = UNSET
-    continues: str | UnsetType = UNSET
+    continues: ContinuedGrant | UnsetType = UNSET
     knob = "variance"
     knob_sign = -1
     knob_is_power = False
@@ -226,11 +236,11 @@ class ExPost(ClaimFields, frozen=True, tag="ex_post"):
     definition is not closed under post-processing, so the stop of a session could break it.
     """
 
-    epsilon: str
-    delta: str = "0"
-    sensitivity: str | UnsetType = UNSET
-    first: str | UnsetType = UNSET
-    least: str | UnsetType = UNSET
+    epsilon: Epsilon
+    delta: Delta = "0"
+    sensitivity: Sensitivity | UnsetType = UNSET
+    first: NoiseAmount | UnsetType = UNSET
+    least: NoiseAmount | UnsetType = UNSET
     knob = "epsilon"
 
     def check(self) -> None:
@@ -287,7 +297,7 @@ class Repeat(ClaimFields, frozen=True, tag="repeat"):
     """The same claim `times` over, decided as one: 1 to 1,000,000."""
 
     claim: Claim
-    times: int
+    times: Times
     knob = "times"
 
     def check(self) -> None:

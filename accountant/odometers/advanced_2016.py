@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from accountant.amounts import Units, precise, units_down
 from accountant.errors import RequestInvalid
+from accountant.field_rules import OdometerDelta, OdometerParameter
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -24,8 +25,8 @@ class Advanced2016(Odometer, frozen=True, tag="advanced_2016"):
     Source: Rogers 2016 Lemma 6.4.
     """
 
-    delta: str
-    beta: str
+    delta: OdometerDelta
+    beta: OdometerParameter
 
     sums = ("loss_epsilon_squared", "loss_kl_mean")
 

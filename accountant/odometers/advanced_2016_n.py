@@ -8,6 +8,7 @@ from typing import Final
 
 from accountant.amounts import UNIT, Units, precise, units_down
 from accountant.errors import RequestInvalid
+from accountant.field_rules import OdometerDelta, Requests
 from accountant.odometers.advanced_2016 import half_of
 from accountant.odometers.base import ULPS_UP, Boundary, Odometer, to_float
 
@@ -27,8 +28,8 @@ class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
     Source: Rogers 2016 Thm 6.5.
     """
 
-    delta: str
-    n: int
+    delta: OdometerDelta
+    n: Requests
 
     sums = ("loss_epsilon_squared", "loss_kl_mean")
     exact = True

@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 
 from accountant.amounts import precise
+from accountant.field_rules import OdometerDelta, OdometerParameter
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -22,8 +23,8 @@ class Linear(Odometer, frozen=True, tag="linear"):
     The papers' filter odometer has y = `y_star`. Source: Whitehouse 2023 Thm 2(1).
     """
 
-    delta: str
-    y: str
+    delta: OdometerDelta
+    y: OdometerParameter
 
     def failure(self) -> Decimal:
         return checked_delta(self.delta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from accountant.field_rules import OdometerDelta, OdometerParameter
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -21,8 +22,8 @@ class Mixture(Odometer, frozen=True, tag="mixture"):
     Source: Whitehouse 2023 Thm 2(2), (r + V) inside the root (errata).
     """
 
-    delta: str
-    r: str
+    delta: OdometerDelta
+    r: OdometerParameter
 
     def failure(self) -> Decimal:
         return checked_delta(self.delta)

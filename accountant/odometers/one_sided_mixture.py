@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from accountant.field_rules import OdometerDelta, OdometerParameter
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -21,8 +22,8 @@ class OneSidedMixture(Odometer, frozen=True, tag="one_sided_mixture"):
     Source: the poster of Whitehouse 2023, with its missing V/2 (errata); Howard et al. 2021.
     """
 
-    delta: str
-    r: str
+    delta: OdometerDelta
+    r: OdometerParameter
 
     def failure(self) -> Decimal:
         return checked_delta(self.delta)

@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from typing import Final
 
+from accountant.field_rules import OdometerDelta, OdometerParameter
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -31,8 +32,8 @@ class OneSidedMixtureExact(Odometer, frozen=True, tag="one_sided_mixture_exact")
     docs/theory.md P3.
     """
 
-    delta: str
-    r: str
+    delta: OdometerDelta
+    r: OdometerParameter
 
     def failure(self) -> Decimal:
         return checked_delta(self.delta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from accountant.field_rules import OdometerDelta, OdometerParameter
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -21,8 +22,8 @@ class Stitched(Odometer, frozen=True, tag="stitched"):
     Source: Whitehouse 2023 Thm 2(3).
     """
 
-    delta: str
-    v0: str
+    delta: OdometerDelta
+    v0: OdometerParameter
 
     def failure(self) -> Decimal:
         return checked_delta(self.delta)

@@ -15,6 +15,18 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import format_units, parse_in, parse_part, precise, units_down
 from accountant.claims.fields import MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
+from accountant.field_rules import (
+    Delta,
+    EpsilonBudget,
+    Horizon,
+    Name,
+    OpenPerHolder,
+    Order,
+    Ratio,
+    RhoBudget,
+    Thresholds,
+    Unit,
+)
 from accountant.filters import FILTERS, BesideBasic, Filter, Guarantee
 from accountant.filters.beside import BESIDE
 from accountant.odometers import AnyOdometer
@@ -75,28 +87,28 @@ class Policy(
     """
 
     filter: str = "zcdp_tight"
-    epsilon: str | None = None
-    rho: str | None = None
-    delta: str = "0"
-    delta_for_claims: str | None = None
-    unit: str = "person"
+    epsilon: EpsilonBudget | None = None
+    rho: RhoBudget | None = None
+    delta: Delta = "0"
+    delta_for_claims: Delta | None = None
+    unit: Unit = "person"
     neighbours: Neighbours = "add_remove"
     odometers: tuple[AnyOdometer, ...] | None = None
-    alert_at: tuple[str, ...] = DEFAULT_ALERTS
-    horizon: str | None = None
+    alert_at: Thresholds = DEFAULT_ALERTS
+    horizon: Horizon | None = None
     halt_on_refusal: bool | UnsetType = UNSET
-    order: str | UnsetType = UNSET
+    order: Order | UnsetType = UNSET
     orders: tuple[str, ...] | UnsetType = UNSET
     weights: tuple[str, ...] | UnsetType = UNSET
-    epsilon_ex_post: str | UnsetType = UNSET
-    delta_ex_post: str | UnsetType = UNSET
-    most_per_request: str | UnsetType = UNSET
+    epsilon_ex_post: EpsilonBudget | UnsetType = UNSET
+    delta_ex_post: Delta | UnsetType = UNSET
+    most_per_request: Ratio | UnsetType = UNSET
     beside: str | UnsetType = UNSET
-    epsilon_each: str | UnsetType = UNSET
+    epsilon_each: EpsilonBudget | UnsetType = UNSET
     access: Access | UnsetType = UNSET
     visibility: Visibility | UnsetType = UNSET
-    population: str | UnsetType = UNSET
-    open_per_holder: int | UnsetType = UNSET
+    population: Name | UnsetType = UNSET
+    open_per_holder: OpenPerHolder | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(

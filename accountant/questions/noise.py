@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import parse, parse_part
 from accountant.claims.fields import check_epsilon, check_noise, check_rho
 from accountant.errors import RequestInvalid
+from accountant.field_rules import Confidence, EpsilonBudget, NoiseAmount, RhoBudget
 from accountant.suggest import did_you_mean
 from accountant.values_to_write import part_to_write
 
@@ -57,13 +58,13 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             the finest level.
     """
 
-    epsilon: str | UnsetType = UNSET
-    rho: str | UnsetType = UNSET
-    sigma: str | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-    confidence: str | UnsetType = UNSET
+    epsilon: EpsilonBudget | UnsetType = UNSET
+    rho: RhoBudget | UnsetType = UNSET
+    sigma: NoiseAmount | UnsetType = UNSET
+    error: NoiseAmount | UnsetType = UNSET
+    confidence: Confidence | UnsetType = UNSET
     law: NoiseLaw | UnsetType = UNSET
-    first: str | UnsetType = UNSET
+    first: NoiseAmount | UnsetType = UNSET
 
     @property
     def is_session(self) -> bool:

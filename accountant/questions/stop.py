@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.amounts import parse_part
 from accountant.errors import RequestInvalid
+from accountant.field_rules import Confidence, NoiseAmount, Ratio
 from accountant.questions.derive import Draw
 from accountant.questions.error_at_confidence import (
     confidence_of_each,
@@ -45,9 +46,9 @@ class Stop(
         confidence: the probability with which this holds for all numbers of the answer at once.
     """
 
-    relative_error: str | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-    confidence: str = "0.95"
+    relative_error: Ratio | UnsetType = UNSET
+    error: NoiseAmount | UnsetType = UNSET
+    confidence: Confidence = "0.95"
 
     @property
     def form(self) -> StopForm:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from accountant.field_rules import Count, Name, Until
 from accountant.records.members import Role
 from accountant.records.records import encode
 
@@ -55,7 +56,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     rule: str = ""
     value: str = ""
     similar: str = ""
-    after: int | None = None
+    after: Count | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
     retry_after: int | None = None
 
@@ -67,10 +68,10 @@ class Membership(msgspec.Struct, frozen=True, omit_defaults=True):
         until: the first moment at which it is over, as a time of the log; left out for never.
     """
 
-    dataset: str
+    dataset: Name
     roles: tuple[Role, ...]
-    team: str | None = None
-    until: str | None = None
+    team: Name | None = None
+    until: Until | None = None
 
 
 class Me(msgspec.Struct, frozen=True):
@@ -85,7 +86,7 @@ class Me(msgspec.Struct, frozen=True):
         datasets: the caller's memberships that are in force.
     """
 
-    name: str | None = None
+    name: Name | None = None
     kind: str | None = None
     administrator: bool = False
     authentication: bool = False

@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.field_rules import Amounts, Count, Excess, Name, PartOfOne, Period, Ratio, Time
 from accountant.versions import Format, reader
 
 Scope = Literal["dataset", "team", "analyst", "each"]
@@ -36,8 +37,8 @@ class PeriodLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         period: a number of days such as `P30D`.
     """
 
-    part: str
-    period: str
+    part: Ratio
+    period: Period
 
 
 def days_of(period: str) -> int:
@@ -53,7 +54,7 @@ def length_of(period: str) -> int:
 class PeriodLimitRecord(PeriodLimit, frozen=True):
     """A period limit as a decision stores it, with what it comes to in each sum."""
 
-    budget: Texts
+    budget: Amounts
 
 
 class ReservedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -64,9 +65,9 @@ class ReservedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         team: the team whose share contains an analyst's; None for none.
     """
 
-    part: str
-    budget: Texts
-    team: str | None = None
+    part: Ratio
+    budget: Amounts
+    team: Name | None = None
 
 
 class LimitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,11 +81,11 @@ class LimitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     scope: Scope
-    name: str | None = None
-    version: int = 0
-    part: str | None = None
+    name: Name | None = None
+    version: Count = 0
+    part: Ratio | None = None
     policy: LimitPolicy | None = None
-    budget: Texts | None = None
+    budget: Amounts | None = None
     pace: PeriodLimitRecord | None = None
     reserved: ReservedRecord | None = None
 
@@ -103,7 +104,7 @@ class LimitName(msgspec.Struct, frozen=True, omit_defaults=True):
     """The limit that refused a request, and which of its budgets did."""
 
     scope: Scope
-    name: str | None = None
+    name: Name | None = None
     what: What | None = None
 
 
@@ -120,17 +121,17 @@ class LimitUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     scope: Scope
-    name: str | None = None
-    version: int = 0
-    totals: Texts | None = None
-    rounded_up: Texts | None = None
+    name: Name | None = None
+    version: Count = 0
+    totals: Amounts | None = None
+    rounded_up: Excess | None = None
     crossed: tuple[str, ...] = ()
-    spent_ratio: float | None = None
+    spent_ratio: PartOfOne | None = None
     window: int | None = None
-    paced: Texts | None = None
-    paced_rounded_up: Texts | None = None
-    used: Texts | None = None
-    used_rounded_up: Texts | None = None
+    paced: Amounts | None = None
+    paced_rounded_up: Excess | None = None
+    used: Amounts | None = None
+    used_rounded_up: Excess | None = None
 
 
 class ReachedLimit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -142,11 +143,11 @@ class ReachedLimit(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     scope: Scope
-    name: str | None
-    version: int
+    name: Name | None
+    version: Count
     crossed: tuple[str, ...]
-    spent_ratio: float
-    analyst: str | None = None
+    spent_ratio: PartOfOne
+    analyst: Name | None = None
 
 
 class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -159,10 +160,10 @@ class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     scope: Scope
-    name: str | None = None
-    left: Texts | None = None
-    pace_left: Texts | None = None
-    more_at: str | None = None
+    name: Name | None = None
+    left: Amounts | None = None
+    pace_left: Amounts | None = None
+    more_at: Time | None = None
 
 
 def scope_alert_id(

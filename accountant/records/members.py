@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.field_rules import Name, Until
 from accountant.times import from_iso, iso
 from accountant.versions import FORMAT, Format, reader
 
@@ -31,10 +32,10 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
         until: the first moment at which it is over, as a time of the log; None for never.
     """
 
-    member: str
+    member: Name
     roles: tuple[Role, ...]
-    team: str | None = None
-    until: str | None = None
+    team: Name | None = None
+    until: Until | None = None
 
     def is_in_force(self, at: int) -> bool:
         """Tell whether there are roles, and their time is not over at `at`, in milliseconds."""

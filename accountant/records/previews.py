@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.errors import RequestInvalid
+from accountant.field_rules import Name
 from accountant.policy import Neighbours
 from accountant.questions.noise import Noise
 from accountant.questions.question import Question
@@ -41,8 +42,8 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     claim: Claim | UnsetType = UNSET
     unit: str | UnsetType = UNSET
     neighbours: Neighbours | UnsetType = UNSET
-    analyst: str | None = None
-    via: str | UnsetType = UNSET
+    analyst: Name | None = None
+    via: Name | UnsetType = UNSET
     reserve: Reserve | UnsetType = UNSET
     question: Question | UnsetType = UNSET
     noise: Noise | UnsetType = UNSET

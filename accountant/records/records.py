@@ -7,6 +7,18 @@ from typing import Final
 import msgspec
 
 from accountant.claims import Claim
+from accountant.field_rules import (
+    Amounts,
+    Count,
+    Excess,
+    Hash,
+    Name,
+    NoiseAmount,
+    Note,
+    PartOfOne,
+    Time,
+    Totals,
+)
 from accountant.policy import Policy
 from accountant.records.limit_records import (
     LimitName,
@@ -30,8 +42,8 @@ class Origin(msgspec.Struct, frozen=True):
     """The place of an input record: topic, partition and offset."""
 
     topic: str
-    partition: int
-    offset: int
+    partition: Count
+    offset: Count
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -45,12 +57,12 @@ class FieldError(msgspec.Struct, frozen=True):
 class First(msgspec.Struct, frozen=True, omit_defaults=True):
     """The first decision on a repeated request."""
 
-    partition_sequence: int
-    decided_at: str
+    partition_sequence: Count
+    decided_at: Time
     outcome: Outcome
-    hash: str
+    hash: Hash
     reason: Reason | None = None
-    cost: dict[str, str] | None = None
+    cost: Amounts | None = None
 
     @property
     def granted(self) -> bool:
@@ -71,7 +83,7 @@ class Genesis(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     application: str
-    partition: int
+    partition: Count
     partitions: int
     window_ms: int
     skew_ms: int
@@ -104,13 +116,13 @@ class ReservationUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
         shown: of a session, the last level it showed.
     """
 
-    analyst: str
-    until: str
-    reserved_at: str | None = None
+    analyst: Name
+    until: Time
+    reserved_at: Time | None = None
     stage: Stage | None = None
-    returned: dict[str, str] | None = None
-    shown: str | None = None
-    purpose: str = ""
+    returned: Amounts | None = None
+    shown: NoiseAmount | None = None
+    purpose: Note = ""
 
 
 class HeldRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -122,12 +134,12 @@ class HeldRow(msgspec.Struct, frozen=True, omit_defaults=True):
         latest_at, settled: as of `ledger.Held`.
     """
 
-    count: int
-    totals: dict[str, str]
-    rounded_up: dict[str, str] | None = None
-    broken: int = 0
-    latest_at: int = 0
-    settled: int = 0
+    count: Count
+    totals: Amounts
+    rounded_up: Excess | None = None
+    broken: Count = 0
+    latest_at: Count = 0
+    settled: Count = 0
 
 
 class Derived(msgspec.Struct, frozen=True):
@@ -143,18 +155,18 @@ class Derived(msgspec.Struct, frozen=True):
 class DatasetPart(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a decision over several datasets says of one of them; the fields are a decision's."""
 
-    dataset: str
-    generation: int
-    sequence: int
-    cost: dict[str, str] | None = None
-    asked: dict[str, str] | None = None
+    dataset: Name
+    generation: Count
+    sequence: Count
+    cost: Amounts | None = None
+    asked: Amounts | None = None
     fits: str | None = None
-    totals: dict[str, str | int]
-    rounded_up: dict[str, str] | None = None
-    left: dict[str, str]
+    totals: Totals
+    rounded_up: Excess | None = None
+    left: Amounts
     odometers: dict[str, str]
     crossed: tuple[str, ...] = ()
-    spent_ratio: float | None = None
+    spent_ratio: PartOfOne | None = None
     ends: str | None = None
     level: LimitName | None = None
     levels: tuple[LimitUpdate, ...] = ()
@@ -225,30 +237,30 @@ class Decision(
     """
 
     version: Format
-    partition_sequence: int
-    previous: str
-    decided_at: str
-    floor: str
+    partition_sequence: Count
+    previous: Hash
+    decided_at: Time
+    floor: Time
     rules: int
     outcome: Outcome
     reason: Reason | None = None
-    dataset: str | None = None
-    generation: int | None = None
-    sequence: int | None = None
-    cost: dict[str, str] | None = None
-    asked: dict[str, str] | None = None
+    dataset: Name | None = None
+    generation: Count | None = None
+    sequence: Count | None = None
+    cost: Amounts | None = None
+    asked: Amounts | None = None
     fits: str | None = None
-    totals: dict[str, str | int] | None = None
-    rounded_up: dict[str, str] | None = None
-    left: dict[str, str] | None = None
+    totals: Totals | None = None
+    rounded_up: Excess | None = None
+    left: Amounts | None = None
     odometers: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
-    spent_ratio: float | None = None
+    spent_ratio: PartOfOne | None = None
     ends: str | None = None
     first: First | None = None
     error: FieldError | None = None
     policy: Policy | None = None
-    budget: dict[str, str] | None = None
+    budget: Amounts | None = None
     genesis: Genesis | None = None
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
@@ -261,7 +273,7 @@ class Decision(
     administrator: bool = False
     limit: LimitRecord | None = None
     reached: tuple[ReachedLimit, ...] = ()
-    more_reached: int = 0
+    more_reached: Count = 0
     level: LimitName | None = None
     levels: tuple[LimitUpdate, ...] = ()
     left_at: tuple[LimitRemaining, ...] = ()
@@ -269,8 +281,8 @@ class Decision(
     held: HeldRow | None = None
     guarantee: GuaranteeState | None = None
     parts: tuple[DatasetPart, ...] = ()
-    refused_by: str | None = None
-    part_of: str | None = None
+    refused_by: Name | None = None
+    part_of: Hash | None = None
     derived: Derived | None = None
     holder: HolderCount | None = None
 

@@ -8,6 +8,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
+from accountant.field_rules import (
+    Grant,
+    Horizon,
+    Name,
+    NoiseAmount,
+    Note,
+    Owners,
+    Ratio,
+    RequestId,
+    Thresholds,
+    Until,
+)
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.questions.noise import Noise
 from accountant.questions.question import Question
@@ -55,14 +67,14 @@ class MechanismRequest(
     """
 
     version: Version
-    request_id: str
-    analyst: str
-    dataset: str
+    request_id: RequestId
+    analyst: Name
+    dataset: Name
     claim: Claim | UnsetType = UNSET
     unit: str | UnsetType = UNSET
     neighbours: Neighbours | UnsetType = UNSET
-    purpose: str = ""
-    via: str | UnsetType = UNSET
+    purpose: Note = ""
+    via: Name | UnsetType = UNSET
     reserve: Reserve | UnsetType = UNSET
     other_datasets: tuple[str, ...] | UnsetType = UNSET
     question: Question | UnsetType = UNSET
@@ -86,11 +98,11 @@ class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     """
 
     version: Version
-    request_id: str
-    analyst: str
-    dataset: str
-    grant: str
-    via: str | UnsetType = UNSET
+    request_id: RequestId
+    analyst: Name
+    dataset: Name
+    grant: Grant
+    via: Name | UnsetType = UNSET
 
 
 class Begin(_Step, frozen=True, tag="begin"):
@@ -105,7 +117,7 @@ class Settle(_Step, frozen=True, tag="settle"):
             maximum stays charged.
     """
 
-    shown: str | UnsetType = UNSET
+    shown: NoiseAmount | UnsetType = UNSET
 
 
 class Void(_Step, frozen=True, tag="void"):
@@ -117,9 +129,9 @@ ReservationStep = Begin | Settle | Void
 
 class _Admin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
     version: Version
-    request_id: str
-    dataset: str
-    by: str
+    request_id: RequestId
+    dataset: Name
+    by: Name
 
 
 class Open(_Admin, frozen=True, tag="open"):
@@ -131,8 +143,8 @@ class Open(_Admin, frozen=True, tag="open"):
     """
 
     policy: Policy
-    reason: str = ""
-    owners: tuple[str, ...] | UnsetType = UNSET
+    reason: Note = ""
+    owners: Owners | UnsetType = UNSET
     schema: Schema | UnsetType = UNSET
 
 
@@ -146,11 +158,11 @@ class Amend(_Admin, frozen=True, tag="amend"):
         open_per_holder: as of `Policy`; 0 removes it.
     """
 
-    alert_at: tuple[str, ...] | None = None
-    horizon: str | None = None
-    reason: str = ""
+    alert_at: Thresholds | None = None
+    horizon: Horizon | None = None
+    reason: Note = ""
     follows: int | None = None
-    most_per_request: str | None = None
+    most_per_request: Ratio | None = None
     policy: Policy | None = None
     access: Access | None = None
     visibility: Visibility | None = None
@@ -164,12 +176,12 @@ class Close(_Admin, frozen=True, tag="close"):
         follows: as of `Amend`.
     """
 
-    reason: str = ""
+    reason: Note = ""
     follows: int | None = None
 
 
 class _Brake(_Admin, frozen=True, rename={"as_": "as"}):
-    reason: str = ""
+    reason: Note = ""
     follows: int | None = None
     as_: Literal["administrator"] | None = None
 
@@ -196,10 +208,10 @@ class Resolve(_Admin, frozen=True, tag="resolve"):
         follows: as of `Amend`.
     """
 
-    grant: str
+    grant: Grant
     claim: Claim | None = None
     mistaken: str | None = None
-    reason: str = ""
+    reason: Note = ""
     follows: int | None = None
 
 
@@ -216,11 +228,11 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
             it from administrators alone.
     """
 
-    member: str
+    member: Name
     roles: tuple[Role, ...]
-    team: str | None = None
-    until: str | None = None
-    reason: str = ""
+    team: Name | None = None
+    until: Until | None = None
+    reason: Note = ""
     follows: int | None = None
     as_: Literal["administrator"] | None = None
 
@@ -240,12 +252,12 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     """
 
     scope: Scope
-    name: str | None = None
-    part: str | None = None
+    name: Name | None = None
+    part: Ratio | None = None
     policy: LimitPolicy | None = None
     pace: PeriodLimit | None = None
-    reserved: str | None = None
-    reason: str = ""
+    reserved: Ratio | None = None
+    reason: Note = ""
     follows: int | None = None
 
     @property

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
+from accountant.field_rules import Count, Name
 from accountant.records.limit_records import Scope, Texts
 from accountant.versions import Format, reader
 
@@ -29,9 +30,9 @@ class HolderCount(msgspec.Struct, frozen=True):
         open: how many are open. `most`: how many the policy allows, its `open_per_holder`.
     """
 
-    name: str
-    open: int
-    most: int
+    name: Name
+    open: Count
+    most: Count
 
 
 Stage = Literal["reserved", "begun", "broken", "settled"]

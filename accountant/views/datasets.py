@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from accountant.dataset_ledger import DatasetLedger
+from accountant.field_rules import Amounts, Count, Excess, Name, PartOfOne, Time, Totals
 from accountant.ledger.administer import count_reported
 from accountant.ledger.snapshots import (
     held_row,
@@ -71,26 +72,26 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         schema: what questions may name, left out where none can be asked.
     """
 
-    dataset: str
-    generation: int
-    sequence: int
+    dataset: Name
+    generation: Count
+    sequence: Count
     partition_sequence: int
     policy: Policy
-    budget: dict[str, str]
-    spent_ratio: float
-    totals: dict[str, str | int]
-    left: dict[str, str]
+    budget: Amounts
+    spent_ratio: PartOfOne
+    totals: Totals
+    left: Amounts
     odometers: dict[str, str]
     crossed: tuple[str, ...]
     exhausted: bool
     closed: bool
-    opened_at: str
-    last_decided_at: str
-    horizon_ends_at: str | None = None
+    opened_at: Time
+    last_decided_at: Time
+    horizon_ends_at: Time | None = None
     halted: bool = False
     outcomes: dict[str, int] = {}
     reasons: dict[str, int] = {}
-    rounded_up: dict[str, str] = {}
+    rounded_up: Excess = {}
     granted_at: str | None = None
     closed_at: str | None = None
     joint_guarantee: JointGuarantee | msgspec.UnsetType = msgspec.UNSET
@@ -140,14 +141,14 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     alert_id: str
-    dataset: str
-    generation: int
+    dataset: Name
+    generation: Count
     threshold: str
-    spent_ratio: float
-    decided_at: str
+    spent_ratio: PartOfOne
+    decided_at: Time
     scope: Scope | None = None
     name: str | None = None
-    analyst: str | None = None
+    analyst: Name | None = None
     team: str | None = None
     version: int | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from accountant.field_rules import Count, Hash, Time
 from accountant.partition import hash_of
 from accountant.records import Genesis, decode_decision
 
@@ -24,11 +25,11 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     ledger: str
-    partition: int
-    partition_sequence: int
-    head: str
-    decided_at: str
-    branch: int | msgspec.UnsetType = msgspec.UNSET
+    partition: Count
+    partition_sequence: Count
+    head: Hash
+    decided_at: Time
+    branch: Count | msgspec.UnsetType = msgspec.UNSET
     note: str | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from accountant.field_rules import Delta, Epsilon, Name
+
 _MAX_NAMED: Final = 20
 
 
@@ -21,11 +23,11 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         why: why none holds.
     """
 
-    population: str
+    population: Name
     datasets: tuple[str, ...]
     others: int = 0
-    epsilon: str | None = None
-    delta: str | None = None
+    epsilon: Epsilon | None = None
+    delta: Delta | None = None
     why: str | None = None
 
     @property

@@ -9,6 +9,7 @@ import msgspec
 
 from accountant.amounts import Units, format_units, ratio_between
 from accountant.dataset_ledger import DatasetLedger
+from accountant.field_rules import Amounts, Count, Name, PartOfOne, Period, Ratio, Time
 from accountant.fractional import round_up_amounts, whole_down
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import (
@@ -43,16 +44,16 @@ class PeriodLimitView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         held, held_ratio: as of a `ScopeView`.
     """
 
-    part: str
-    period: str
-    budget: Texts
-    used: Texts
-    left: Texts
-    spent_ratio: float
-    begins_at: str
-    ends_at: str
-    held: Texts | None = None
-    held_ratio: float | None = None
+    part: Ratio
+    period: Period
+    budget: Amounts
+    used: Amounts
+    left: Amounts
+    spent_ratio: PartOfOne
+    begins_at: Time
+    ends_at: Time
+    held: Amounts | None = None
+    held_ratio: PartOfOne | None = None
 
 
 class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,10 +64,10 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         team: the team whose share contains an analyst's.
     """
 
-    part: str
-    budget: Texts
-    left: Texts
-    team: str | None = None
+    part: Ratio
+    budget: Amounts
+    left: Amounts
+    team: Name | None = None
 
 
 class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,19 +85,19 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     scope: Scope
-    name: str | None = None
-    analyst: str | None = None
-    version: int
-    part: str | None = None
+    name: Name | None = None
+    analyst: Name | None = None
+    version: Count
+    part: Ratio | None = None
     policy: LimitPolicy | None = None
-    budget: Texts | None = None
-    used: Texts | None = None
-    left: Texts | None = None
-    spent_ratio: float | None = None
+    budget: Amounts | None = None
+    used: Amounts | None = None
+    left: Amounts | None = None
+    spent_ratio: PartOfOne | None = None
     pace: PeriodLimitView | None = None
     reserved: ShareView | None = None
-    held: Texts | None = None
-    held_ratio: float | None = None
+    held: Amounts | None = None
+    held_ratio: PartOfOne | None = None
 
 
 class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -114,16 +115,16 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         held_ratio: the part of `spent_ratio` that open reservations hold; left out for nothing.
     """
 
-    dataset: str
-    analyst: str
-    team: str | None = None
-    budget: Texts
-    left: Texts
-    spent_ratio: float
+    dataset: Name
+    analyst: Name
+    team: Name | None = None
+    budget: Amounts
+    left: Amounts
+    spent_ratio: PartOfOne
     levels: tuple[ScopeView, ...] = ()
     paused: bool = False
     halted: bool = False
-    held_ratio: float | None = None
+    held_ratio: PartOfOne | None = None
 
 
 decode_scope_views = msgspec.json.Decoder(list[ScopeView]).decode

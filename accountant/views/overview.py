@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from accountant.field_rules import Count
 from accountant.records.members import Member, Role
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -41,7 +42,7 @@ class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     decisions: tuple[msgspec.Raw, ...] = ()
-    read: int = 0
+    read: Count = 0
     is_whole: bool = False
     archived: bool = False
     trouble: str = ""

@@ -9,10 +9,10 @@ import msgspec
 
 from accountant.amounts import INFINITE
 from accountant.claims import Claim
+from accountant.field_rules import Amounts, Count, Grant, Name, NoiseAmount, Note, RequestId, Time
 from accountant.limits.charge import LimitCharge
 from accountant.limits.reserved_totals import Sums, plus
 from accountant.limits.state import Key, texts_of
-from accountant.records.limit_records import Texts
 from accountant.reservations.reservation import NEVER, Reservation
 from accountant.times import iso
 
@@ -36,21 +36,21 @@ class ReservationView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         is_question: a curator runs a question, and alone begins and settles; left out of others.
     """
 
-    dataset: str
-    grant: str
-    sequence: int
-    request_id: str | None = None
-    analyst: str
-    via: str | None = None
-    purpose: str = ""
+    dataset: Name
+    grant: Grant
+    sequence: Count
+    request_id: RequestId | None = None
+    analyst: Name
+    via: Name | None = None
+    purpose: Note = ""
     claim: Claim
     state: ReservationState
-    reserved_at: str
-    until: str
+    reserved_at: Time
+    until: Time
     deadline_passed: bool
-    final_at: str | None = None
-    held: Texts
-    shown: str | None = None
+    final_at: Time | None = None
+    held: Amounts
+    shown: NoiseAmount | None = None
     is_question: bool = False
 
 
@@ -62,7 +62,7 @@ class ReservationPage(msgspec.Struct, frozen=True):
     """
 
     reservations: tuple[ReservationView, ...]
-    next: int
+    next: Count
 
 
 decode_reservation_page = msgspec.json.Decoder(ReservationPage).decode

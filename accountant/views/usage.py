@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
+from accountant.field_rules import Count, LedgerAmount, Name, Time
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.records import ReservationUpdate
 from accountant.records.request_names import names_in_request
@@ -38,15 +39,15 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
         spent: exact sum of what the grants cost, in `unit`, the budget's additive sum.
     """
 
-    dataset: str
-    generation: int
+    dataset: Name
+    generation: Count
     analyst: str
-    sequence: int
-    granted: int
-    refused: int
+    sequence: Count
+    granted: Count
+    refused: Count
     unit: str
-    spent: str
-    last_decided_at: str
+    spent: LedgerAmount
+    last_decided_at: Time
 
 
 _decode_totals: Final = msgspec.json.Decoder(dict[str, str | int]).decode

@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from accountant.amounts import INFINITE, UNIT, Units, format_units
+from accountant.field_rules import LedgerAmount, Name, Time
 from accountant.times import iso
 
 WINDOWS: Final = (1, 7, 30)
@@ -57,14 +58,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     scope: Scope
-    name: str | None = None
+    name: Name | None = None
     days: int
-    spent: str
+    spent: LedgerAmount
     per_day: float
-    left: str | None = None
-    runs_out_at: str | None = None
-    earliest: str | None = None
-    latest: str | None = None
+    left: LedgerAmount | None = None
+    runs_out_at: Time | None = None
+    earliest: Time | None = None
+    latest: Time | None = None
     note: str | None = None
 
 

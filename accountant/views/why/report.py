@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from accountant.field_rules import Count, LedgerAmount, Name, Note, PartOfOne, RequestId, Time
 from accountant.views.why.forecast import Forecast
 
 MAX_SHOWN: Final = 1_000
@@ -24,9 +25,9 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
             to the part that is spent, but for that.
     """
 
-    granted: int
-    refused: int
-    spent: str
+    granted: Count
+    refused: Count
+    spent: LedgerAmount
     ratio: float
 
 
@@ -34,7 +35,7 @@ class AnalystSpending(Spending, frozen=True, kw_only=True):
     """One analyst's; `team`: the current one, None for no team or no member."""
 
     analyst: str
-    team: str | None = None
+    team: Name | None = None
 
 
 class TeamSpending(Spending, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class TeamSpending(Spending, frozen=True, kw_only=True):
     """
 
     team: str
-    analysts: int
+    analysts: Count
 
 
 class PurposeSpending(Spending, frozen=True, kw_only=True):
@@ -75,9 +76,9 @@ class RefusalsByReason(msgspec.Struct, frozen=True, kw_only=True):
             or another reason.
     """
 
-    reason: str
+    reason: Note
     level: str | None = None
-    refused: int
+    refused: Count
 
 
 class LargestGrant(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,13 +90,13 @@ class LargestGrant(msgspec.Struct, frozen=True, kw_only=True):
         sequence: number of the decision in the dataset.
     """
 
-    request_id: str
-    analyst: str
-    purpose: str
-    cost: str
+    request_id: RequestId
+    analyst: Name
+    purpose: Note
+    cost: LedgerAmount
     ratio: float
-    decided_at: str
-    sequence: int
+    decided_at: Time
+    sequence: Count
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,13 +124,13 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
         only: the analyst of these rows, where the caller does not see the requests of others.
     """
 
-    dataset: str
+    dataset: Name
     unit: str
-    at: str
-    budget: str
-    spent: str
-    left: str
-    spent_ratio: float
+    at: Time
+    budget: LedgerAmount
+    spent: LedgerAmount
+    left: LedgerAmount
+    spent_ratio: PartOfOne
     state: str
     by_analyst: tuple[AnalystSpending, ...] = ()
     by_team: tuple[TeamSpending, ...] = ()
@@ -138,8 +139,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[RefusalsByReason, ...] = ()
     largest: tuple[LargestGrant, ...] = ()
     forecasts: tuple[Forecast, ...] = ()
-    since: int | None = None
-    only: str | None = None
+    since: Count | None = None
+    only: Name | None = None
     reserved: str = "0"
     reserved_ratio: float = 0.0
 

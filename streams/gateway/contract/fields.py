@@ -19,7 +19,6 @@ from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
 from accountant.filters.renyi_weighted import MAX_ORDERS
 from accountant.foreign_text import PLAIN_PATTERN
 from accountant.fractional import EXCESS_PATTERN
-from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016_n import MAX_N, MIN_N
 from accountant.odometers.base import MIN_PARAMETER
 from accountant.odometers.combined import MAX_PARTS
@@ -163,7 +162,6 @@ def _between(least: int, maximum: int) -> JsonSchema:
 _PLAIN: Final[JsonSchema] = {"type": "string", "pattern": _whole(PLAIN_PATTERN)}
 _NOTE: Final[JsonSchema] = _PLAIN | {"maxLength": MAX_PURPOSE}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
-_OWNERS: Final[JsonSchema] = _listed("Name", MAX_OWNERS_NAMED, 1) | {"uniqueItems": True}
 _WORD: Final = text(WORD_PATTERN, "a name, no word of the grammar of questions")
 _SIGNED: Final = text(SIGNED_PATTERN, "a decimal, which may be below 0") | {"not": {"const": "-0"}}
 _FRACTION: Final = text(r"[0-9]+(?:/[0-9]+)?", "an integer, or a quotient of two")
@@ -175,13 +173,6 @@ _QUESTION: Final[dict[str, JsonSchema]] = {
     # What a dataset's schema does not allow is refused by its decision, whatever its letters.
     **dict.fromkeys(("column", "fraction"), _PLAIN),
 }
-_MEMBER: Final[dict[str, JsonSchema]] = {
-    **dict.fromkeys(("member", "team"), reference("Name")),
-    "roles": {"uniqueItems": True},
-    "until": reference("Until"),
-}
-_LEVEL: Final[dict[str, JsonSchema]] = {"name": reference("Name")}
-_PACE: Final[dict[str, JsonSchema]] = {"part": reference("Ratio"), "period": reference("Period")}
 _EXCESS: Final[JsonSchema] = {
     "type": "object",
     "additionalProperties": reference("PartOfAUnit"),
@@ -195,77 +186,45 @@ _COUNT: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 
 _UNTIL: Final = f"P(?:(?:{_counted(30)})D|T(?:{_counted(720)})H|T(?:{_counted(43_200)})M)"
 
-# By name, for every field of that name.
-_EVERYWHERE: Final[dict[str, JsonSchema]] = {
-    **{name: reference("Name") for name in ("dataset", "analyst", "by", "via", "population")},
-    **{name: reference("Epsilon") for name in ("epsilon", "eta", "mu")},
-    **{
-        name: reference("NoiseAmount")
-        for name in ("scale", "sigma", "variance", "previous", "first", "least", "shown")
-    },
-    **{name: reference("OdometerParameter") for name in ("r", "y", "v0", "beta")},
-    **dict.fromkeys(("sequence", "generation", "offset", "partition", "more_reached"), _COUNT),
-    **dict.fromkeys(("cost", "asked", "left", "budget"), _SUMS),
-    **{
-        name: reference("Time")
-        for name in ("decided_at", "opened_at", "last_decided_at", "horizon_ends_at")
-    },
-    "request_id": reference("RequestId"),
-    "rho": reference("Rho"),
-    "delta": reference("Delta"),
-    "rate": reference("Rate"),
-    "sensitivity": reference("Sensitivity"),
-    "times": _between(1, MAX_TIMES),
-    "n": _between(MIN_N, MAX_N),
-    "purpose": _NOTE,
-    "reason": _NOTE,
-    "alert_at": _listed("Ratio", MAX_ALERTS),
-    "horizon": reference("Horizon"),
-    "most_per_request": reference("Ratio"),
-    "open_per_holder": _between(1, MAX_OPEN),
-    "totals": _TOTALS,
-    "rounded_up": _EXCESS,
-    "spent_ratio": _RATIO,
-    "held": _SUMS,
-    "held_ratio": _RATIO,
-    "hash": reference("Hash"),
-    "grant": text(GRANT_PATTERN, "the hash of the decision `reserved`"),
-    "continues": text(GRANT_PATTERN, "the hash of the decision `reserved` of the session before"),
+# The rules that a field's type names and that are no components of the document.
+RULES: Final[dict[str, JsonSchema]] = {
+    "Amounts": _SUMS,
+    "ContinuedGrant": text(
+        GRANT_PATTERN, "the hash of the decision `reserved` of the session before"
+    ),
+    "Count": _COUNT,
+    "Excess": _EXCESS,
+    "Grant": text(GRANT_PATTERN, "the hash of the decision `reserved`"),
+    "Note": _NOTE,
+    "OpenPerHolder": _between(1, MAX_OPEN),
+    "Owners": _listed("Name", MAX_OWNERS_NAMED, 1) | {"uniqueItems": True},
+    "PartOfOne": _RATIO,
+    "Requests": _between(MIN_N, MAX_N),
+    "Thresholds": _listed("Ratio", MAX_ALERTS),
+    "Times": _between(1, MAX_TIMES),
+    "Totals": _TOTALS,
 }
-# By component, before those; `Odometer` is each of the odometers.
+_ROLES: Final[dict[str, JsonSchema]] = {"roles": {"uniqueItems": True}}
+_LIMIT_POLICY: Final = {"policy": reference("LimitPolicy")}
+_CROSSED: Final[dict[str, JsonSchema]] = {"crossed": {"items": reference("Ratio")}}
+# By component, before the rule of the type: bounds that no other component has.
 WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "AllOf": {"claims": {"minItems": 1, "maxItems": MAX_CLAIMS}},
-    "Odometer": {"delta": reference("OdometerDelta")},
     "Combined": {"odometers": {"minItems": 2, "maxItems": MAX_PARTS}},
     "Policy": {
         "filter": {"enum": list(FILTERS)},
         "beside": {"enum": [BESIDE]},
-        "epsilon": reference("EpsilonBudget"),
-        "rho": reference("RhoBudget"),
-        "delta_for_claims": reference("Delta"),
-        "unit": reference("Unit"),
         "odometers": {"maxItems": MAX_ODOMETERS},
-        "order": reference("Order"),
         "orders": _listed("Order", MAX_ORDERS, 1),
         "weights": _listed("Ratio", MAX_ORDERS, 1),
-        "epsilon_ex_post": reference("EpsilonBudget"),
-        "delta_ex_post": reference("Delta"),
-        "epsilon_each": reference("EpsilonBudget"),
     },
     "UsageView": {
         # One text with two forms: generated clients read the first of several types alone.
         "analyst": text(f"{NAME_PATTERN}|{re.escape(OTHERS)}", "a name, or all others together"),
-        "granted": _COUNT,
-        "refused": _COUNT,
-        "spent": reference("LedgerAmount"),
     },
-    "Member": _MEMBER,
-    "SetMember": _MEMBER,
-    "Membership": _MEMBER,
-    "Me": {"name": reference("Name"), "kind": {"enum": ["oidc", "token"]}},
-    "Open": {"owners": _OWNERS},
+    **dict.fromkeys(("Member", "SetMember", "Membership"), _ROLES),
+    "Me": {"kind": {"enum": ["oidc", "token"]}},
     "Amend": {"open_per_holder": _between(0, MAX_OPEN)},
-    "HolderCount": {"name": reference("Name"), **dict.fromkeys(("open", "most"), _COUNT)},
     "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
     "DataSource": {"name": _WORD},
     "UnitColumn": {"column": _COLUMN, "rows": _between(1, MAX_ROWS)},
@@ -283,111 +242,36 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "BooleanColumn": {"name": _COLUMN},
     **{kind.__name__: _QUESTION for kind in get_args(Question)},
-    "Noise": {
-        "epsilon": reference("EpsilonBudget"),
-        "rho": reference("RhoBudget"),
-        **dict.fromkeys(("sigma", "error", "first"), reference("NoiseAmount")),
-        "confidence": reference("Confidence"),
-    },
-    "Stop": {
-        "relative_error": reference("Ratio"),
-        "error": reference("NoiseAmount"),
-        "confidence": reference("Confidence"),
-    },
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
     "MechanismRequest": {
         "unit": _PLAIN,
         "other_datasets": _listed("Name", MAX_OTHERS, 1) | {"uniqueItems": True},
     },
     "PreviewRequest": {"unit": _PLAIN},
-    "SetLimit": {
-        **_LEVEL,
-        **dict.fromkeys(("part", "reserved"), reference("Ratio")),
-        "policy": reference("LimitPolicy"),
-    },
-    **dict.fromkeys(("PeriodLimit", "PeriodLimitRecord"), _PACE),
+    **dict.fromkeys(("SetLimit", "LimitRecord", "ScopeView"), _LIMIT_POLICY),
     "Reserve": {"until": text(_UNTIL, "at most 30 days")},
     "Resolve": {"mistaken": _NOTE | {"minLength": 1}},
-    "ReservationUpdate": {
-        **dict.fromkeys(("until", "reserved_at"), reference("Time")),
-        "returned": _SUMS,
-    },
-    "HeldRow": {
-        **dict.fromkeys(("count", "broken", "latest_at", "settled"), _COUNT),
-        "totals": _SUMS,
-    },
-    "LimitRecord": {
-        **_LEVEL,
-        "version": _COUNT,
-        "part": reference("Ratio"),
-        "policy": reference("LimitPolicy"),
-    },
-    "ReservedRecord": {"part": reference("Ratio"), "team": reference("Name")},
-    "LimitName": _LEVEL,
-    "LimitUpdate": {
-        **_LEVEL,
-        **dict.fromkeys(("totals", "paced", "used"), _SUMS),
-        **dict.fromkeys(("paced_rounded_up", "used_rounded_up"), _EXCESS),
-        "version": _COUNT,
-        "crossed": {"items": reference("Ratio")},
-    },
-    "ReachedLimit": {**_LEVEL, "version": _COUNT, "crossed": {"items": reference("Ratio")}},
-    "LimitRemaining": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
-    "ScopeView": {
-        **_LEVEL,
-        "version": _COUNT,
-        "part": reference("Ratio"),
-        "policy": reference("LimitPolicy"),
-        "used": _SUMS,
-    },
-    "PeriodLimitView": {
-        **_PACE,
-        "used": _SUMS,
-        "begins_at": reference("Time"),
-        "ends_at": reference("Time"),
-    },
-    "ShareView": {"part": reference("Ratio"), "team": reference("Name")},
-    "AnalystBudget": {"team": reference("Name")},
-    "Decision": {
-        "refused_by": reference("Name"),
-        "part_of": reference("Hash"),
-        "held": {},
-        "previous": reference("Hash"),
-        "floor": reference("Time"),
-        "reason": {},
-        "partition_sequence": _COUNT,
-        "request": {"description": "the input, verbatim; an invalid one with escapes"},
-        "first": {},
-    },
-    "Problem": {
-        "type": {"format": "uri-reference"},
-        "status": _between(400, 599),
-        "after": _COUNT,
-    },
-    "Preview": {"reason": {}, "more": _COUNT},
-    "DecisionPage": {"next": _COUNT},
-    "AnswerPage": {"next": _COUNT},
-    "NoisyAnswer": dict.fromkeys(("reserved_cost", "fixed_cost"), _SUMS)
-    | {
-        "confidence": reference("Confidence"),
+    **dict.fromkeys(("LimitUpdate", "ReachedLimit"), _CROSSED),
+    "Decision": {"request": {"description": "the input, verbatim; an invalid one with escapes"}},
+    "Problem": {"type": {"format": "uri-reference"}, "status": _between(400, 599)},
+    "NoisyAnswer": {
         "grant": text(GRANT_PATTERN, "the hash of the decision `granted` or `reserved`"),
     },
     "StatisticNoise": dict.fromkeys(("scale", "variance"), _FRACTION),
-    "ReservationPage": {"next": _COUNT},
-    "ReservationView": {name: reference("Time") for name in ("until", "reserved_at", "final_at")},
     "Overview": {"dataset": reference("DatasetView"), "budget": reference("AnalystBudget")},
-    "RecentRequests": {"read": _COUNT},
-    "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
-    "First": {"partition_sequence": _COUNT, "reason": {}},
     **OF_WHY,
 }
-_ODOMETERS: Final = {kind.__name__ for kind in get_args(AnyOdometer)}
 
 
-def narrowed(component: str, field: str, schema: JsonSchema) -> JsonSchema:
-    """Return a field's schema with its rule; a rule without a type adds to the schema's own."""
-    own = WITHIN.get("Odometer" if component in _ODOMETERS - {"Combined"} else component, {})
-    rule = own.get(field, _EVERYWHERE.get(field, {}))
+def narrowed(component: str, field: str, schema: JsonSchema, named: str | None) -> JsonSchema:
+    """Return a field's schema with its rule; a rule without a type adds to the schema's own.
+
+    Args:
+        named: the rule that the field's type names.
+    """
+    rule = WITHIN.get(component, {}).get(field)
+    if rule is None:
+        rule = {} if named is None else RULES[named] if named in RULES else reference(named)
     default = {"default": schema["default"]} if "default" in schema else {}
     if NULL in schema.get("anyOf", ()):
         (inner,) = [each for each in schema["anyOf"] if each != NULL]

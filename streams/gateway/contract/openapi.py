@@ -32,10 +32,10 @@ class _Submission(Operation):
 def submission_of(component: str) -> type[Operation]:
     """Return the operation whose body is a component."""
 
-    class Submission(_Submission):
+    class RecordOperation(_Submission):
         takes = component
 
-    return Submission
+    return RecordOperation
 
 
 @dataclass

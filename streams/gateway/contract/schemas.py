@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, get_args
 
 import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.answers import NoisyAnswer
+from accountant.field_rules import Count, Hash, rule_of
 from accountant.records import Decision
 from accountant.records.http_bodies import Me, Problem
 from accountant.records.inputs import MAX_PURPOSE
@@ -87,17 +88,17 @@ def _served_type(kind: type[Any], **added: Any) -> type[Any]:
 
 
 _FIRST: Final = _served_type(First, granted=bool)
-_DECISION: Final = _served_type(Decision, granted=bool, hash=str, first=_FIRST | None)
+_DECISION: Final = _served_type(Decision, granted=bool, hash=Hash, first=_FIRST | None)
 _PROBLEM: Final = _served_type(Problem, decision=_DECISION)
 _PAGE: Final = msgspec.defstruct(
     "DecisionPage",
-    [("decisions", list[_DECISION]), ("next", int)],  # type: ignore[valid-type]
+    [("decisions", list[_DECISION]), ("next", Count)],  # type: ignore[valid-type]
     namespace={"__doc__": "Decisions of a dataset in their order; the next page is after `next`."},
 )
 _RECENT: Final = _served_type(RecentRequests, decisions=list[_DECISION])  # type: ignore[valid-type]
 _ANSWER_PAGE: Final = msgspec.defstruct(
     "AnswerPage",
-    [("answers", list[NoisyAnswer]), ("next", int)],
+    [("answers", list[NoisyAnswer]), ("next", Count)],
     namespace={"__doc__": "Answers of a dataset in their order; the next page is after `next`."},
 )
 _BODIES: Final = (
@@ -186,15 +187,31 @@ _ANALYST_IF_VIA: Final[JsonSchema] = {
 }
 
 
+def _rules_of(types: Iterable[Any]) -> Iterator[tuple[tuple[str, str], str | None]]:
+    """Yield the rule that each field's type names, by component and field."""
+    due, known = list(types), set[Any]()
+    while due:
+        kind = due.pop()
+        if kind in known:
+            continue
+        known.add(kind)
+        due += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            for field in msgspec.structs.fields(kind):
+                due.append(field.type)
+                yield (kind.__name__, field.encode_name), rule_of(field.type)
+
+
 def components() -> dict[str, JsonSchema]:
     """Return the schemas of the document by name."""
     types = (*(kind.body for kind in KINDS), PreviewRequest, *_BODIES)
     _, found = msgspec.json.schema_components(types, ref_template=TEMPLATE)
+    named = dict(_rules_of(types))
     for name, component in found.items():
         component["description"] = inspect.cleandoc(component.get("description", name))
         fields = component.get("properties", {})
         for field, schema in fields.items():
-            fields[field] = narrowed(name, field, schema)
+            fields[field] = narrowed(name, field, schema, named.get((name, field)))
     for kind in (_DECISION, _FIRST, _PROBLEM, ReservationUpdate, HeldRow, *_OF_LEVELS):
         fields = found[kind.__name__]["properties"]
         for field, schema in fields.items():

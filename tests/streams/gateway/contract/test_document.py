@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant import field_rules
 from accountant.amounts import parse
 from accountant.claims.fields import check_delta, check_epsilon, check_noise, check_rate, check_rho
 from accountant.errors import RequestInvalid
+from accountant.field_rules import rule_of
 from accountant.filters.renyi import parse_order
 from accountant.odometers.base import checked_delta, parameter
 from accountant.policy import Policy, check_alerts, resolve
@@ -28,7 +30,7 @@ from accountant.records.limit_fields import check_limit
 from accountant.records.limit_records import PeriodLimit
 from accountant.records.names import is_name
 from accountant.times import issued_at
-from streams.gateway.contract.fields import WITHIN
+from streams.gateway.contract.fields import PRIMITIVES, RULES, WITHIN
 from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
 from streams.pages import PAGES
@@ -354,4 +356,25 @@ def test_a_problem_has_the_members_of_rfc_9457(server: LocalServer, clock: TestC
 
 
 def test_the_rules_of_a_component_are_of_one_that_exists() -> None:
-    assert set(WITHIN) - {"Odometer"} <= set(components()), "its fields have no rules any more"
+    assert set(WITHIN) <= set(SCHEMAS), "its fields have no rules any more"
+
+
+def test_each_rule_that_a_type_names_is_described() -> None:
+    aliases = {name: rule_of(kind) for name, kind in vars(field_rules).items()}
+    named = {name: rule for name, rule in aliases.items() if rule is not None}
+    assert len(named) > 20
+    assert all(name == rule for name, rule in named.items()), named
+    assert set(named) <= PRIMITIVES.keys() | RULES.keys()
+    assert set(named) >= set(RULES)
+
+
+def test_a_field_has_the_rule_of_its_type_and_not_of_its_name() -> None:
+    def type_of(component: str, field: str) -> object:
+        return SCHEMAS[component]["properties"][field]
+
+    assert type_of("Seal", "first") == {"type": "string"}
+    assert type_of("Rollback", "first") == {"type": "integer"}
+    assert type_of("KeyChange", "by") == {"type": "string"}
+    assert type_of("Void", "grant") == RULES["Grant"]
+    held = SCHEMAS["DatasetPart"]["properties"]["held"]
+    assert {"$ref": "#/components/schemas/HeldRow"} in held["anyOf"]
