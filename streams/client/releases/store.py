@@ -15,7 +15,7 @@ result, before the caller gets the result. After a crash:
 A name (`once`) is bound to a request's bytes in the transaction that records the request. Every
 release by that name sends the same bytes, which are charged once. A refusal frees the name. The
 ledger's random id is stored with the name if it is known: a file may be removed, and another
-ledger created at its path.
+ledger created at its path, or a ledger may be at another address, where the name is the same.
 
 Sessions have tables of their own: `session_rows`.
 
@@ -212,7 +212,8 @@ class ResultStore:
     ) -> bytes:
         """Bind a name to a request before it is sent, unless the name is bound already.
 
-        A name belongs to one ledger, dataset and analyst.
+        A name belongs to one ledger, dataset and analyst. A ledger that has moved, or that several
+        addresses lead to, is known by its id.
 
         Args:
             ledger_id: the random id of the ledger; empty if unknown.
@@ -224,8 +225,8 @@ class ResultStore:
                 that nobody sees.
         """
         with self.transaction() as db:
-            name = _bound_name(db, asked, wanted)
-            key = (asked.ledger, asked.dataset, asked.analyst, name)
+            name, ledger = _bound_name(db, asked, wanted, ledger_id)
+            key = (ledger, asked.dataset, asked.analyst, name)
             row = db.execute(
                 "SELECT claim, body, ledger_id FROM names"
                 " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
@@ -565,16 +566,23 @@ def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _bound_name(db: sqlite3.Connection, asked: SentRequest, wanted: ResultName) -> str:
-    """Return a name as it is bound, perhaps in another form of Unicode; of a new one, the name.
+def _bound_name(
+    db: sqlite3.Connection, asked: SentRequest, wanted: ResultName, ledger_id: str
+) -> tuple[str, str]:
+    """Return a name as it is bound, and the address of its ledger then; of a new one, as it is.
+
+    The name is perhaps in another form of Unicode, and the ledger at another address.
 
     Raises: SimilarName. RequestInvalid.
     """
     rows = db.execute(
-        "SELECT name FROM names WHERE ledger = ? AND dataset = ? AND analyst = ?",
-        (asked.ledger, asked.dataset, asked.analyst),
+        "SELECT name, ledger FROM names WHERE dataset = ? AND analyst = ?"
+        " AND (ledger = ? OR (ledger_id = ? AND ledger_id <> ''))"
+        # What is found last counts: this ledger's name, and of two that at this address.
+        " ORDER BY ledger_id = ?, ledger = ?",
+        (asked.dataset, asked.analyst, asked.ledger, ledger_id, ledger_id, asked.ledger),
     )
-    by_text = {_composed(name): str(name) for (name,) in rows}
+    by_text = {_composed(name): (str(name), str(ledger)) for name, ledger in rows}
     text = wanted.text
     if text in by_text:
         return by_text[text]
@@ -588,7 +596,7 @@ def _bound_name(db: sqlite3.Connection, asked: SentRequest, wanted: ResultName) 
             "another result is"
         )
         raise SimilarName("once", text, similar, what)
-    return text
+    return text, asked.ledger
 
 
 def delete_request(db: sqlite3.Connection, request: str) -> None:

@@ -364,6 +364,26 @@ def test_a_name_is_the_same_by_every_link_to_the_file(
     assert draws.count == 1
 
 
+def test_a_name_is_the_same_at_every_address_of_its_ledger(
+    file: Path, clock: TestClock, draws: Draws
+) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+    moved = file.with_name("moved.db")
+    for each in file.parent.glob(f"{file.name}*"):
+        each.rename(each.with_name(each.name.replace(file.name, moved.name)))
+    with LocalServer(moved, clock) as server:
+        other = server.url.replace("127.0.0.1", "localhost")
+        for url in (server.url, f"{server.url}/", other):
+            with Accountant(url, clock=clock, analyst="ana") as ledger:
+                assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+                with pytest.raises(SimilarName):
+                    ledger.release("census", CLAIM, draws, once=NAME.upper())
+                assert spent(ledger) == "0.01"
+    assert draws.count == 1
+
+
 @pytest.mark.parametrize("transport", ["in process", "http"])
 async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
     file: Path, clock: TestClock, draws: Draws, transport: str, monkeypatch: pytest.MonkeyPatch
