@@ -172,6 +172,8 @@ def audit(
             {"audit": result, "head_given": head is not None, "partitions": partitions} | checks
         )
     else:
+        if not reports:  # the cause of all that is missing
+            say("the log is empty: it has no genesis record")
         for number, report in reports:
             _show(number, report, wanted, looked=looked)
         if compared is not None:
@@ -181,8 +183,6 @@ def audit(
             show_answers(answered)
         else:
             show_not_compared(evidence, has_answers=opened is not None, missing=missing)
-        if not reports:
-            say("the log is empty: it has no genesis record")
     if not whole and not (right and from_seal):
         raise typer.Exit(Exit.FAILED)
 

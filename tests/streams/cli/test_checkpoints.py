@@ -450,6 +450,17 @@ def test_what_checkpoints_show_after_a_disagreement_follows_from_it(
     assert "follows from this" not in said(log[:-1])  # a cut log agrees with itself
 
 
+def test_an_empty_log_is_named_before_the_checkpoints_that_it_lacks(accountant, key, tmp_path):
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "kept").mkdir()
+    done = run_audit(accountant, key, "empty.jsonl")
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "the log is empty: it has no genesis record",
+        "no checkpoint of this ledger was found",
+    ]
+
+
 def test_checkpoints_of_archived_decisions_are_said_to_be_uncompared(accountant, key, tmp_path):
     file = tmp_path / "accountant.db"
     fill(file, TestClock(SystemClock().now() - HOURS * 3_600_000))
