@@ -47,7 +47,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
 
     Attributes:
         sequence: number of the dataset's last decision.
-        partition_sequence: number of the last partition decision taken in, or `UNKNOWN`.
+        partition_sequence: number in the log of the decision as of which this view is, or
+            `UNKNOWN`.
         policy: resolved; its epsilon (or rho) and delta are the guarantee, a constant.
         budget: what the filter's sums may reach, the additive one first.
         spent_ratio: part of the additive budget that is spent, rounded up, in [0, 1]. It is

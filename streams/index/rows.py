@@ -24,6 +24,14 @@ _ROWS: Final = """
 SELECT name, generation, key, granted, refused, unit, spent, sequence, decided_at
 FROM {table} AS used JOIN datasets ON datasets.number = used.dataset
 """
+_COUNTS: Final = """
+SELECT name, 'granted', '', sum(granted) AS found
+FROM analysts AS used JOIN datasets ON datasets.number = used.dataset
+WHERE :name IS NULL OR name = :name GROUP BY name HAVING found > 0
+UNION ALL SELECT name, 'refused', key, refused
+FROM reasons AS used JOIN datasets ON datasets.number = used.dataset
+WHERE :name IS NULL OR name = :name
+"""
 _USED: Final = "SELECT key, granted, refused, spent FROM {table}"
 
 
@@ -110,6 +118,16 @@ class Rows:
             UsageByKey(key, granted, refused, _spent(spent))
             for key, granted, refused, spent in self._db.execute(query, (dataset,))
         ]
+
+    def counts(self, dataset: str | None = None) -> list[tuple[str, str, str, int]]:
+        """Return how many requests were granted, and refused for each reason, by dataset.
+
+        Args:
+            dataset: this one alone.
+        Returns: name, outcome, reason or "", and number.
+        """
+        found = self._db.execute(_COUNTS, {"name": dataset})
+        return [(name, outcome, reason, int(count)) for name, outcome, reason, count in found]
 
     def places(
         self, dataset: str, *, after: int = 0, limit: int = 100, since: int = 0

@@ -29,7 +29,7 @@ from streams.alerts.alerts_topic import AlertTopicReader
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
-from streams.kafka.service.follower.state_rows import StateRows
+from streams.kafka.service.follower.state_rows import StateRowsReader
 from streams.kafka.service.follower.tail import Tail
 from streams.telemetry.logs import get_logger
 from streams.worker.local_decisions import LocalDecisions
@@ -117,7 +117,7 @@ class ReadSide:
         self._following = ViewFolder(self.budgets, self.usage)
         self._tail = Tail(
             deployment,
-            rows=StateRows(deployment, self._on_rows),
+            rows=StateRowsReader(deployment, self._on_rows),
             on_decisions=self._on_decisions,
             read_on=local.read_on,
             history_ms=deployment.window_ms,

@@ -51,7 +51,7 @@ from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
-from accountant.views.datasets import DatasetView
+from accountant.views.datasets import UNKNOWN, DatasetView
 from accountant.views.ledgers import held_ratio_of
 from accountant.views.limit_views import ScopeView
 from streams.cli.printing.output import outcome_text, spent_bar
@@ -144,7 +144,7 @@ def dataset_details(
         more: lines on access and visibility.
         has_limits: limits may leave less.
     """
-    policy = view.policy
+    policy, is_dated = view.policy, view.partition_sequence != UNKNOWN
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
@@ -167,6 +167,7 @@ def dataset_details(
         ("alerts reached", percents(view.crossed) or "none"),
         ("opened", moment(view.opened_at)),
         ("last decision", f"{moment(view.last_decided_at)} (number {view.sequence})"),
+        *([("as of", f"decision {view.partition_sequence} of the log")] if is_dated else []),
         ("should last until", day(view.horizon_ends_at) or "–"),
         ("state", f"{view.state}: {STATES[view.state]}"),
         *more,

@@ -164,15 +164,58 @@ async def test_a_read_during_the_start_of_a_writer_raises_file_changed(tmp_path:
     await service.close()
 
 
-async def test_damage_is_reported_each_time(tmp_path: Path) -> None:
-    furnished = Furnished(tmp_path)
-    with connected(furnished.path) as file:
-        file.execute("UPDATE decisions SET value = x'7b' WHERE sequence = 9")
-    reader = FileReader(furnished.path, furnished.clock)
+DAMAGE = {
+    "a row": ("UPDATE state SET value = x'7b' WHERE key = CAST('census' AS BLOB)", "the row of"),
+    "a sound row of another moment": (
+        "DELETE FROM state WHERE key = CAST('census' AS BLOB)",
+        "`state` has .* datasets, but .*`accountant audit`",
+    ),
+    "the last decision": (
+        "UPDATE decisions SET value = x'7b' WHERE sequence = (SELECT max(sequence) FROM decisions)",
+        "decision [0-9]+ ",
+    ),
+    "no last decision": (
+        "DELETE FROM decisions WHERE sequence = (SELECT max(sequence) FROM decisions)",
+        "decision [0-9]+ of the log is missing",
+    ),
+}
+
+
+@every_case("what", DAMAGE)
+async def test_damage_is_reported_each_time(tmp_path: Path, what: str) -> None:
+    path, clock = tmp_path / f"{list(DAMAGE).index(what)}.db", TestClock()
+    change, message = DAMAGE[what]
+    with ledger_of(path, clock) as ledger:
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.ask("census", "pure:0.05")
+    with connected(path) as file:
+        file.execute(change)
+        assert file.changes() == 1
+    reader = FileReader(path, clock)
     for _ in range(3):
-        with pytest.raises(LogDamaged, match="decision 9 "):
+        with pytest.raises((LogDamaged, Refused), match=message):
             await reader.datasets()
     await reader.close()
+
+
+async def test_a_view_says_as_of_which_decision_it_is(furnished: Furnished) -> None:
+    reader = FileReader(furnished.path, furnished.clock)
+    last, _ = await reader.last_decision(0)
+    for view in await reader.datasets():
+        assert view.partition_sequence == last
+    await reader.close()
+
+
+async def test_a_log_whose_rows_are_gone_is_read_from_its_beginning(tmp_path: Path) -> None:
+    furnished = Furnished(tmp_path)
+    reader = FileReader(furnished.path, furnished.clock)
+    whole = await reader.datasets()
+    with connected(furnished.path) as file:
+        file.execute("DELETE FROM state")
+    fresh = FileReader(furnished.path, furnished.clock)
+    assert _plain(await fresh.datasets()) == _plain(whole)
+    for each in (reader, fresh):
+        await each.close()
 
 
 async def test_another_file_at_the_path_is_read_again(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from accountant.replay.follow import FollowedPartition, OtherLog
 from accountant.replay.replay import StateMismatch
 from streams.errors import Unavailable
 from streams.kafka.deployment import Deployment
-from streams.kafka.service.follower.state_rows import StateRows
+from streams.kafka.service.follower.state_rows import StateRowsReader
 from streams.service.live_views import CountedDecisions
 from streams.telemetry.logs import get_logger
 
@@ -56,7 +56,7 @@ class FollowedStates:
         self._replaying = set[int]()  # from decision 0, and not at the log's end yet
         self._stopped: dict[int, str] = {}
         self._settled = asyncio.Event()
-        self.rows = StateRows(deployment, self.take_rows)
+        self.rows = StateRowsReader(deployment, self.take_rows)
         self.counts = CountedDecisions()
 
     def partition(self, number: int) -> Partition:

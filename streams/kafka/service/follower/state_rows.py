@@ -20,7 +20,7 @@ OnRows = Callable[[int, Mapping[bytes, bytes]], Awaitable[bool]]
 """Called with a partition and all its rows by key; returns whether they are complete."""
 
 
-class StateRows:
+class StateRowsReader:
     """Hands over the rows of each partition, and reads incomplete ones again.
 
     An owner that finds `state` lost or wrong rewrites it in several transactions, the partition's

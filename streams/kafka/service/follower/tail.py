@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.service.follower.state_rows import StateRows
+from streams.kafka.service.follower.state_rows import StateRowsReader
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import consumer, stop
 from streams.telemetry.logs import get_logger
@@ -54,7 +54,7 @@ class Tail:
         self,
         deployment: Deployment,
         *,
-        rows: StateRows,
+        rows: StateRowsReader,
         on_decisions: OnDecisions,
         read_on: ResumePoints = _no_resume_points,
         on_end: Callable[[int], None] = _nothing,
