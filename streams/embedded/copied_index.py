@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from accountant.errors import LedgerFault, LogDamaged
+from accountant.errors import LedgerFault
 from accountant.partition import Partition
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import value_about
 from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsageSums
-from streams.embedded.decision_reader import LogSlices
-from streams.embedded.ledger_file import numbered_decisions, reader
-from streams.embedded.sealed_log import first_unarchived
+from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
 from streams.index.rows import Rows
-from streams.service.ledger_service import MAX_PAGE_BYTES
+from streams.log.single_decisions import decisions_at
 
 _MOST_BEHIND: Final = 10_000  # decisions; an index further behind is caught up for usage alone
 
@@ -42,15 +40,19 @@ class CopiedIndex:
     """Usage, pages of decisions, and counts of decisions.
 
     Args:
-        path: of the ledger's file.
+        log: in the ledger's file.
         copied: the index that is copied to begin with, where there is one.
         partition: returns the current state.
     """
 
     def __init__(
-        self, path: Path, copied: Path | None, file: FileReads, partition: Callable[[], Partition]
+        self,
+        log: SqliteLog,
+        copied: Path | None,
+        file: FileReads,
+        partition: Callable[[], Partition],
     ) -> None:
-        self._path = path
+        self._log = log
         self._copied = copied
         self._file = file
         self._partition = partition
@@ -81,31 +83,22 @@ class CopiedIndex:
 
     def _decisions(self, dataset: str, after: int, limit: int) -> list[bytes]:
         ledger = self._partition().ledgers.get(dataset)
-        found, size = list[bytes](), 0
-        with self._caught_up() as rows, reader(self._path, traceless=True) as db:
-            # An index that is older than an archive still lists archived decisions.
-            first = first_unarchived(db)
+        # An index that is older than an archive still lists archived decisions.
+        first = self._log.first_unarchived()
+        with self._caught_up() as rows:
             places = rows.places(dataset, after=after, limit=limit, since=first)
-            last = 0 if ledger is None else ledger.sequence
-            before = places[0][0] - 1 if places else last
-            if before > after:
-                what = f"decisions {after + 1} to {before} of {dataset} are in an archive"
-                raise Gone(f"{what} of the log: read on after={before}", after=before)
-            for _, place in places:
-                values = dict(numbered_decisions(db, first=place, limit=1))
-                if place not in values:
-                    raise LogDamaged(f"decision {place} of the log is missing")
-                found.append(value_about(values[place], dataset))
-                size += len(found[-1])
-                if size >= MAX_PAGE_BYTES:
-                    break
-        return found
+        last = 0 if ledger is None else ledger.sequence
+        before = places[0][0] - 1 if places else last
+        if before > after:
+            what = f"decisions {after + 1} to {before} of {dataset} are in an archive"
+            raise Gone(f"{what} of the log: read on after={before}", after=before)
+        found = decisions_at(self._log, 0, [place for _, place in places])
+        return [value_about(value, dataset) for value in found]
 
     @contextmanager
     def _caught_up(self) -> Iterator[Rows]:
         index = self._opened()
-        with closing(LogSlices(self._path, traceless=True)) as log:
-            index.catch_up(log)
+        index.catch_up(self._log)
         with index.at_last() as rows:
             yield rows
 

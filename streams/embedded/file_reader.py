@@ -24,16 +24,15 @@ from accountant.times import issued_at
 from accountant.views.datasets import Alert
 from streams.clock import Clock
 from streams.embedded.copied_index import CopiedIndex
-from streams.embedded.decision_reader import read_slice
 from streams.embedded.file_identity import FileIdentity, identify
 from streams.embedded.ledger_file import (
     ROWS,
     numbered_decisions,
-    partition_row,
     reader,
     sound_row,
 )
 from streams.embedded.sealed_log import first_unarchived
+from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Gone, Refused, Unavailable
 from streams.service.ledger_reads import LedgerReads
 from streams.service.ledger_service import Readiness, Submission
@@ -60,7 +59,8 @@ class FileReader(LedgerReads):
     def __init__(self, path: Path, clock: Clock, *, index: Path | None = None) -> None:
         self._path = path
         self._followed: FollowedPartition | None = None
-        self._copied_index = CopiedIndex(path, index, self, self._partition)
+        self._log = SqliteLog(path, traceless=True)
+        self._copied_index = CopiedIndex(self._log, index, self, self._partition)
         self._ledger_file: tuple[FileIdentity | None, bytes] | None = None
         self._one_at_a_time = threading.RLock()
         super().__init__(clock, self._copied_index, self._copied_index)
@@ -190,11 +190,11 @@ class FileReader(LedgerReads):
 
     async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
         """Implement `LedgerService.read_log`."""
-        return await self.in_thread(self._slice, first, limit)
+        return await self.in_thread(self._log.read, partition, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         """Implement `LedgerService.last_decision`."""
-        return await self.in_thread(self._last_decision)
+        return await self.in_thread(self._log.last, partition)
 
     def branch(self, partition: int) -> int | None:
         """Implement `LedgerService.branch`."""
@@ -229,19 +229,6 @@ class FileReader(LedgerReads):
                     for part in by_dataset(line):
                         if part.dataset == dataset:
                             yield value, part
-
-    def _slice(self, first: int, limit: int) -> list[bytes]:
-        with reader(self._path, traceless=True) as db:
-            return read_slice(db, first, limit)
-
-    def _last_decision(self) -> tuple[int, bytes]:
-        with reader(self._path, traceless=True) as db:
-            row = partition_row(db)
-            last = -1 if row is None else row.partition_sequence
-            found = list(numbered_decisions(db, first=max(0, last), limit=1))
-        if not found:
-            raise LogDamaged(f"decision {last} of the log is missing")
-        return found[-1]
 
 
 def _from_rows(db: apsw.Connection) -> FollowedPartition:

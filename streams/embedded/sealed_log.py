@@ -10,10 +10,8 @@ import apsw
 from accountant.errors import LogDamaged
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.operator_records import Seal
-from accountant.replay.sealed_log import SealSnapshot, hash_of_lines, parse_usage, partition_row
-from accountant.views.tallies import add_archived
+from accountant.replay.sealed_log import SealSnapshot, partition_row
 from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions
-from streams.index import Beginning, IndexPosition
 
 _PARTS: Final = ("state", "usage")
 
@@ -72,27 +70,3 @@ def read_seal(db: apsw.Connection) -> tuple[SealSnapshot, Seal] | None:
     if seal is None:
         raise LogDamaged(f"decision {number} must be the seal of the snapshot")
     return sealed, seal
-
-
-def usage_of_seal(db: apsw.Connection) -> Beginning | None:
-    """Return what an index begins with, None if nothing of the log was archived.
-
-    Raises: LogDamaged: the snapshot is another one than the log's seal names.
-    """
-    found = read_seal(db)
-    if found is None:
-        return None
-    sealed, seal = found
-    if seal.usage != hash_of_lines(sealed.usage):
-        raise LogDamaged("the seal names other usage than its snapshot has")
-    counted, row = parse_usage(sealed.usage), partition_row(sealed)
-    first, last = seal.archived + 1, row.partition_sequence
-    behind = dict[str, tuple[int, str]]()
-    for _, value in numbered_decisions(db, first=first, limit=last + 1 - first):
-        add_archived(counted, value)
-    # Of a dataset without a decision among those, the finer rows begin behind its last one.
-    for (dataset, _), tally in counted.days.items():
-        begin = tally.sequence + 1, tally.decided_at
-        behind[dataset] = max(begin, behind.get(dataset, begin))
-    counted.since = behind | counted.since
-    return Beginning(counted, IndexPosition(last, row.head, seal.first))

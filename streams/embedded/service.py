@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -21,7 +22,7 @@ from streams.alerts.webhook_outbox import outbox_of
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.embedded.answer_heads import LedgerAnswerHeads, signing_heads
 from streams.embedded.checkpointing import check_ledger, check_missing, own_heads, senders_of
-from streams.embedded.decision_reader import DecisionReader, FileIndex, LogSlices
+from streams.embedded.file_index import FileIndex
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import (
@@ -33,10 +34,12 @@ from streams.embedded.queue import (
     ThreadWaiter,
     TurnBuffer,
 )
+from streams.embedded.sqlite_log import SqliteLog
 from streams.embedded.writer import Writer, pause
-from streams.errors import Unavailable
+from streams.errors import Gone, Unavailable
 from streams.files.private_files import ensure_private
 from streams.index import UsageReader, index_path
+from streams.log.async_log import AsyncLog
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from streams.metrics.registry import MetricsCollector
 
 
+_MAX_READS: Final = 1_000  # of the log that may wait: of as many streams as a server has at most
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
@@ -74,9 +78,10 @@ class EmbeddedService(LedgerReads):
         self._lock = file.lock
         self._path = file.path
         self._inbox = InputQueue(settings.most_waiting)
-        self._reader = DecisionReader(file.path)
+        self._decisions = SqliteLog(file.path)
+        self.log = AsyncLog(self._decisions, max_waiting=_MAX_READS)
         index = index_path(file.path, settings)
-        self._usage = UsageReader(lambda _: LogSlices(file.path), index, background=background)
+        self._usage = UsageReader(SqliteLog(file.path), index, background=background)
         self.live_ledgers = LiveLedgers(
             clock,
             lags=lambda: [Lag("requests", 0, len(self._inbox))],
@@ -84,7 +89,7 @@ class EmbeddedService(LedgerReads):
             levels=settings.metrics_levels,
             index=self._usage,
         )
-        file_index = FileIndex(self._reader, self._usage, self._partition)
+        file_index = FileIndex(self._decisions, self._usage, self._partition)
         super().__init__(clock, self.live_ledgers, file_index)
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()
@@ -93,7 +98,7 @@ class EmbeddedService(LedgerReads):
         self.alert_counts = AlertDeliveryMetrics()
         self._outbox = outbox_of(
             file.path,
-            lambda: self._reader.decision(0),
+            lambda: self._decision(0),
             settings,
             self.alert_counts,
             self._reached_thresholds,
@@ -266,14 +271,20 @@ class EmbeddedService(LedgerReads):
         for source in _SOURCES:
             known = self._partition().ids.get(issued, id_key(source, dataset, caller, request_id))
             if known is not None:
-                return self._reader.decision(known.partition_sequence)
+                return self._decision(known.partition_sequence)
+        return None
+
+    def _decision(self, number: int) -> bytes | None:
+        """Return a decision, None if it is in an archive."""
+        with contextlib.suppress(Gone):
+            return next(iter(self._decisions.read(0, number, 1)), None)
         return None
 
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return self.find_sync(dataset, caller, request_id)
 
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
-        return await asyncio.to_thread(self._reader.slice, first, limit)
+        return await self.log.read(partition, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         last = self._partition().sequence
@@ -348,7 +359,8 @@ class EmbeddedService(LedgerReads):
             each.end()
         if self._outbox is not None:
             self._outbox.close()
-        self._reader.close()
+        self.log.close()
+        self._decisions.close()
 
     async def close(self) -> None:
         await asyncio.to_thread(self.close_sync)

@@ -26,7 +26,8 @@ from streams.gateway.paging import FEW, after_parameter, limit_parameter, read_p
 from streams.gateway.submit import wait_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, HTTPProblem, list_response, problem
-from streams.service.ledger_service import MAX_PAGE_BYTES, MAX_READ
+from streams.log.decision_log import MAX_PAGE_BYTES
+from streams.service.ledger_service import MAX_READ
 
 _BATCH: Final = 20  # answers read at a time: one may have thousands of values
 _LOOK_S: Final = 1.0  # the longest wait before the caller's rights are looked at again

@@ -6,14 +6,11 @@ A background task adds decisions to it, so it may lag behind the log.
 from streams.index.indexer import Indexer
 from streams.index.reader import IndexState, UsageReader, index_path
 from streams.index.rows import most_apart
-from streams.index.usage_index import Beginning, IndexPosition, Log, UsageIndex
+from streams.index.usage_index import UsageIndex
 
 __all__ = [
-    "Beginning",
-    "IndexPosition",
     "IndexState",
     "Indexer",
-    "Log",
     "UsageIndex",
     "UsageReader",
     "index_path",

@@ -7,7 +7,10 @@ from typing import Final
 
 from accountant.partition import hash_of
 from accountant.views.tallies import LogDiffers
-from streams.index.usage_index import NOTHING, IndexPosition, Log, UnusableIndex, UsageIndex
+from streams.index.beginning import IndexPosition
+from streams.index.usage_index import NOTHING, UnusableIndex, UsageIndex
+from streams.log.decision_log import DecisionLog
+from streams.log.single_decisions import has_decision
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -24,7 +27,7 @@ class LogCursor:
     Only the indexer's thread calls it; any thread may read its attributes.
 
     Args:
-        open_log: called in the indexer's thread.
+        log: of which this partition is read, in the indexer's thread alone.
         alone: no other process writes to the index.
         limit: decisions of one transaction.
         steady: the clock of `again_at`, in seconds.
@@ -41,18 +44,17 @@ class LogCursor:
     def __init__(
         self,
         number: int,
-        open_log: Callable[[int], Log],
+        log: DecisionLog,
         *,
         alone: bool = False,
         limit: int = SLICE,
         steady: Callable[[], float],
     ) -> None:
         self.number = number
-        self._open_log = open_log
+        self._log = log
         self._alone = alone
         self._most = limit
         self._steady = steady
-        self._log: Log | None = None
         self._restarts = 0
         self._is_ours = False  # this process has taken in or found decisions of its log
         self._differed: str | None = None
@@ -71,16 +73,14 @@ class LogCursor:
             BudgetError: the log cannot be read, or is damaged.
             apsw.Error: the index cannot be used.
         """
-        if self._log is None:
-            self._log = self._open_log(self.number)
         if not self.located:
-            self._place(index, self._log)
+            self._place(index)
         if self.reached == NOTHING:
             self._move(index.begin(self.number, self._log))
-        values = self._log.read(self.reached.sequence + 1, self._most)
+        values = self._log.read(self.number, self.reached.sequence + 1, self._most)
         if not values:
             if index.reached(self.number) != self.reached:  # another process has written to it
-                self._place(index, self._log)
+                self._place(index)
                 return False
             self._succeed(is_end=True)
             return True
@@ -94,7 +94,7 @@ class LogCursor:
             self._move(NOTHING)
             return False
         if found.head != hash_of(values[-1]):
-            self._place(index, self._log)  # another process writes to it, too
+            self._place(index)  # another process writes to it, too
             return False
         self._move(found)
         # Newer decisions have woken the thread again. It waits, to add many at once: on a busy
@@ -104,40 +104,28 @@ class LogCursor:
         return is_end
 
     def fail(self, why: str) -> None:
-        """Record that the log cannot be read, close it, and retry later."""
+        """Record that the log cannot be read, and retry later as if it were another one."""
         if self.trouble != why:
             _log.warning("usage_index_trouble", partition=self.number, why=why, then="tried again")
         self.trouble, self.located = why, False
         self.again_at = self._steady() + self._retry
         self._retry = min(2 * self._retry, _MOST_RETRY_S)
-        self.close_log()
-
-    def close(self) -> None:
-        """Close the log; a later opening of the index checks its position again."""
-        self.located = False
-        self.close_log()
-
-    def close_log(self) -> None:
-        """Close the log; the next slice opens it again."""
-        log, self._log = self._log, None
-        if log is not None:
-            log.close()
+        self._log.forget(self.number)
 
     def _succeed(self, *, is_end: bool) -> None:
         self.whole |= is_end
         self.trouble = self.again_at = None
         self._retry = _RETRY_S
 
-    def _place(self, index: UsageIndex, log: Log) -> None:
+    def _place(self, index: UsageIndex) -> None:
         """Find the index's position in the log; clear the index if it belongs to another log."""
         found = index.reached(self.number)
         if found != NOTHING:
-            begin = log.read(0, 1)
+            begin = self._log.read(self.number, 0, 1)
             is_other = bool(begin) and found.log != hash_of(begin[0])
             if self._is_ours and is_other and not self._alone:
                 _fail_shared(index)
-            values = log.read(found.sequence, 1)
-            if not values or hash_of(values[0]) != found.head:
+            if not has_decision(self._log, self.number, found.sequence, found.head):
                 self._start_again(index, f"the log has another decision {found.sequence}, or none")
                 found = NOTHING
         self._move(found)

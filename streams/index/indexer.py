@@ -27,17 +27,17 @@ import apsw
 from accountant.errors import BudgetError
 from streams.errors import Unavailable
 from streams.files.private_files import file_mode, make_private
+from streams.index.beginning import IndexPosition
 from streams.index.cursor import SLICE, LogCursor
 from streams.index.index_lock import IndexInUse, IndexLock
 from streams.index.rows import Rows
 from streams.index.usage_index import (
     IndexMoved,
-    IndexPosition,
-    Log,
     UnusableIndex,
     UsageIndex,
     is_index,
 )
+from streams.log.decision_log import DecisionLog
 from streams.tasks.background import THREADS, Background
 from streams.telemetry.logs import get_logger
 
@@ -57,7 +57,7 @@ class Indexer:
     """Keeps the index of a log up to date. Its steps start with the first `wake` or `read`.
 
     Args:
-        open_log: called with a partition's number in a step.
+        log: read in steps, and closed with the index; nobody else reads it.
         path: of the index; None for a temporary index of this process.
         partitions: number of partitions of the log.
         shared_log: other processes may index this log, too. The file is then locked. A reader does
@@ -68,7 +68,7 @@ class Indexer:
 
     def __init__(
         self,
-        open_log: Callable[[int], Log],
+        log: DecisionLog,
         path: Path | None,
         *,
         partitions: int = 1,
@@ -76,10 +76,11 @@ class Indexer:
         limit: int = SLICE,
         background: Background = THREADS,
     ) -> None:
+        self._log = log
         self._path = path
         self._shared_log = shared_log
         self.parts = [
-            LogCursor(number, open_log, alone=shared_log, limit=limit, steady=background.steady)
+            LogCursor(number, log, alone=shared_log, limit=limit, steady=background.steady)
             for number in range(partitions)
         ]
         self._grown = set[int]()
@@ -306,12 +307,13 @@ class Indexer:
         return True
 
     def finish(self) -> None:
-        """Close the index and the logs."""
+        """Close the index and the log; the next opening checks the positions in it again."""
         with self._moved:
             index, self._index = self._index, None
             self._moved.notify_all()
         for part in self.parts:
-            part.close()
+            part.located = False
+        self._log.close()
         if index is not None:
             index.close()
         lock, self._lock = self._lock, None

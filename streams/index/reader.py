@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ from streams.errors import Unavailable
 from streams.index.cursor import SLICE
 from streams.index.indexer import Indexer
 from streams.index.rows import most_apart
-from streams.index.usage_index import Log
+from streams.log.decision_log import DecisionLog
 from streams.settings import Settings
 from streams.tasks.background import THREADS, Background
 
@@ -44,13 +44,13 @@ class UsageReader:
     """Keeps the index of a log up to date, and reads it. Any thread may call it.
 
     Args:
-        open_log: called with a partition's number in a thread of its own.
+        log: read in a thread of its own; nobody else reads it.
         path, partitions, shared_log, limit, background: see `Indexer`.
     """
 
     def __init__(
         self,
-        open_log: Callable[[int], Log],
+        log: DecisionLog,
         path: Path | None,
         *,
         partitions: int = 1,
@@ -59,7 +59,7 @@ class UsageReader:
         background: Background = THREADS,
     ) -> None:
         self._follower = Indexer(
-            open_log,
+            log,
             path,
             partitions=partitions,
             shared_log=shared_log,

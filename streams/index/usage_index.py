@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, Self
 
 import apsw
 
 from accountant.partition import hash_of
-from accountant.views.tallies import DecisionTally, count
+from accountant.views.tallies import count
 from streams.files.immutable_sqlite import FileStamp, file_stamp, has_wal, open_immutable
+from streams.index.beginning import IndexPosition, beginning_of
 from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
+from streams.log.decision_log import DecisionLog
+from streams.log.single_decisions import has_decision
 
 APPLICATION_ID: Final = 0x50424958  # "PBIX"
 VERSION: Final = 2
@@ -27,55 +31,11 @@ class UnusableIndex(Exception):
     """The file cannot be used as index: it is another program's, or cannot be written."""
 
 
-class Log(Protocol):
-    """Reads one partition's log while its writer works."""
-
-    def read(self, first: int, limit: int) -> Sequence[bytes]:
-        """Return decisions from number `first` on, fewer than `limit` only where the log ends."""
-        ...
-
-    def beginning(self) -> Beginning | None:
-        """Return the usage before the log's seal, None if the log has no archives.
-
-        Raises: LogDamaged.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the log."""
-        ...
-
-
 class IndexMoved(Exception):
     """The index has another position than its reader expects: another process wrote to it."""
 
 
-class IndexPosition(NamedTuple):
-    """The last decision of a partition in an index.
-
-    Attributes:
-        sequence, head: its number and its hash.
-        log: hash of the partition's decision 0.
-    """
-
-    sequence: int
-    head: str
-    log: str
-
-
 NOTHING: Final = IndexPosition(-1, "", "")
-
-
-class Beginning(NamedTuple):
-    """The usage before the seal of an archived log.
-
-    Attributes:
-        counted: the usage in it.
-        reached: the last decision that is counted.
-    """
-
-    counted: DecisionTally
-    reached: IndexPosition
 
 
 def is_index(path: Path) -> bool:
@@ -192,30 +152,43 @@ class UsageIndex:
         with self._one_at_a_time:
             return _reached(self._db, partition)
 
-    def catch_up(self, log: Log, *, partition: int = 0) -> None:
+    def catch_up(
+        self,
+        log: DecisionLog,
+        *,
+        partition: int = 0,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> None:
         """Add a log to its end; clear the index first if it is of another log.
 
+        Args:
+            progress: called with the number of decisions read so far.
         Raises: tallies.LogDiffers, tallies.UnreadableDecision: the log is damaged.
         """
         place = self.reached(partition)
-        if place != NOTHING:
-            values = log.read(place.sequence, 1)
-            if not values or hash_of(values[0]) != place.head:
-                self.start_again(partition)
-                place = NOTHING
+        if place != NOTHING and not has_decision(log, partition, place.sequence, place.head):
+            self.start_again(partition)
+            place = NOTHING
         if place == NOTHING:
             place = self.begin(partition, log)
-        while values := log.read(place.sequence + 1, _SLICE):
+        while values := log.read(partition, place.sequence + 1, _SLICE):
             place = self.take(partition, place, values)
+            progress(place.sequence + 1)
 
-    def begin(self, partition: int, log: Log) -> IndexPosition:
+    def take_all(self, partition: int, values: Iterable[bytes]) -> None:
+        """Add the decisions that follow the last one; raises as `take`."""
+        place, rest = self.reached(partition), iter(values)
+        while some := list(islice(rest, _SLICE)):
+            place = self.take(partition, place, some)
+
+    def begin(self, partition: int, log: DecisionLog) -> IndexPosition:
         """Add the usage before the seal of an archived log; return the new position.
 
         Where another process has written meanwhile, nothing is taken in.
 
         Raises: LogDamaged; apsw.Error.
         """
-        beginning = log.beginning()
+        beginning = beginning_of(log, partition)
         if beginning is None:
             return NOTHING
         with self._one_at_a_time, _immediate(self._db) as db:

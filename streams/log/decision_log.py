@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from accountant.replay.sealed_log import SealSnapshot
     from accountant.replay.state_comparison import StateRows
 
+MAX_PAGE_BYTES: Final = 4 << 20
+"""Maximum size of a page of decisions: one record may be as long as the longest body."""
+
 MAX_LINE: Final = 4 << 20
 """Longest line of an exported log, far above any decision."""
 

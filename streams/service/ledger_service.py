@@ -27,9 +27,6 @@ from accountant.views.why import UsageSums, Why
 MAX_READ: Final = 5_000
 """Decisions to read at most for one page, since all of them may be hidden from the caller."""
 
-MAX_PAGE_BYTES: Final = 4 << 20
-"""Maximum size of a page of decisions: one record may be as long as the longest body."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +21,9 @@ from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.sink_choice import checkpoint_senders
 from streams.evidence.store import CheckpointStore, folder_of, signing_key_at
 from streams.kafka.deployment import Deployment
-from streams.kafka.log.blocking_reader import BlockingLogReader
+from streams.kafka.log.kafka_log import KafkaLog
 from streams.kafka.log.topic_sink import topic_sink
+from streams.log.single_decisions import decisions_at
 from streams.metrics.registry import MetricsCollector
 from streams.processing.observers import Committed
 from streams.settings import Settings
@@ -201,11 +203,9 @@ def digest_at(deployment: Deployment, partition: int, sequence: int) -> str:
 
     Raises: Unavailable, Refused.
     """
-    logs = BlockingLogReader(deployment)
-    try:
-        (value,) = logs.decisions(partition, [sequence])
-    except LogDamaged:
-        return ""
-    finally:
-        logs.close()
+    with closing(KafkaLog(deployment)) as log:
+        try:
+            (value,) = decisions_at(log, partition, [sequence])
+        except LogDamaged:
+            return ""
     return hash_of(value)

@@ -14,6 +14,8 @@ from confluent_kafka import Producer
 from accountant.errors import LogDamaged
 from streams.errors import Refused, Unavailable
 from streams.kafka.log.decision_reader import KafkaDecisionReader
+from streams.kafka.log.kafka_log import KafkaLog
+from streams.log.async_log import AsyncLog
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working
@@ -103,10 +105,13 @@ async def test_single_decisions_come_in_the_requested_order(
     async with filled(broker, application, rounds=6) as ledger:
         (log, _) = logs(ledger)
         some = [len(log) - 1, 3, 4, 20, 0]
-        async with reading(ledger) as reader:
-            assert await reader.decisions(0, some) == [log[number] for number in some]
-            with pytest.raises(LogDamaged, match=f"has no decision {len(log)}"):
-                await reader.decisions(0, [0, len(log)])
+        reader = AsyncLog(KafkaLog(ledger.deployment))
+        assert await reader.decisions(0, some) == [log[number] for number in some]
+        with pytest.raises(LogDamaged, match=f"has no decision {len(log)}"):
+            await reader.decisions(0, [0, len(log)])
+        reader.close()
+        with pytest.raises(Unavailable, match="closing"):
+            await reader.last(0)
 
 
 async def test_records_after_the_start_of_an_open_transaction_are_not_read(

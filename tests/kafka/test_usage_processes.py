@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from accountant.partition.key_hash import partition_of
 from accountant.views.usage import BYS
-from streams.index import IndexPosition, UsageIndex
+from streams.index import UsageIndex
+from streams.index.beginning import IndexPosition
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 from tests.faults.ledger import Ledger, until, working

@@ -12,8 +12,9 @@ import pytest
 
 from streams.client.http.service import HttpService
 from streams.errors import Unavailable
+from streams.log.decision_log import MAX_PAGE_BYTES
 from streams.server.gateway_server import GatewayServer, run_gateway
-from streams.service.ledger_service import MAX_PAGE_BYTES, Service
+from streams.service.ledger_service import Service
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.test_usage_contract import IndexedLedger, InFile, OnKafka, decided, open_two

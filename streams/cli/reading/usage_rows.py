@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +69,7 @@ def build_index(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
         return _on_kafka(source.deployment, dataset)
     index = UsageIndex.temporary()
     for part in source.parts():
-        index.catch_up(_StreamedLog(part.values), partition=part.number)
+        index.take_all(part.number, part.values)
     return index, None
 
 
@@ -81,8 +79,8 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
 
     from streams.cli.printing.output import progress
     from streams.index import UsageIndex
-    from streams.kafka.log.blocking_reader import BlockingLogReader
     from streams.kafka.log.genesis import check_placement
+    from streams.kafka.log.kafka_log import KafkaLog
     from streams.kafka.log.topics import check_partition_counts
     from streams.settings import load_command
 
@@ -92,39 +90,9 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     asyncio.run(check_placement(deployment))
     index = UsageIndex.temporary(load_command().index)
     partition = deployment.partition_of(dataset)
-    with (
-        contextlib.closing(BlockingLogReader(deployment).open(partition)) as log,
-        progress() as bars,
-    ):
+    with contextlib.closing(KafkaLog(deployment)) as log, progress() as bars:
         task = bars.add_task(f"reading partition {partition}", total=None)
-
-        class Shown:
-            """Shows the number of decisions read while it reads the log."""
-
-            close, beginning = log.close, log.beginning
-
-            def read(self, first: int, limit: int) -> Sequence[bytes]:
-                """Read from the log, and move the progress bar."""
-                values = log.read(first, limit)
-                bars.update(task, completed=first + len(values))
-                return values
-
-        index.catch_up(Shown(), partition=partition)
+        index.catch_up(
+            log, partition=partition, progress=lambda count: bars.update(task, completed=count)
+        )
     return index, partition
-
-
-class _StreamedLog:
-    """Adapts the values of a partition to a log that the index reads once, in order."""
-
-    def __init__(self, values: Iterator[bytes]) -> None:
-        self._values = values
-
-    def read(self, first: int, limit: int) -> list[bytes]:
-        """Return the next decisions; the index reads in order, so `first` is not needed."""
-        return list(islice(self._values, limit))
-
-    def beginning(self) -> None:
-        """Return None: this log has no seal."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""

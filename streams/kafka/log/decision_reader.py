@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from aiokafka import TopicPartition
@@ -19,7 +18,6 @@ from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translate_error
 from streams.kafka.wire.fetch import CommittedFetch, fetch_committed
 from streams.log.single_decisions import number_of
-from streams.service.ledger_service import MAX_PAGE_BYTES
 
 _TIMEOUT_MS: Final = 3_000
 _PATIENCE_S: Final = 6.0  # for one fetch with all its tries
@@ -88,29 +86,6 @@ class KafkaDecisionReader:
             found += some.values[begin : begin + limit - len(found)]
             if first + len(found) == some.first + len(some.values):
                 self._ahead.pop(partition, None)
-        return found
-
-    async def decisions(self, partition: int, sequences: Iterable[int]) -> list[bytes]:
-        """Return single decisions, in the order of `sequences`.
-
-        The result ends early once it has more than `MAX_PAGE_BYTES`.
-
-        Raises:
-            LogDamaged: the log lacks a decision of that number, or has another in its place.
-            Unavailable, Refused: it cannot be read.
-        """
-        found, size = list[bytes](), 0
-        for sequence in sequences:
-            if size >= MAX_PAGE_BYTES:
-                break
-            some = await self._at(partition, sequence)
-            if some is None:
-                raise LogDamaged(f"partition {partition} has no decision {sequence}")
-            value = some.values[sequence - some.first]
-            if number_of(value) != sequence:
-                raise LogDamaged(f"partition {partition} has another decision at {sequence}")
-            found.append(value)
-            size += len(value)
         return found
 
     async def last(self, partition: int) -> tuple[int, bytes]:

@@ -14,7 +14,8 @@ from accountant.views.why import UsageSums
 from streams.errors import Unavailable
 from streams.index import IndexState, UsageReader
 from streams.kafka.deployment import Deployment
-from streams.kafka.log.blocking_reader import BlockingLogReader, ThreadedLogReader
+from streams.kafka.log.kafka_log import KafkaLog
+from streams.log.async_log import AsyncLog
 from streams.telemetry.logs import get_logger
 
 T = TypeVar("T")
@@ -40,14 +41,14 @@ class KafkaUsage:
     def __init__(self, deployment: Deployment, path: Path | None) -> None:
         self._deployment = deployment
         self._path = path
-        self._logs = BlockingLogReader(deployment)
+        self._indexed = KafkaLog(deployment)
         self._reader = UsageReader(
-            self._logs.open, path, partitions=deployment.partitions, shared_log=True, limit=_SLICE
+            self._indexed, path, partitions=deployment.partitions, shared_log=True, limit=_SLICE
         )
         self._last: dict[int, int] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="usage")
         self._waiting = 0
-        self.log = ThreadedLogReader(deployment)
+        self.log = AsyncLog(KafkaLog(deployment))
         self._started = self._closed = False
 
     def start(self) -> None:
@@ -133,7 +134,7 @@ class KafkaUsage:
         For a partition whose end it has not reached since the start, this counts offsets.
         """
         state = self._reader.state(self._last.copy())
-        offsets_left = self._logs.offsets_left
+        offsets_left = self._indexed.offsets_left
         unread = sum(offsets_left.get(number, 1) for number in self._reader.unread())
         return IndexState(max(state.behind, unread), state.trouble)
 
@@ -141,7 +142,7 @@ class KafkaUsage:
         """Return the reasons, in words, why questions about usage get no answer."""
         found = [] if self._reader.trouble is None else [self._reader.trouble]
         if self._started and (unread := self._reader.unread()):
-            offsets_left = self._logs.offsets_left
+            offsets_left = self._indexed.offsets_left
             each = ", ".join(
                 _build_progress(number, offsets_left.get(number)) for number in unread[:_MAX_NAMED]
             )

@@ -90,7 +90,7 @@ async def test_a_slow_stream_reads_missed_decisions_from_the_log(
     stream = EventStream(recorder, ring, EVERYTHING, None).pieces([])
     await recorder.submit_some(10)
     found = await numbers_of(stream, 10)
-    assert recorder.reads == [1], "the last decision of the log, when the ring began"
+    assert not recorder.reads
     await recorder.submit_some(3 * MAX_BUFFERED)  # far more than is kept, while it does not read
     await ring.reach((3 * MAX_BUFFERED + 10,))
     found += await numbers_of(stream, 3 * MAX_BUFFERED)

@@ -3,40 +3,78 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from accountant.partition.operate import reset_clock
-from streams.index import Beginning, UsageIndex
+from streams.index import UsageIndex
 from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
+from streams.log.decision_log import DecisionLog, Part, PartSize
 from tests.accountant.world import World
 
 DAY_MS = 86_400_000
 PURPOSES = ("", "a,b", 'say "x" \\u0000', "α: β@γ", "(others)")
 
 
-class ListedLog:
-    """A log in memory; it may grow, or be another one, while somebody follows it."""
+class ListedLog(DecisionLog):
+    """A log in memory; it may grow, or be another one, while it is read.
 
-    def __init__(self, values: Sequence[bytes], begin: Beginning | None = None) -> None:
+    Every partition of it is this one; `ListedLogs` has several.
+    """
+
+    def __init__(self, values: Sequence[bytes]) -> None:
         self.values = list(values)
-        self.begin = begin
         self.fault: Exception | None = None
         self.firsts: list[int] = []
 
-    def read(self, first: int, limit: int) -> Sequence[bytes]:
+    def read(self, partition: int, first: int, limit: int) -> list[bytes]:
         if self.fault is not None:
             raise self.fault
         self.firsts.append(first)
         return self.values[first : first + limit]
 
-    def beginning(self) -> Beginning | None:
-        return self.begin
+    def last(self, partition: int) -> tuple[int, bytes]:
+        return len(self.values) - 1, self.values[-1]
+
+    def seal(self, partition: int) -> None:
+        """Return None: a listed log has no archives."""
+
+    def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
+        if only in {None, 0}:
+            yield Part(0, iter(self.values))
+
+    def sizes(self) -> list[PartSize]:
+        return [PartSize(0, len(self.values))]
+
+    def forget(self, partition: int) -> None:
+        """Do nothing: nothing is remembered."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+class ListedLogs(ListedLog):
+    """A log of several partitions in memory."""
+
+    def __init__(self, logs: Sequence[ListedLog]) -> None:
+        super().__init__(())
+        self.logs = logs
+
+    def read(self, partition: int, first: int, limit: int) -> list[bytes]:
+        return self.logs[partition].read(partition, first, limit)
+
+    def last(self, partition: int) -> tuple[int, bytes]:
+        return self.logs[partition].last(partition)
+
+    def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
+        for number, log in enumerate(self.logs):
+            if only in {None, number}:
+                yield Part(number, iter(log.values))
+
+    def sizes(self) -> list[PartSize]:
+        return [PartSize(number, len(log.values)) for number, log in enumerate(self.logs)]
 
 
 def busy_world(rounds: int = 30) -> World:

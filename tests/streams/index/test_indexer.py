@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def following(log: ListedLog, path: Path) -> Iterator[Indexer]:
-    follower = Indexer(lambda _: log, path)
+    follower = Indexer(log, path)
     try:
         yield follower
     finally:

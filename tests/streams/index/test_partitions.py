@@ -17,7 +17,7 @@ from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import WINDOW, World
 from tests.patience import PATIENCE_S
-from tests.streams.index.logs import ListedLog, end_of, index_counts, recounted, rows_of
+from tests.streams.index.logs import ListedLog, ListedLogs, end_of, index_counts, recounted, rows_of
 from tests.streams.waiting import eventually
 
 STARTS = ()
@@ -48,7 +48,7 @@ def world(number: int, requests: int = 40, *, window: int = WINDOW, analyst: str
 def following(
     logs: Sequence[ListedLog], path: Path | None, *, partitions: int = PARTITIONS
 ) -> Iterator[Indexer]:
-    follower = Indexer(logs.__getitem__, path, partitions=partitions, shared_log=True, limit=7)
+    follower = Indexer(ListedLogs(logs), path, partitions=partitions, shared_log=True, limit=7)
     try:
         yield follower
     finally:
@@ -212,7 +212,7 @@ def test_an_index_locked_by_another_process_is_copied_and_not_written(path: Path
 def test_a_file_that_is_free_again_is_taken_over(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with locked_elsewhere(path):
-        follower = Indexer(logs.__getitem__, path, partitions=PARTITIONS, shared_log=True)
+        follower = Indexer(ListedLogs(logs), path, partitions=PARTITIONS, shared_log=True)
         check(follower, 0, logs[0].values)
         assert "is in use: process" in str(follower.trouble)
         assert not path.exists()

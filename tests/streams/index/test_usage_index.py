@@ -13,7 +13,8 @@ from accountant.partition import hash_of
 from accountant.views.tallies import LogDiffers, UnreadableDecision
 from accountant.views.usage import BYS, OTHERS
 from streams.index import UsageIndex
-from streams.index.usage_index import NOTHING, IndexMoved, IndexPosition, UnusableIndex
+from streams.index.beginning import IndexPosition
+from streams.index.usage_index import NOTHING, IndexMoved, UnusableIndex
 from tests.accountant.reservations.scene import Scene
 from tests.accountant.world import World
 from tests.patience import PATIENCE_S

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from accountant.errors import LogDamaged
+from accountant.partition import hash_of
 from streams.errors import Unavailable
 from streams.log.decision_log import Part
+from streams.log.single_decisions import decisions_at, has_decision
 from tests.streams.log.stored_logs import COUNT, PLACES, StoredLog, decisions, stored_log
 
 
@@ -77,6 +79,21 @@ def renumbered(values: list[bytes], first: int = COUNT) -> list[bytes]:
         pattern.sub(b'"partition_sequence":%d' % number, value, count=1)
         for number, value in enumerate(values, first)
     ]
+
+
+async def test_single_decisions_are_read_in_the_requested_order(stored: StoredLog) -> None:
+    values, some = stored.values[0], [COUNT - 1, 3, 4, 0]
+    found = await asyncio.to_thread(decisions_at, stored.log, 0, some)
+    assert found == [values[number] for number in some]
+    with pytest.raises(LogDamaged, match=f"has no decision {COUNT}"):
+        await asyncio.to_thread(decisions_at, stored.log, 0, [0, COUNT])
+
+
+async def test_a_log_has_the_decisions_with_its_hashes_alone(stored: StoredLog) -> None:
+    head = hash_of(stored.values[0][5])
+    for number, expected in ((5, True), (4, False), (COUNT, False)):
+        found = await asyncio.to_thread(has_decision, stored.log, 0, number, head)
+        assert found is expected
 
 
 async def test_the_parts_are_the_whole_log(stored: StoredLog) -> None:

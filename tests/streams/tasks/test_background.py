@@ -131,7 +131,7 @@ class Simulated:
         self.clock = ManualClock(START)
         self.background = ManualBackground(self.clock)
         self.log = ListedLog(busy_world().log[:20])
-        self.index = Indexer(lambda _: self.log, directory / "index", background=self.background)
+        self.index = Indexer(self.log, directory / "index", background=self.background)
         self.place = SlowPlace(failures=2)
         self.senders = Senders([self.place], 60, background=self.background)
         self.kept = CheckpointStore(
