@@ -127,6 +127,20 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         return "exhausted" if self.exhausted else "open"
 
 
+class AlertOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision that gave rise to an alert.
+
+    Attributes:
+        partition: of the log.
+        number: of the decision in it.
+        branch: how many rollbacks the log had accepted up to there.
+    """
+
+    partition: int
+    number: int
+    branch: int
+
+
 class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A dataset, or a level of it, has crossed a threshold.
 
@@ -135,6 +149,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             see `limit_records.scope_alert_id`.
         spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
+        decision: that decision; on the topic and in the webhook's body.
         scope, name: of a level whose limit it is; None of the dataset's own budget.
         analyst: of scope `each`: the analyst under the default.
         team: of a team's limit, and of its default, for receivers that route by it.
@@ -152,6 +167,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     analyst: Name | None = None
     team: str | None = None
     version: int | None = None
+    decision: AlertOrigin | None = None
 
 
 decode_alert = msgspec.json.Decoder(Alert).decode

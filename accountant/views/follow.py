@@ -23,9 +23,7 @@ from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.parts import lines_by_dataset
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
-    Alert,
     DatasetView,
-    alerts,
     fold_decision,
     fold_numbered,
     fold_snapshot,
@@ -109,14 +107,12 @@ class ViewFolder:
         self.usage = usage
         self._usage_table = UsageTable(usage, vacancies)
 
-    def take_row(self, row: Snapshot) -> tuple[Alert, ...]:
-        """Take in a dataset's row; return the thresholds newly seen to be crossed."""
+    def take_row(self, row: Snapshot) -> None:
+        """Take in a dataset's row."""
         before = self.budgets.get(row.dataset)
         after = fold_snapshot(before, row)
-        if after is before:
-            return ()
-        self.budgets[row.dataset] = after
-        return alerts(before, after)
+        if after is not before:
+            self.budgets[row.dataset] = after
 
     def take_run(self, dataset: str, run: Run) -> None:
         """Take in a run."""

@@ -31,11 +31,11 @@ kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties 
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation Write --operation DescribeConfigs --topic decisions --topic state --topic alerts
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --operation DescribeConfigs --topic dead-letters
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --group accountant --group accountant-webhook
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --group accountant --group accountant-webhook --group accountant.alert-relay
 
 # operator: `topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may write everything, so use it by hand and only while needed
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Read --operation Write --operation Create --operation AlterConfigs --operation DescribeConfigs --topic requests --topic admin --topic decisions --topic state --topic dead-letters --topic alerts --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --group accountant
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Delete --group accountant-answers
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Delete --group accountant-answers --group accountant.alert-relay
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --cluster

@@ -1,31 +1,29 @@
-"""Read the topic `alerts` from its beginning, then follow it."""
+"""The topic `alerts`: append alerts in their order, and read what is there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Self
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 
-from accountant.records import DECODE_ERRORS
+from accountant.records import DECODE_ERRORS, encode
 from accountant.views.datasets import Alert, decode_alert
-from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, read_on
-from streams.kafka.wire.reader import stop
+from streams.kafka.wire.reader import consumer, stop
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
-_RETRY_S: Final = 1.0
-_REFUSED_S: Final = 60.0
-_START_S: Final = 10.0
-_AT_A_TIME: Final = 200
 FETCH_WAIT_MS: Final = 500
-"""Longer than for decisions: few alerts come, and nobody waits for this reader."""
+"""Of readers of few records: nobody waits for them."""
+_BATCH_BYTES: Final = 1 << 18
+_SENT_S: Final = 30.0
+_READ_S: Final = 30.0
 
 
 def decode_or_none(value: bytes | None) -> Alert | None:
@@ -36,112 +34,86 @@ def decode_or_none(value: bytes | None) -> Alert | None:
         return None
 
 
-class AlertTopicReader:
-    """Passes every alert on the topic to a callback.
+class AlertTopicWriter:
+    """Appends alerts to the topic, each batch once the one before it is acknowledged.
 
-    Args:
-        on_alert: called with each alert, old ones included.
-        on_heard: called each time the end of the topic at the (re)start has been read.
+    Concurrent batches could be written out of order: one that fails would come after its
+    successor. A batch whose acknowledgement is lost may be written twice.
     """
 
-    def __init__(
-        self,
-        deployment: Deployment,
-        *,
-        on_alert: Callable[[Alert], None],
-        on_heard: Callable[[], None],
-    ) -> None:
-        self._deployment = deployment
-        self._on_alert = on_alert
-        self._on_heard = on_heard
-        self._positions: dict[TopicPartition, int] = {}
-        self._known = asyncio.Event()
-
-    async def known(self) -> None:
-        """Return once all alerts that were on the topic at the start are known, or unreadable."""
-        await self._known.wait()
-
-    async def run(self) -> None:
-        """Follow until cancelled; reconnect after a lost connection."""
-        while True:
-            try:
-                await self._follow()
-            except JournalFault as error:
-                _log.warning("alerts_interrupted", why=str(error))
-                await asyncio.sleep(_RETRY_S)
-            except Refused as error:
-                # Without the right to read, send alerts again rather than not at all.
-                _log.warning("alerts_unread", why=str(error), then="alerts may be repeated")
-                self._positions.clear()
-                self._known.set()
-                await asyncio.sleep(_REFUSED_S)
-
-    async def _follow(self) -> None:
-        tps = [
-            TopicPartition(self._deployment.topics.alerts, i)
-            for i in range(self._deployment.partitions)
-        ]
-        follower: Any = with_short_connect(
-            AIOKafkaConsumer(
-                **self._deployment.cluster.options(),
-                isolation_level="read_committed",
-                auto_offset_reset="none",
-                enable_auto_commit=False,
-                fetch_max_wait_ms=FETCH_WAIT_MS,
-                request_timeout_ms=6_000,
+    def __init__(self, deployment: Deployment) -> None:
+        self._topic = deployment.topics.alerts
+        self._producer: Any = with_short_connect(
+            AIOKafkaProducer(
+                **deployment.cluster.options(),
+                acks="all",
+                max_batch_size=_BATCH_BYTES,
+                request_timeout_ms=10_000,
                 retry_backoff_ms=100,
             )
         )
+
+    async def __aenter__(self) -> Self:
         try:
             with translate_errors():
-                async with asyncio.timeout(_START_S):
-                    await follower.start()
-                    follower.assign(tps)
-                    ends = await self._place(follower, tps)
-            while True:
-                if ends and all(self._positions[tp] >= end for tp, end in ends.items()):
-                    ends = {}
-                    self._on_heard()
-                    self._known.set()
-                with translate_errors():
-                    got = await self._next(follower, tps)
-                for records in got.values():
-                    for record in records:
-                        alert = decode_or_none(record.value)
-                        if alert is not None:
-                            self._on_alert(alert)
-                await asyncio.sleep(0)
-                if not got:
-                    with translate_errors():
-                        async with asyncio.timeout(_START_S):
-                            await follower.end_offsets(tps[:1])  # is the broker there?
-        finally:
-            await stop(follower)
+                await self._producer.start()
+        except BaseException:
+            await stop(self._producer)
+            raise
+        return self
 
-    async def _next(
-        self, follower: Any, tps: list[TopicPartition]
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        try:
-            got: dict[TopicPartition, list[ConsumerRecord]] = await follower.getmany(
-                timeout_ms=1_000, max_records=_AT_A_TIME
-            )
-        except UNREADABLE as error:
-            # Another client's record, which must not silence all alerts.
-            _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
-            got = await read_on(follower, self._positions)
-        for tp in tps:
-            # Beyond the last record: transaction markers take offsets, too.
-            self._positions[tp] = await follower.position(tp)
-        return got
+    async def __aexit__(self, *_: object) -> None:
+        await stop(self._producer)
 
-    async def _place(self, follower: Any, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Seek to the last positions, or to the beginning; return the topic's end offsets."""
-        begins = await follower.beginning_offsets(tps)
-        ends: dict[TopicPartition, int] = await follower.end_offsets(tps)
-        for tp in tps:
-            start = self._positions.get(tp, begins[tp])
-            if not begins[tp] <= start <= ends[tp]:
-                start = begins[tp]
-            self._positions[tp] = start
-            follower.seek(tp, start)
-        return ends
+    async def append(self, partition: int, alerts: Sequence[Alert]) -> tuple[int, int]:
+        """Append alerts; return the offsets of the first and the last batch.
+
+        Raises: JournalFault, Refused: none, some or all were written.
+        """
+        offsets = []
+        with translate_errors():
+            async with asyncio.timeout(_SENT_S):
+                for batch in self._batches(alerts):
+                    sent = await self._producer.send_batch(batch, self._topic, partition=partition)
+                    offsets.append((await sent).offset)
+        return offsets[0], offsets[-1]
+
+    def _batches(self, alerts: Sequence[Alert]) -> list[Any]:
+        made = [self._producer.create_batch()]
+        for alert in alerts:
+            record = {"key": alert.alert_id.encode(), "value": encode(alert), "timestamp": None}
+            if made[-1].append(**record) is None:
+                made.append(self._producer.create_batch())
+                made[-1].append(**record)
+        return made
+
+
+async def alerts_on(deployment: Deployment, partition: int) -> list[Alert]:
+    """Return the alerts on a partition of the topic, in their order.
+
+    Raises: JournalFault, Refused: it cannot be read.
+    """
+    tp = TopicPartition(deployment.topics.alerts, partition)
+    reader = consumer(deployment.cluster, committed=True)
+    found: list[Alert | None] = []
+    try:
+        with translate_errors():
+            async with asyncio.timeout(_READ_S) as limit:
+                await reader.start()
+                reader.assign([tp])
+                position = (await reader.beginning_offsets([tp]))[tp]
+                end = (await reader.end_offsets([tp]))[tp]
+                reader.seek(tp, position)
+                while position < end:
+                    try:
+                        got = await reader.getmany(timeout_ms=1_000)
+                    except UNREADABLE as error:  # another client's record
+                        _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
+                        got = await read_on(reader, {tp: position})
+                    found += [decode_or_none(each.value) for each in got.get(tp, ())]
+                    if (now := await reader.position(tp)) > position:
+                        limit.reschedule(asyncio.get_running_loop().time() + _READ_S)
+                    position = now
+    finally:
+        await stop(reader)
+    return [alert for alert in found if alert is not None]

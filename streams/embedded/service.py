@@ -15,8 +15,8 @@ from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import CheckedInput
 from accountant.times import issued_at
-from accountant.views.alerts import alerts_of_run, alerts_of_state
-from accountant.views.datasets import Alert, SeenAlerts
+from accountant.views.alerts import alerts_of
+from accountant.views.datasets import Alert
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook_outbox import outbox_of
 from streams.clock import CheckedClock, Clock, SystemClock
@@ -94,15 +94,9 @@ class EmbeddedService(LedgerReads):
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
-        self._seen_alerts = SeenAlerts()
         self.alert_counts = AlertDeliveryMetrics()
         self._outbox = outbox_of(
-            file.path,
-            lambda: self._decision(0),
-            settings,
-            self.alert_counts,
-            self._reached_thresholds,
-            background,
+            file.path, self._decisions, settings, self.alert_counts, background
         )
         self.checkpoint_places = senders_of(settings, topic_sink, background)
         self._heads = own_heads(file.path, settings, clock, self.checkpoint_places, background)
@@ -376,7 +370,8 @@ class EmbeddedService(LedgerReads):
             self._heads.begin(partition)
         # A commit whose outcome was unknown to this process is read from the log.
         self._appended.send([Appended(0, partition.sequence + 1, ())])
-        self._send_alerts(alerts_of_state(partition))
+        if self._outbox is not None:
+            self._outbox.begin(partition.sequence)
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
@@ -388,17 +383,13 @@ class EmbeddedService(LedgerReads):
             values = [encoded.value for encoded in records]
             self._appended.send([Appended(0, records[0].partition_sequence, values)])
         self._usage.wake()
-        self._send_alerts(alerts_of_run(records))
-
-    def _send_alerts(self, found: list[Alert]) -> None:
-        if alerts := self._seen_alerts.take(found):
-            self._alerts.send(alerts)
+        alerts = {
+            each.partition_sequence: alerts_of(each.decision) for each in records if each.crossed
+        }
+        if alerts:
+            self._alerts.send([alert for found in alerts.values() for alert in found])
             if self._outbox is not None:
-                self._outbox.put(alerts)
-
-    def _reached_thresholds(self) -> list[Alert]:
-        partition = self._writer.partition
-        return [] if partition is None else alerts_of_state(partition)
+                self._outbox.note({number: len(found) for number, found in alerts.items()})
 
 
 def _answer_of(settled: Settled) -> Submission | BudgetError:

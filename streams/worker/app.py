@@ -8,25 +8,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from signal import Signals
 from typing import Any, Final, NoReturn, cast
 
 import faust
-from faust import SASLCredentials, SSLCredentials
 from faust.app.base import BootStrategy
-from faust.types.auth import CredentialsT
 from faust.worker import Worker as FaustWorker
 from mode import Service
 from mode.supervisors import OneForOneSupervisor
 
 from accountant.errors import LedgerFault
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.alerts.topic_relay import AlertRelay
 from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment, deployment_of
-from streams.kafka.wire.security import Security
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.service.ledger_service import Readiness
@@ -36,7 +34,6 @@ from streams.telemetry.logs import configure_server, get_logger
 from streams.telemetry.tracing import Tracing, start_tracing
 from streams.worker.answers_heads import PartitionAnswersHeads, partition_answers_heads
 from streams.worker.http_server import WorkerHttpServer
-from streams.worker.limit_alert_observer import LimitAlertObserver
 from streams.worker.local_decisions import LocalDecisions
 from streams.worker.partition_checkpoints import PartitionCheckpoints, partition_checkpoints
 from streams.worker.partitions import Worker
@@ -49,11 +46,7 @@ STOP_S: Final = 10.0  # for the processors; the next owner fences a transaction 
 
 
 class _AgentsOnly(BootStrategy):
-    """Start agents only: no consumer (group, leader topic, recovery), no web server.
-
-    The first alert starts the producer of alerts. If Faust started it, the worker would end
-    whenever the broker is away at that moment.
-    """
+    """Start agents only: no consumer (group, leader topic, recovery), producer or web server."""
 
     enable_kafka_consumer = False
     enable_kafka_producer = False
@@ -131,7 +124,7 @@ def build(settings: Settings) -> App:
         analysts=settings.metrics_analysts,
         levels=settings.metrics_levels,
     )
-    local, limit_alerts = LocalDecisions(), LimitAlertObserver()
+    local = LocalDecisions()
     instance_id = settings.instance_id or socket.gethostname()
     checkpoints = partition_checkpoints(deployment, settings)
     answers = partition_answers_heads(
@@ -144,7 +137,7 @@ def build(settings: Settings) -> App:
         instance_id=instance_id,
         observers=[
             live_ledgers,
-            *([local, limit_alerts] if settings.read_side else ()),
+            *([local] if settings.read_side else ()),
             *(() if checkpoints is None else (checkpoints,)),
             *(() if answers is None else (answers,)),
             *(() if follower is None else (follower,)),
@@ -165,17 +158,12 @@ def build(settings: Settings) -> App:
     )
     _add_processing(app, app.worker, server, checkpoints, tracing)
     if answers is not None:
-        _add_answers_heads(app, answers)
+        _add_service(app, answers.run, "answers_heads_interrupted")
     if settings.read_side:
-        app.read_side = ReadSide(
-            app,
-            deployment,
-            owns=lambda number: number in app.worker.status.serving,
-            local=local,
-            counts=counts,
-        )
-        limit_alerts.tell = app.read_side.tell
+        app.read_side = ReadSide(app, deployment, local=local)
         server.show(app.read_side.budgets, app.read_side.usage)
+        relay = AlertRelay(deployment, counts, instance_id=instance_id)
+        _add_service(app, relay.run, "alerts_interrupted")
     webhook = webhook_of(settings)
     if webhook is not None:
         feed = WebhookFeed(
@@ -185,7 +173,7 @@ def build(settings: Settings) -> App:
             instance_id=instance_id,
             patience=settings.alert_webhook_patience_seconds,
         )
-        _add_webhook_feed(app, feed)
+        _add_service(app, feed.run, "webhook_interrupted")
     return app
 
 
@@ -207,7 +195,6 @@ def _faust_app(deployment: Deployment) -> App:
         deployment.application,
         env={},  # otherwise BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these
         broker=f"kafka://{deployment.bootstrap}",
-        broker_credentials=_credentials(deployment.security),
         store="memory://",
         autodiscover=False,
         Table=LocalTable,
@@ -220,49 +207,22 @@ def _faust_app(deployment: Deployment) -> App:
         table_standby_replicas=0,
         stream_wait_empty=False,
         web_enabled=False,
-        producer_acks=-1,
-        producer_linger=0.0,
-        producer_request_timeout=10.0,
         worker_redirect_stdouts=False,
         # Only the level: `_Host` sets handlers and format with `logs.configure`.
         logging_config={"version": 1, "incremental": True},
     )
 
 
-def _credentials(security: Security) -> CredentialsT | None:
-    """Return what Faust's own producer, which sends alerts, shows to the broker."""
-    if security.username is not None:
-        return SASLCredentials(
-            username=security.username,
-            password=security.password,
-            ssl_context=security.tls,
-            mechanism=security.mechanism,
-        )
-    return None if security.tls is None else SSLCredentials(security.tls)
-
-
-def _add_webhook_feed(app: App, feed: WebhookFeed) -> None:
-    """Make `feed` a service of `app`; its errors never end the app: admission matters more."""
+def _add_service(app: App, run: Callable[[], Awaitable[None]], event: str) -> None:
+    """Make a loop a service of `app`; its errors never end the app: admission matters more."""
 
     @app.service
-    class Posting(Service):
-        """Posts alerts to the webhook."""
+    class Looping(Service):
+        """Runs the loop."""
 
         @Service.task
-        async def _post(self) -> None:
-            await keep_on(self, feed.run, "webhook_interrupted")
-
-
-def _add_answers_heads(app: App, answers: PartitionAnswersHeads) -> None:
-    """Make the signing of answers a service of `app`; its errors never end the app."""
-
-    @app.service
-    class Signing(Service):
-        """Signs the heads of the answers."""
-
-        @Service.task
-        async def _sign(self) -> None:
-            await keep_on(self, answers.run, "answers_heads_interrupted")
+        async def _run(self) -> None:
+            await keep_on(self, run, event)
 
 
 def _add_processing(

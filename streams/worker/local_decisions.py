@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -49,7 +48,6 @@ class LocalDecisions:
         self._partitions: dict[int, _LocalPartition] = {}
         self._read_on: dict[int, int] = {}
         self._filled = asyncio.Event()
-        self._crossed = asyncio.Event()
 
     def replayed(self, partition: Partition, seconds: float) -> None:
         self._partitions[partition.genesis.partition] = _LocalPartition(partition)
@@ -60,8 +58,7 @@ class LocalDecisions:
         if local is None:
             return  # the partition was dropped meanwhile
         local.last, local.decided_at = partition.sequence, partition.decided_at
-        decided = [encoded for _, encoded in records]
-        local.waiting.extend(decided)
+        local.waiting.extend(encoded for _, encoded in records)
         if len(local.waiting) > self._most_waiting:
             if local.reached:
                 local.reached = False
@@ -70,8 +67,6 @@ class LocalDecisions:
                 local.waiting.popleft()
         if local.reached:
             self._filled.set()
-            if any(each.crossed for each in decided):
-                self._crossed.set()
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
         local = self._partitions.pop(partition, None)
@@ -105,16 +100,13 @@ class LocalDecisions:
         return since
 
     async def wait(self, pause: float) -> None:
-        """Return once `take` has decisions: after a pause, or when a threshold is reached."""
+        """Return after a pause, once `take` has decisions."""
         await self._filled.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await self._crossed.wait()
+        await asyncio.sleep(pause)
 
     def take(self) -> dict[int, Sequence[EncodedDecision]]:
         """Return the decisions committed since the last call, by partition, each in its order."""
         self._filled.clear()
-        self._crossed.clear()
         taken: dict[int, Sequence[EncodedDecision]] = {}
         for number, local in self._partitions.items():
             if local.reached and local.waiting:

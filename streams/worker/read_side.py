@@ -1,4 +1,4 @@
-"""Faust's half of a worker: tables of budgets and usage, and the alerts that follow from them.
+"""Faust's half of a worker: tables of budgets and usage.
 
 This module decides nothing. A lost or repeated record repairs itself, since every decision carries
 running totals and its dataset's sequence.
@@ -7,7 +7,7 @@ running totals and its dataset's sequence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import faust
@@ -21,13 +21,9 @@ from accountant.records.encoded_decision import CountedDecision, by_dataset
 from accountant.records.header import decode_header
 from accountant.replay.follow import FollowedPartition
 from accountant.replay.replay import StateMismatch
-from accountant.views.alerts import alerts_of_run
-from accountant.views.datasets import Alert, DatasetView
+from accountant.views.datasets import DatasetView
 from accountant.views.follow import Run, ViewFolder, counted_decisions, runs
 from accountant.views.usage import Rows
-from streams.alerts.alerts_topic import AlertTopicReader
-from streams.alerts.delivery_metrics import AlertDeliveryMetrics
-from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
 from streams.kafka.service.follower.state_rows import StateRowsReader
 from streams.kafka.service.follower.tail import Tail
@@ -82,36 +78,21 @@ async def keep_on(service: Service, run: Callable[[], Awaitable[None]], event: s
 
 
 class ReadSide:
-    """The tables of one worker, and the alerts that follow from them.
+    """The tables of one worker.
 
     Args:
-        owns: whether this worker is deciding a partition now.
         local: its own decisions, which it does not read back from the log.
-        counts: counts each delivery to the topic.
 
     Attributes:
         budgets: DatasetView by dataset.
         usage: rows by analyst, by dataset, of the decisions since `history_ms` ago.
     """
 
-    def __init__(
-        self,
-        app: faust.App,
-        deployment: Deployment,
-        *,
-        owns: Callable[[int], bool],
-        local: LocalDecisions,
-        counts: AlertDeliveryMetrics,
-    ) -> None:
+    def __init__(self, app: faust.App, deployment: Deployment, *, local: LocalDecisions) -> None:
         self._app = app
         self._local = local
         self._order = asyncio.Lock()  # orders the messages to the feed
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
-        self._publisher = AlertPublisher(app, deployment.topics.alerts, owns=owns, counts=counts)
-        pending = self._publisher.pending
-        self._topic = AlertTopicReader(
-            deployment, on_alert=pending.published, on_heard=pending.heard
-        )
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
         self.usage: TableT[str, Rows] = app.Table("usage")
         self._following = ViewFolder(self.budgets, self.usage)
@@ -131,7 +112,7 @@ class ReadSide:
 
         @self._app.service
         class Reading(Service):
-            """Feeds the agent from the tail, and the topic with alerts."""
+            """Feeds the agent from the tail."""
 
             async def on_start(self) -> None:
                 # Faust opens channels after its own consumer's assignment. There is no such
@@ -152,19 +133,6 @@ class ReadSide:
                         taken = await read_side._take_local()
                     except Exception:
                         _log.exception("left_out_of_tables")
-
-            @Service.task
-            async def _read_topic(self) -> None:
-                await keep_on(self, read_side._topic.run, "alerts_interrupted")
-
-            @Service.task
-            async def _publish(self) -> None:
-                await read_side._topic.known()
-                await read_side._publisher.run()
-
-    def tell(self, partition: int, alerts: Iterable[Alert]) -> None:
-        """Publish alerts that this process has found itself."""
-        self._publisher.take(partition, alerts)
 
     async def _on_rows(self, partition: int, rows: Mapping[bytes, bytes]) -> bool:
         """Hand on a partition's datasets, once its rows are all there."""
@@ -217,24 +185,18 @@ class ReadSide:
                 for row in batch.rows:
                     self._taken(batch.partition, row.dataset, self._following.take_row, row)
                 for n, (name, run) in enumerate(batch.runs.items(), 1):
-                    self._taken(batch.partition, name, self._take_run, name, run)
+                    self._taken(batch.partition, name, self._following.take_run, name, run)
                     if n % RUNS_PER_TURN == 0:
                         await asyncio.sleep(0)
 
         agent: Callable[..., Callable[[Callable[..., Awaitable[None]]], Any]] = self._app.agent
         agent(self._feed, name="budgets")(fold)
 
-    def _take_run(self, dataset: str, run: Run) -> list[Alert]:
-        self._following.take_run(dataset, run)
-        return alerts_of_run(run)
-
     def _taken(
-        self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object
+        self, partition: int, dataset: str, take: Callable[..., None], *what: object
     ) -> None:
         try:
-            crossed = take(*what)
+            take(*what)
         except Exception:
             # Do not raise: an agent that raises twice in 5 s stops and loses the batch.
             _log.exception("left_out_of_tables", partition=partition, dataset=dataset)
-            return
-        self._publisher.take(partition, crossed)

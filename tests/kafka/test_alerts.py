@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
 import random
@@ -18,7 +17,6 @@ import confluent_kafka
 import httpx
 import pytest
 
-from accountant.partition.key_hash import partition_of
 from streams.kafka.service.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
@@ -190,7 +188,7 @@ async def divide(ledger: Ledger, dataset: str = "census") -> None:
     await ledger.settle()
 
 
-async def test_the_owner_reports_thresholds_of_limits_and_the_next_owner_repeats_them(
+async def test_a_worker_reports_thresholds_of_limits_and_a_restart_repeats_none(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     receiver = Receiver()
@@ -202,7 +200,7 @@ async def test_the_owner_reports_thresholds_of_limits_and_the_next_owner_repeats
         assert published(ledger) == []
         with process(ledger, tmp_path, "w1", **webhook(receiver)) as worker:
             idle = {f"{ANA}/0.5", f"{ANA}/0.8"}
-            await until(lambda: set(published(ledger)) == idle, "found in the state")
+            await until(lambda: set(published(ledger)) == idle, "found in the log")
             await ledger.send_all([request("census", epsilon="0.05")])
             expected = idle | {f"{RED}/1/0.5"}
             await until(lambda: set(published(ledger)) == expected, "found in the grant")
@@ -230,30 +228,6 @@ async def test_the_owner_reports_thresholds_of_limits_and_the_next_owner_repeats
     )
     assert 0.5 <= grown["spent_ratio"] < 0.5 + 1e-9
     assert by_id[f"{ANA}/0.8"]["analyst"] == "ana"
-
-
-async def test_another_worker_reports_thresholds_of_limits_if_the_owner_does_not(
-    broker: LocalBroker, application: str, tmp_path: Path
-) -> None:
-    # `mute` is an owner without a read side.
-    async with Ledger(broker.bootstrap, application) as ledger, working(ledger) as mute:
-        with process(ledger, tmp_path, "w2") as worker:
-            await soon(lambda: len(worker.events("partition_refolded")) == 2, "two each")
-            await soon(lambda: len(mute.status.serving) == 2, "two each")
-            names = (f"d{number}" for number in itertools.count())
-            name = next(n for n in names if partition_of(n.encode(), 4) in mute.status.serving)
-            await divide(ledger, name)
-            service = await KafkaService.start(ledger.deployment)
-            alerts = service.alerts()
-            try:
-                await ledger.send_all([request(name, epsilon="0.44")])
-                received = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
-            finally:
-                await service.close()
-            expected = [f"{name}/1/level/each/red:1/ana/1/{ratio}" for ratio in ("0.5", "0.8")]
-            await until(lambda: published(ledger) == expected, "each is published once")
-    assert [alert.alert_id for alert in received] == expected
-    assert all(0.88 <= alert.spent_ratio < 0.88 + 1e-9 for alert in received)
 
 
 async def test_another_worker_reports_the_alerts_that_an_owner_does_not(

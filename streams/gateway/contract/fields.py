@@ -259,6 +259,7 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "StatisticNoise": dict.fromkeys(("scale", "variance"), _FRACTION),
     "Overview": {"dataset": reference("DatasetView"), "budget": reference("AnalystBudget")},
+    "AlertOrigin": {"number": _COUNT, "branch": _COUNT},
     **OF_WHY,
 }
 

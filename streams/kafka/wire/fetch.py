@@ -23,11 +23,14 @@ _FETCH_BYTES: Final = 1 << 20  # the broker sends at least one batch whole
 _WAIT_MS: Final = 500  # the longest for records that are not on the broker's own disk
 
 
-async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> BatchContents:
+async def fetch(
+    consumer: Any, tp: TopicPartition, offset: int, most: int | None = None
+) -> BatchContents:
     """Return the broker's records from an offset on, in whole batches, without waiting for more.
 
     Args:
         consumer: a started consumer, whose connections this uses.
+        most: return no more batches than this.
     Raises: KafkaError: retriable if another try may help.
     """
     # aiokafka's private attribute, the only way to a consumer's connections. A test,
@@ -47,7 +50,7 @@ async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> BatchContents
         if error.invalid_metadata:
             client.force_metadata_update()
         raise error(tp)
-    found = unpack_batches(data, tp, offset)
+    found = unpack_batches(data, tp, offset, most)
     if data and found.next is None:
         # The broker sends at least the first batch whole, however large.
         raise kafka.CorruptRecordException(f"{tp}: no whole batch at offset {offset}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from aiokafka import ConsumerRecord, TopicPartition, codec
@@ -46,16 +47,21 @@ class BatchContents(NamedTuple):
     next: int | None
 
 
-def unpack_batches(data: bytes, tp: TopicPartition, start: int) -> BatchContents:
+def unpack_batches(
+    data: bytes, tp: TopicPartition, start: int, most: int | None = None
+) -> BatchContents:
     """Return the records of all complete batches, from an offset on.
 
     This includes records of open and of aborted transactions.
+
+    Args:
+        most: unpack no more batches than this.
 
     Raises: CorruptRecordException: a checksum is wrong. UnsupportedCodecError.
     """
     records: list[ConsumerRecord] = []
     following = None
-    for batch in _batches(data):
+    for batch in islice(_batches(data), most):
         head = _HEAD.unpack_from(batch)
         offset, attributes, last = head[0], head[5], head[6]
         if head[3] != _FORMAT:

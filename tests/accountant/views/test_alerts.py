@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
-from accountant.views.alerts import alerts_of, alerts_of_state
+from accountant.views.alerts import alerts_of
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
@@ -76,10 +76,3 @@ def test_an_exhausted_dataset_reports_a_new_threshold_above_what_is_spent() -> N
     (alert,) = alerts_of(world.amend(alert_at=["0.5", "1"]))
     assert alert.threshold == "1"
     assert 0.96 <= alert.spent_ratio < 0.961
-
-
-def test_the_state_repeats_the_alerts_of_its_log() -> None:
-    world = opened(**BASIC)
-    world.ask("pure:0.6")
-    again = alerts_of_state(world.replayed())
-    assert [each.alert_id for each in again] == ["census/1/0.5"]

@@ -14,7 +14,6 @@ from msgspec.structs import astuple
 from accountant.records import decode_decision, encode
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
-from accountant.views.alerts import alerts_of_run
 from accountant.views.datasets import DatasetView, fold_decision
 from accountant.views.follow import Run, ViewFolder, counted_decision, fold_run, runs
 from accountant.views.usage import (
@@ -103,16 +102,6 @@ def test_a_run_without_its_opening_makes_no_view() -> None:
     following = ViewFolder({}, {})
     following.take_run("census", late)
     assert following.budgets == {}
-
-
-def test_a_run_has_the_alerts_of_its_decisions() -> None:
-    world = opened(**BASIC)
-    for claim in ("pure:0.3", "pure:0.3", "pure:0.1"):
-        world.now += 1000
-        world.ask(claim)
-    (alert,) = alerts_of_run(runs_of(world.log)["census"])
-    assert alert.alert_id == "census/1/0.5"
-    assert alert.decided_at == world.decisions[-2].decided_at
 
 
 def usage(world: World, analyst: str) -> UsageView:

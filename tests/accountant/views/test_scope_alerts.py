@@ -1,11 +1,11 @@
-"""Alerts of limits: from grants, from records, and again from the state."""
+"""Alerts of limits: from grants and from records."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from accountant.records import decode_decision
-from accountant.views.alerts import alerts_of, limit_alerts_of_state
+from accountant.views.alerts import alerts_of
 from accountant.views.datasets import Alert
 from tests.accountant.world import World, code, opened
 
@@ -150,8 +150,6 @@ def test_a_limit_with_another_filter_starts_at_0_and_sends_no_alert() -> None:
     reported = ReportedAlerts(world)
     limit(world, "team", RED, policy={"filter": "zcdp", "rho": "0.1"})
     assert reported.more() == []
-    world.commit()
-    assert list(limit_alerts_of_state(world.state)) == []
 
 
 def test_a_threshold_that_an_amendment_adds_is_reported_for_limits_too() -> None:
@@ -166,55 +164,3 @@ def test_a_threshold_that_an_amendment_adds_is_reported_for_limits_too() -> None
         "census/1/level/each/red/carl/1/0.3",
         "census/1/level/team/red:1/1/0.3",
     ]
-
-
-def test_the_state_repeats_the_alerts_of_grants_and_records() -> None:
-    world = divided()
-    reported = ReportedAlerts(world)
-    limit(world, "team", RED, part="0.1")
-    limit(world, "each", RED, part="0.08")
-    limit(world, "analyst", "carl", policy={"filter": "zcdp", "rho": "0.001"})
-    found = []
-    for epsilon, analyst in (("0.3", "ana"), ("0.04", "carl"), ("0.41", "ana"), ("0.1", "ben")):
-        grant(world, epsilon, analyst)
-        found += reported.more()
-    again = list(limit_alerts_of_state(world.replayed()))
-    assert sorted(ids(again)) == sorted(ids(found))
-
-
-def test_a_default_sends_no_alert_for_an_analyst_outside_the_team_or_with_own_limit() -> None:
-    world = divided()
-    limit(world, "each", RED, part="0.1")
-    grant(world, "0.9")
-    grant(world, "0.9", "ben")
-    world.commit()
-    assert len(list(limit_alerts_of_state(world.state))) == 4
-    enrol(world, "ana", None)
-    limit(world, "analyst", "ben", part="0.5")
-    world.commit()
-    assert list(limit_alerts_of_state(world.state)) == []
-
-
-def test_with_too_many_analysts_the_state_alerts_about_the_most_recent() -> None:
-    world = divided()
-    limit(world, "each", RED, part="0.1")
-    limit(world, "team", RED, part="0.3")
-    grant(world, "0.9")
-    grant(world, "0.9", "ben")
-    world.commit()
-    analysts = [alert.analyst for alert in limit_alerts_of_state(world.state, most_uses=1)]
-    assert sorted(map(str, analysts)) == ["None", "ben", "ben"]
-
-
-def test_the_state_repeats_of_a_version_only_what_that_version_has_reported() -> None:
-    world = divided()
-    reported = ReportedAlerts(world)
-    limit(world, "team", RED, part="0.1")
-    grant(world, "0.55")
-    limit(world, "team", RED, part="0.06")
-    assert ids(reported.more()) == [
-        "census/1/level/team/red:1/1/0.5",
-        "census/1/level/team/red:1/2/0.8",
-    ]
-    again = limit_alerts_of_state(world.replayed())
-    assert [alert.alert_id for alert in again] == ["census/1/level/team/red:1/2/0.8"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
 import random
 import signal
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -15,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from accountant.partition import hash_of
 from accountant.records import decode_decision
-from streams.alerts.delivered_ids import DeliveredAlerts
+from streams.alerts.relayed_decisions import RelayedDecision, RelayedDecisions
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.metrics.registry import make_registry
@@ -27,7 +28,6 @@ from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
 from tests.patience import PATIENCE_S
 from tests.streams.alerts.receiver import Receiver, until
-from tests.streams.alerts.test_delivered_ids import alert
 from tests.streams.bodies import asking, opening
 
 BORN = time.time_ns() // 1_000_000
@@ -151,52 +151,18 @@ def test_a_slow_receiver_delays_no_decision(file: Path) -> None:
         assert [post.key for post in receiver.posts] == ALL[:1]
 
 
-def test_a_given_up_alert_is_counted_and_posted_after_the_next_start(file: Path) -> None:
+def test_a_given_up_alert_is_counted_and_not_posted_again(file: Path) -> None:
     receiver = Receiver(422)
     with Life(file, settings(receiver)) as life:
         life.open()
         life.ask("0.9")
         until(lambda: receiver.taken == ["census/1/0.8"], "the one after it is delivered")
         assert life.service.alert_counts.of("webhook", "given_up") == 1
-    with Life(file, settings(receiver)):
-        until(lambda: receiver.taken == ["census/1/0.8", "census/1/0.5"], "taken at last")
-    receiver.down()
-
-
-def test_alerts_beyond_the_queue_come_later_and_none_is_lost(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    receiver = Receiver()
-    receiver.down()
-    life = Life(file, settings(receiver))
-    assert life.service._outbox is not None
-    life.service._outbox._limit = 3
-    names = [f"d{number}" for number in range(10)]
-    for name in names:
-        life.open(name)
-        life.ask("0.6", name)
-    assert len(life.service._outbox._waiting) == 3
-    receiver.up()
-    until(lambda: len(receiver.taken) == len(names), "all delivered")
-    assert sorted(receiver.taken) == sorted(f"{name}/1/0.5" for name in names)
-    life.service.close_sync()
-    receiver.down()
-
-
-def test_a_given_up_alert_does_not_return_with_those_beyond_the_queue(file: Path) -> None:
-    receiver = Receiver(422)
-    receiver.down()
     with Life(file, settings(receiver)) as life:
-        assert life.service._outbox is not None
-        life.service._outbox._limit = 1
-        for name in ("d0", "d1", "d2"):
-            life.open(name)
-            life.ask("0.6", name)
-        receiver.up()
-        until(lambda: len(receiver.taken) == 2, "the others delivered")
+        life.ask("0.05")
+        until(lambda: "census/1/0.95" in receiver.taken, "the next one")
     receiver.down()
-    assert [post.key for post in receiver.posts].count("d0/1/0.5") == 1
-    assert receiver.taken == ["d1/1/0.5", "d2/1/0.5"]
+    assert receiver.taken == ["census/1/0.8", "census/1/0.95"]
 
 
 async def test_a_subscriber_gets_alerts_and_decisions(file: Path) -> None:
@@ -210,25 +176,82 @@ async def test_a_subscriber_gets_alerts_and_decisions(file: Path) -> None:
         await anext(alerts)
 
 
-def test_a_truncated_id_and_another_ledgers_file_are_ignored(file: Path) -> None:
+def test_a_truncated_line_and_another_ledgers_file_are_ignored(file: Path) -> None:
     remembered = file.with_name(file.name + ".alerts")
-    delivered = DeliveredAlerts(file, "sha256:1")
-    for threshold in ("0.5", "0.8"):
-        delivered.add(alert(threshold))
-    delivered.close()
-    remembered.write_bytes(remembered.read_bytes() + b"census/1/0.9")  # of 0.95
-    again = DeliveredAlerts(file, "sha256:1")
-    assert again.ids == set(ALL[:2])
-    again.add(alert("0.95"))
+    heads = {2: "sha256:a", 4: "sha256:b", 11: "sha256:c"}
+    stored = RelayedDecisions(file, "sha256:1")
+    for number in (2, 4):
+        stored.add(RelayedDecision(number, 0, heads[number]))
+    stored.close()
+    remembered.write_bytes(remembered.read_bytes() + b"11 0 sha256:c")  # the end is missing
+    again = RelayedDecisions(file, "sha256:1")
+    assert again.newest_in(heads.get) == (4, 0, "sha256:b")
+    again.add(RelayedDecision(11, 3, "sha256:c"))
     again.close()
-    assert DeliveredAlerts(file, "sha256:1").ids == set(ALL[:3])
-    other = DeliveredAlerts(file, "sha256:2")
-    assert other.ids == set()
-    other.skip_until_restart(alert("0.5"))
-    other.add(alert("1"))
-    other.close()
-    assert DeliveredAlerts(file, "sha256:2").ids == {ALL[3]}
-    assert DeliveredAlerts(file, "sha256:1").ids == set()
+    assert RelayedDecisions(file, "sha256:1").newest_in(heads.get) == (11, 3, "sha256:c")
+    assert RelayedDecisions(file, "sha256:1").newest_in({2: "sha256:a", 4: "sha256:d"}.get) == (
+        2,
+        0,
+        "sha256:a",
+    )
+    assert RelayedDecisions(file, "sha256:2").newest_in(heads.get) is None
+
+
+def test_the_file_stays_small_and_has_what_is_newest(file: Path) -> None:
+    stored = RelayedDecisions(file, "sha256:1")
+    for number in range(2_500):
+        stored.add(RelayedDecision(number, 0, f"sha256:{number}"))
+    stored.close()
+    stored = RelayedDecisions(file, "sha256:1")
+    stored.add(RelayedDecision(2_500, 0, "sha256:2500"))
+    stored.close()
+    lines = file.with_name(file.name + ".alerts").read_bytes().splitlines()
+    assert len(lines) == 1_001
+    assert lines[-1] == b"2500 0 sha256:2500"
+
+
+def test_a_lost_cursor_repeats_all_alerts_and_says_so(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Receiver() as receiver:
+        with Life(file, settings(receiver)) as life:
+            life.open()
+            life.ask("0.6")
+            life.ask("0.3")
+            until(lambda: receiver.taken == ALL[:2], "delivered")
+        assert "alerts_relayed_again" not in caplog.text
+        file.with_name(file.name + ".alerts").unlink()
+        with Life(file, settings(receiver)):
+            until(lambda: receiver.taken == ALL[:2] * 2, "delivered again, in their order")
+    assert receiver.posts[0].body == receiver.posts[2].body
+    assert "alerts_relayed_again" in caplog.text
+
+
+def test_an_older_copy_of_the_ledger_is_relayed_from_the_fork(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = file.with_name("copy")
+    with Receiver() as receiver:
+        options = settings(receiver, checkpoints="off")
+        with Life(file, options) as life:
+            life.open()
+            life.ask("0.6")
+            until(lambda: receiver.taken == ALL[:1], "delivered")
+        with contextlib.closing(sqlite3.connect(file)) as source:
+            source.execute("VACUUM INTO ?", [str(copy)])
+        with Life(file, options) as life:
+            life.ask("0.25")
+            until(lambda: receiver.taken == ALL[:2], "delivered")
+        for suffix in ("-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+        copy.replace(file)
+        with Life(file, options) as life:
+            life.ask("0.01")
+            life.ask("0.3")
+            until(lambda: len(receiver.taken) == 3, "reached again on the other log")
+    assert receiver.taken == [*ALL[:2], ALL[1]]
+    assert [post.body["decision"]["number"] for post in receiver.posts] == [2, 3, 4]
+    assert "log_is_another" in caplog.text
 
 
 def test_without_a_writable_file_alerts_are_delivered_again(tmp_path: Path) -> None:
@@ -256,8 +279,6 @@ def test_a_new_file_at_an_old_path_is_another_ledger(
                 life.ask("0.5")
                 until(lambda: receiver.posts, "delivered")
             assert receiver.taken == [ALL[0]]
-            head = hash_of(next(iter(read_decisions(file))))
-            assert DeliveredAlerts(file, head).ids == {ALL[0]}
             for suffix in ("", "-wal", "-shm"):
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
             receiver.posts.clear()
@@ -331,7 +352,7 @@ def test_admission_does_not_wait_for_a_thousand_alerts(file: Path) -> None:
         thread.start()
         thread.join(PATIENCE_S)
         assert done.is_set()
-        assert life.service._outbox is not None
-        until(lambda: len(life.service._outbox._waiting) == 1000, "all wait")
+        waiting = life.service.alert_counts.waiting["webhook"]
+        until(lambda: waiting() == 1000, "all wait")
     lines = [json.loads(value) for value in read_decisions(file)]
     assert sum(len(line.get("crossed", ())) for line in lines) == 1000

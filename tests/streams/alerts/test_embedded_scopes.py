@@ -58,6 +58,7 @@ def test_thresholds_of_limits_are_posted_once_over_a_restart(file: Path) -> None
             "analyst": "ana",
             "team": TEAM,
             "version": 1,
+            "decision": {"partition": 0, "number": 6, "branch": 0},
         }
         assert 0.8 <= post.body["spent_ratio"] < 0.8 + 1e-9
     with Receiver() as other, LimitedLedger(file, settings(other)) as life:
@@ -81,20 +82,6 @@ def test_an_idle_ledger_posts_undelivered_alerts_again(file: Path) -> None:
         until(lambda: len(receiver.taken) == 3, "given again")
     receiver.down()
     assert set(receiver.taken) == {RED[0], *ANA}
-
-
-def test_alerts_beyond_the_queue_come_from_the_state(file: Path) -> None:
-    receiver = Receiver()
-    receiver.down()
-    with LimitedLedger(file, settings(receiver)) as life:
-        assert life.service._outbox is not None
-        life.service._outbox._limit = 1
-        life.begin()
-        life.grant("0.45")
-        life.grant("0.45", "ben")
-        receiver.up()
-        until(lambda: len(receiver.taken) == 6, "all delivered")
-    receiver.down()
 
 
 async def test_a_subscriber_sees_alerts_of_limits(file: Path) -> None:

@@ -11,8 +11,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from accountant.views.datasets import Alert
-from streams.alerts.delivered_ids import DeliveredAlerts
 from streams.client.http.service import HttpService
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
@@ -99,7 +97,7 @@ def test_metrics_have_separate_series_for_every_dataset_and_analyst(
     assert len(set(found["privacy_analyst_spent"])) == len(found["privacy_analyst_spent"]) == 100
 
 
-def test_each_alert_has_its_own_id(file: Path, clock: TestClock, tmp_path: Path) -> None:
+def test_each_alert_has_its_own_id(file: Path, clock: TestClock) -> None:
     ids: list[str] = []
     with LocalServer(file, clock) as server:
         for name in NAMES:
@@ -114,24 +112,6 @@ def test_each_alert_has_its_own_id(file: Path, clock: TestClock, tmp_path: Path)
     assert {tuple(each.split("/")) for each in ids} == {
         (name, "1", ratio) for name in NAMES for ratio in ("0.5", "1")
     }
-    # The embedded ledger records sent alerts on disk, one id a line.
-    result = DeliveredAlerts(tmp_path / "accountant.db", "head")
-    for each in ids:
-        result.add(an_alert(each))
-    again = DeliveredAlerts(tmp_path / "accountant.db", "head")
-    assert again.ids == set(ids)
-
-
-def an_alert(alert_id: str) -> Alert:
-    dataset, generation, threshold = alert_id.split("/")
-    return Alert(
-        alert_id=alert_id,
-        dataset=dataset,
-        generation=int(generation),
-        threshold=threshold,
-        spent_ratio=1.0,
-        decided_at="2026-11-21T12:00:00.000Z",
-    )
 
 
 def test_an_invalid_name_gets_a_suggestion_of_a_valid_one(server: LocalServer) -> None:

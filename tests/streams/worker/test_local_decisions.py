@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,24 +167,3 @@ def test_returned_decisions_are_read_from_the_log(owned: tuple[Stage, World]) ->
     stage.commit(1)
     assert stage.own.take() == {}
     assert stage.own.read_on() == {0: stage.log[3].decided_at}
-
-
-def test_a_reached_threshold_does_not_wait_for_the_pause() -> None:
-    world = opened(**BASIC)
-    world.ask("pure:0.01")
-    world.ask("pure:0.9")
-    stage = Stage(world.encoded, world, 1000)
-    stage.commit(1)
-    stage.refold()
-    stage.read(100)
-    stage.commit(1)
-
-    async def crossing() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await stage.own.wait(600)
-        stage.commit(1)
-        assert stage.log[stage.committed - 1].crossed
-        await stage.own.wait(600)  # ends at once
-
-    asyncio.run(crossing())

@@ -21,6 +21,8 @@ ANSWER_IDS: Final = "answers-"
 """What precedes the partition in a curator's transactional ids, after the application."""
 ANSWER_MARKS: Final = "-answers"
 """What ends the name of the consumer group of a curator's marks, after the application."""
+RELAY_GROUP: Final = ".alert-relay"
+"""What ends the name of the consumer group that sends alerts to their topic."""
 _MAINTAIN: Final = (
     Operation.READ,
     Operation.WRITE,
@@ -123,7 +125,7 @@ ROLES: Final[Mapping[str, Role]] = {
             "answers": (*_READ, Operation.DESCRIBE_CONFIGS),
         },
         transactional_ids=_WRITE,
-        groups={"": _READ, "-webhook": _READ},
+        groups={"": _READ, "-webhook": _READ, RELAY_GROUP: _READ},
     ),
     "operator": Role(
         meaning="`topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may "
@@ -133,7 +135,7 @@ ROLES: Final[Mapping[str, Role]] = {
             _MAINTAIN,
         ),
         transactional_ids=_WRITE,
-        groups={"": _DESCRIBE, ANSWER_MARKS: _DELETE},
+        groups={"": _DESCRIBE, ANSWER_MARKS: _DELETE, RELAY_GROUP: _DELETE},
         cluster=_DESCRIBE,
     ),
 }

@@ -1,0 +1,52 @@
+"""A scan of a log finds the alerts of each decision, though it decodes few of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from accountant.errors import MadeByNewerVersion
+from accountant.partition.operate import accept_rollback
+from accountant.records import decode_decision
+from accountant.records.operator_records import Rollback
+from accountant.views.alerts import alerts_of
+from accountant.views.datasets import AlertOrigin
+from streams.alerts.alert_scan import AlertScan
+from tests.accountant.histories import worlds
+from tests.accountant.views.test_datasets import BASIC
+from tests.accountant.world import World, opened
+
+
+@settings(max_examples=50, deadline=None)
+@given(worlds())
+def test_a_scan_finds_the_alerts_of_every_decision(history: tuple[World, list[bytes]]) -> None:
+    scan = AlertScan(0, 0)
+    for number, value in enumerate(history[0].log):
+        found = scan.take(value)
+        assert [each.alert_id for each in found] == [
+            each.alert_id for each in alerts_of(decode_decision(value))
+        ]
+        assert {each.decision for each in found} <= {
+            AlertOrigin(partition=0, number=number, branch=0)
+        }
+
+
+def test_an_alert_after_a_rollback_names_the_new_branch() -> None:
+    world = opened(**BASIC)
+    world.ask("pure:0.6")
+    world.commit()
+    lost = Rollback(branch=7, first=3, last=5, head="", key="", signature="")
+    world.took(accept_rollback(world.draft, world.now, "a test", lost))
+    world.ask("pure:0.3")
+    scan = AlertScan(2, 4)
+    found = [each.decision for value in world.log for each in scan.take(value)]
+    assert found == [
+        AlertOrigin(partition=2, number=2, branch=4),
+        AlertOrigin(partition=2, number=4, branch=7),
+    ]
+
+
+def test_a_decision_of_another_format_is_not_passed_unread() -> None:
+    world = opened(**BASIC)
+    with pytest.raises(MadeByNewerVersion):
+        AlertScan(0, 0).take(world.log[1].replace(b'"version":2', b'"version":3', 1))
