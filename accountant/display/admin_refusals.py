@@ -18,6 +18,7 @@ from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import Policy, filter_of
 from accountant.records import DECODE_ERRORS, Decision
+from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
@@ -41,32 +42,21 @@ class CurrentDataset(NamedTuple):
     pause: Decision | None = None
 
 
-class _AdminRequest(msgspec.Struct, tag_field="type"):
+class _AdminRequest(msgspec.Struct):
+    type: str
     dataset: str = ""
     by: str = ""
 
 
-class _Open(_AdminRequest, tag="open"):
-    pass
-
-
-class _Amend(_AdminRequest, tag="amend"):
+class _Amend(_AdminRequest):
     policy: dict[str, Any] | None = None
 
 
-class _Close(_AdminRequest, tag="close"):
-    pass
-
-
-class _Pause(_AdminRequest, tag="pause"):
-    pass
-
-
-class _Member(_AdminRequest, tag="member"):
+class _Member(_AdminRequest):
     member: str = ""
 
 
-class _Limit(_AdminRequest, tag="limit"):
+class _Limit(_AdminRequest):
     scope: Scope = "dataset"
     name: str | None = None
     part: str | None = None
@@ -75,7 +65,14 @@ class _Limit(_AdminRequest, tag="limit"):
 
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
-_decode = msgspec.json.Decoder(_Open | _Amend | _Close | _Pause | _Member | _Limit).decode
+_SHOWN: Final = {"amend": _Amend, "member": _Member, "limit": _Limit}
+"""The kinds of record whose own fields are in a message."""
+_DECODERS: Final = {
+    kind.name: msgspec.json.Decoder(_SHOWN.get(kind.name, _AdminRequest)).decode
+    for kind in KINDS
+    if kind.source == "admin"
+}
+_decode_type = msgspec.json.Decoder(_AdminRequest).decode
 
 
 def admin_refusal_words(decision: Decision, current: CurrentDataset | None = None) -> str:
@@ -84,10 +81,13 @@ def admin_refusal_words(decision: Decision, current: CurrentDataset | None = Non
     if reason is None:
         return ""
     try:
-        request = _decode(decision.request)
+        kind = _decode_type(decision.request).type
+        if kind not in _DECODERS:
+            return ""
+        request = _DECODERS[kind](decision.request)
     except DECODE_ERRORS:
         return ""
-    words = _WORDS.get((reason, type(request))) or _WORDS.get((reason, _AdminRequest))
+    words = _WORDS.get((reason, kind)) or _WORDS.get((reason, ""))
     return "" if words is None else words(request, current, decision.decided_at)
 
 
@@ -95,7 +95,7 @@ def _with_remedy(meaning: str, reason: Reason) -> str:
     return f"{meaning} {REASONS[reason].remedy}"
 
 
-def _already_opened(request: _Open, current: CurrentDataset | None, __: str) -> str:
+def _already_opened(request: _AdminRequest, current: CurrentDataset | None, __: str) -> str:
     closed = current is not None and current.view.closed
     meaning = (
         f"Dataset {request.dataset} was opened before"
@@ -108,7 +108,7 @@ def _already_opened(request: _Open, current: CurrentDataset | None, __: str) -> 
     return f"{meaning} Use the open dataset ({name})."
 
 
-def _already_paused(request: _Pause, current: CurrentDataset | None, __: str) -> str:
+def _already_paused(request: _AdminRequest, current: CurrentDataset | None, __: str) -> str:
     if current is None or current.pause is None:
         return ""
     return (
@@ -118,7 +118,7 @@ def _already_paused(request: _Pause, current: CurrentDataset | None, __: str) ->
 
 
 def _closed(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:
-    what = "is closed already" if isinstance(request, _Close) else "is closed"
+    what = "is closed already" if request.type == "close" else "is closed"
     return (
         f"Dataset {request.dataset} {what}, which is final: its budget, limits and settings stay "
         "as they are. Members can still be set and removed. To grant more, open a dataset of "
@@ -317,18 +317,18 @@ def _percent(part: Fraction) -> str:
 
 _Words = Callable[[Any, CurrentDataset | None, str], str]
 
-_WORDS: Final[dict[tuple[Reason, type[_AdminRequest]], _Words]] = {
-    (Reason.ALREADY_OPENED, _Open): _already_opened,
-    (Reason.CLOSED, _AdminRequest): _closed,
-    (Reason.ALREADY_PAUSED, _Pause): _already_paused,
-    (Reason.UNKNOWN_MEMBER, _Member): _unknown_member,
-    (Reason.LAST_OWNER, _Member): _last_owner,
-    (Reason.TOO_MANY_MEMBERS, _Member): _too_many_members,
-    (Reason.UNKNOWN_LIMIT, _Limit): _unknown_limit,
-    (Reason.LIMIT_NOT_POSSIBLE, _Limit): _limit_not_possible,
-    (Reason.OVER_RESERVED, _Limit): _over_reserved,
-    (Reason.TOO_MANY_LIMITS, _Limit): _too_many_limits,
-    (Reason.ALREADY_GRANTED, _Amend): _already_granted,
-    (Reason.HAS_LIMITS, _Amend): _has_limits,
-    (Reason.NOT_LOWER, _Amend): _not_lower,
+_WORDS: Final[dict[tuple[Reason, str], _Words]] = {
+    (Reason.ALREADY_OPENED, "open"): _already_opened,
+    (Reason.CLOSED, ""): _closed,
+    (Reason.ALREADY_PAUSED, "pause"): _already_paused,
+    (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,
+    (Reason.LAST_OWNER, "member"): _last_owner,
+    (Reason.TOO_MANY_MEMBERS, "member"): _too_many_members,
+    (Reason.UNKNOWN_LIMIT, "limit"): _unknown_limit,
+    (Reason.LIMIT_NOT_POSSIBLE, "limit"): _limit_not_possible,
+    (Reason.OVER_RESERVED, "limit"): _over_reserved,
+    (Reason.TOO_MANY_LIMITS, "limit"): _too_many_limits,
+    (Reason.ALREADY_GRANTED, "amend"): _already_granted,
+    (Reason.HAS_LIMITS, "amend"): _has_limits,
+    (Reason.NOT_LOWER, "amend"): _not_lower,
 }

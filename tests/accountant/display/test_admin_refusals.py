@@ -93,6 +93,8 @@ def test_the_text_of_a_refused_admin_request_names_its_subject() -> None:
             (record(Reason.ALREADY_OPENED, "open"), ("survey was opened before", "dataset show")),
             (record(Reason.CLOSED, "close"), ("survey is closed already", "final", "dataset open")),
             (record(Reason.CLOSED, "limit"), ("survey is closed", "final", "dataset open")),
+            (record(Reason.CLOSED, "resume"), ("survey is closed", "final", "dataset open")),
+            (record(Reason.CLOSED, "resolve"), ("survey is closed", "final", "dataset open")),
             (record(Reason.HAS_LIMITS, "amend"), ("survey has limits", "Remove the limits")),
             (record(Reason.ALREADY_GRANTED, "amend"), ("survey has a grant", "Open another")),
         ],
