@@ -83,11 +83,11 @@ def demo(
         shown = where if url or file else "a temporary file; --file keeps it"
     screen.summary(audit=audit, run_audit=run_audit, seconds=seconds, where=shown)
     if json:
-        others = {k: n for k, n in screen.outcomes.items() if k not in {"granted", "refused"}}
+        others = {k: n for k, n in screen.outcomes.items() if not k.answers_request}
         print_json(
             {
                 "requests": screen.outcomes.total(),
-                "granted": screen.outcomes["granted"],
+                "granted": sum(n for k, n in screen.outcomes.items() if k.charges),
                 "refused": dict(screen.reasons),
                 "exhausted_by": dict(screen.exhausted_by),
                 **others,

@@ -52,7 +52,7 @@ class Screen:
     """
 
     def __init__(self, console: Console, requests: int, *, verbose: bool) -> None:
-        self.outcomes: Counter[str] = Counter()
+        self.outcomes: Counter[Outcome] = Counter()
         self.reasons: Counter[str] = Counter()
         self.exhausted_by: Counter[str] = Counter()
         self._console = console
@@ -176,7 +176,7 @@ class Screen:
         for outcome, count in self.outcomes.most_common():
             counts.append(", " if counts else "").append(f"{count} ")
             counts.append_text(outcome_text(outcome))
-            if outcome == Outcome.REFUSED:
+            if outcome.is_refusal:
                 counts.append(f" ({self.reasons[Reason.EXHAUSTED]} did not fit)")
         grid.add_row("decided", counts.append(f", in {seconds:.1f} seconds"))
         style = "green" if audit == "ok" else "yellow" if audit == "skipped" else "bold red"

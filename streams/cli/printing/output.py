@@ -20,26 +20,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.text import Text
 
+    from accountant.records.outcomes import Outcome
+
 T = TypeVar("T")
 
 _WIDE = 120  # columns of a table in a file, where folding at 80 would only hurt
 
 BAR_STYLE: Final[dict[Tone, str]] = {"calm": "green", "near": "yellow", "full": "red"}
-OUTCOME_STYLE = {
-    "granted": "green",
-    "refused": "red",
-    "repeated": "cyan",
-    "conflict": "magenta",
-    "expired": "yellow",
-    "invalid": "magenta",
-    "opened": "blue",
-    "closed": "blue",
-    "amended": "blue",
-    "paused": "yellow",
-    "resumed": "blue",
-    "member_set": "blue",
-    "member_removed": "blue",
-}
 
 
 def _console(**options: Any) -> Console:
@@ -127,11 +114,25 @@ def count_progress(bars: Progress, values: Iterable[T], task: TaskID) -> Iterato
         yield counting
 
 
-def outcome_text(outcome: str) -> Text:
+def outcome_text(outcome: Outcome) -> Text:
     """Return an outcome in its colour."""
     from rich.text import Text
 
-    return Text(outcome, style=OUTCOME_STYLE.get(outcome, ""))
+    return Text(outcome, style=_colour(outcome))
+
+
+def _colour(outcome: Outcome) -> str:
+    if outcome.charges:
+        return "green"
+    if outcome.is_refusal:
+        return "red"
+    if outcome.is_repeat:
+        return "cyan"
+    if outcome.is_not_considered:
+        return "magenta"
+    if outcome.switches_pause and not outcome.shows_running:
+        return "yellow"
+    return "blue" if outcome.is_applied else ""
 
 
 def spent_bar(ratio: float | Decimal, width: int = 12, *, reserved: float | None = None) -> Text:
