@@ -364,7 +364,8 @@ class QuestionRunner:
         Raises: Stopping. Ended.
         """
         waiting, request = self._counts.waiting, question.request
-        async with self._turns.place(request.dataset, request.analyst):
+        engine = request.via if isinstance(request.via, str) else None
+        async with self._turns.place(request.dataset, request.analyst, engine=engine):
             if self._stopping.is_set():
                 raise Stopping
             if not waiting.start(question.grant):

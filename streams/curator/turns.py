@@ -1,7 +1,8 @@
 """Places among the questions that run, given in turns: nobody's questions wait for all of another.
 
-A turn is one question in one place. Analysts take turns with one another, and the datasets of an
-analyst take turns within theirs: another dataset is no further turn.
+A turn is one question in one place. Senders take turns with one another: analysts who ask
+themselves, and engines. An engine's analysts take turns within its own, and an analyst's datasets
+within theirs: another name that an engine gives, or another dataset, is no further turn.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 
 _Turn = asyncio.Future[None]
+_Name = TypeVar("_Name")
 _Queue = TypeVar("_Queue")
 
 
@@ -29,19 +31,25 @@ class Turns:
 
     def __init__(self, places: int) -> None:
         self._free = places
-        self._analysts = OrderedDict[str, OrderedDict[str, deque[_Turn]]]()
-        """Who waits, by analyst and dataset; whoever had a turn is the last one of each."""
+        self._senders = OrderedDict[
+            tuple[str, bool], OrderedDict[str, OrderedDict[str, deque[_Turn]]]
+        ]()
+        """Who waits, by sender, analyst and dataset; whoever had a turn is the last one of each."""
 
     @contextlib.asynccontextmanager
-    async def place(self, dataset: str, analyst: str) -> AsyncIterator[None]:
+    async def place(
+        self, dataset: str, analyst: str, *, engine: str | None = None
+    ) -> AsyncIterator[None]:
         """Wait for a turn of an analyst on a dataset, and hold a place for the block.
 
+        Args:
+            engine: what asks for the analyst; None where they ask themselves.
         Raises: Ended.
         """
         if self._free:
             self._free -= 1
         else:
-            await self._wait(dataset, analyst)
+            await self._wait(dataset, analyst, engine)
         try:
             yield
         finally:
@@ -49,17 +57,24 @@ class Turns:
 
     def end(self, dataset: str, analyst: str | None) -> None:
         """End the wait of those who wait for a turn on a dataset: of an analyst, or of all."""
-        for name in [*self._analysts] if analyst is None else [analyst]:
-            datasets = self._analysts.get(name, OrderedDict())
-            for turn in datasets.pop(dataset, ()):
-                if not turn.cancelled():
-                    turn.set_exception(Ended())
-            if not datasets:
-                self._analysts.pop(name, None)
+        for sender, analysts in [*self._senders.items()]:
+            for name in [*analysts] if analyst is None else [analyst]:
+                datasets = analysts.get(name, OrderedDict())
+                for turn in datasets.pop(dataset, ()):
+                    if not turn.cancelled():
+                        turn.set_exception(Ended())
+                if not datasets:
+                    analysts.pop(name, None)
+            if not analysts:
+                del self._senders[sender]
 
-    async def _wait(self, dataset: str, analyst: str) -> None:
+    async def _wait(self, dataset: str, analyst: str, engine: str | None) -> None:
         turn: _Turn = asyncio.get_running_loop().create_future()
-        datasets = self._analysts.setdefault(analyst, OrderedDict())
+        # An engine may have an analyst's name.
+        sender = (analyst, False) if engine is None else (engine, True)
+        datasets = self._senders.setdefault(sender, OrderedDict()).setdefault(
+            analyst, OrderedDict()
+        )
         datasets.setdefault(dataset, deque()).append(turn)
         try:
             await turn
@@ -70,7 +85,7 @@ class Turns:
             raise
 
     def _pass_on(self) -> None:
-        while self._analysts:
+        while self._senders:
             turn = self._next_turn()
             if not turn.cancelled():
                 turn.set_result(None)
@@ -78,17 +93,20 @@ class Turns:
         self._free += 1
 
     def _next_turn(self) -> _Turn:
-        analyst, datasets = _rotate(self._analysts)
+        sender, analysts = _rotate(self._senders)
+        analyst, datasets = _rotate(analysts)
         dataset, turns = _rotate(datasets)
         turn = turns.popleft()
         if not turns:
             del datasets[dataset]
         if not datasets:
-            del self._analysts[analyst]
+            del analysts[analyst]
+        if not analysts:
+            del self._senders[sender]
         return turn
 
 
-def _rotate(queues: OrderedDict[str, _Queue]) -> tuple[str, _Queue]:
+def _rotate(queues: OrderedDict[_Name, _Queue]) -> tuple[_Name, _Queue]:
     """Return the first queue with its name, and make it the last one."""
     name, queue = next(iter(queues.items()))
     queues.move_to_end(name)

@@ -21,15 +21,15 @@ class Queue:
         self.order = list[str]()
         self.tasks = list[asyncio.Task[None]]()
 
-    async def _run(self, dataset: str, analyst: str) -> None:
-        async with self.turns.place(dataset, analyst):
-            self.order.append(f"{analyst}/{dataset}")
+    async def _run(self, asker: str) -> None:
+        *engine, analyst, dataset = asker.split("/")
+        async with self.turns.place(dataset, analyst, engine=engine[0] if engine else None):
+            self.order.append(asker)
             await asyncio.sleep(0)
 
     async def add(self, *askers: str) -> None:
         for each in askers:
-            analyst, dataset = each.split("/")
-            self.tasks.append(asyncio.create_task(self._run(dataset, analyst)))
+            self.tasks.append(asyncio.create_task(self._run(each)))
         await asyncio.sleep(0)
 
     async def run(self, *askers: str) -> list[str]:
@@ -48,6 +48,29 @@ async def test_analysts_take_turns() -> None:
 async def test_more_datasets_are_no_more_turns() -> None:
     found = await Queue().run("ana/d", "ana/e", "ana/f", "ana/d", "bob/d", "bob/d")
     assert found == ["ana/d", "bob/d", "ana/e", "bob/d", "ana/f", "ana/d"]
+
+
+async def test_more_analysts_of_an_engine_are_no_more_turns() -> None:
+    asked = ["app/ana/d", "app/eva/d", "app/ana/d", "app/eva/e", "app/eva/d", "app/zoe/d"]
+    found = await Queue().run(*asked, "bob/d", "bob/d", "ana/d")
+    assert found == [
+        *("app/ana/d", "bob/d", "ana/d", "app/eva/d", "bob/d"),
+        *("app/zoe/d", "app/ana/d", "app/eva/e", "app/eva/d"),
+    ]
+
+
+async def test_an_engine_with_the_name_of_an_analyst_takes_none_of_their_turns() -> None:
+    found = await Queue().run("bob/ana/d", "bob/eva/d", "bob/d")
+    assert found == ["bob/ana/d", "bob/d", "bob/eva/d"]
+
+
+async def test_a_wait_ends_whoever_asks_for_an_analyst() -> None:
+    queue = Queue()
+    async with queue.turns.place("other", "first"):
+        await queue.add("app/ana/d", "ana/d", "app/ana/e", "app/eva/d")
+        queue.turns.end("d", "ana")
+    await asyncio.gather(*queue.tasks, return_exceptions=True)
+    assert queue.order == ["app/ana/e", "app/eva/d"]
 
 
 async def test_a_newcomer_waits_for_one_turn_of_each_other() -> None:

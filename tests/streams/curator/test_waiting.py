@@ -86,6 +86,18 @@ async def test_a_cheap_question_that_comes_later_waits_for_three_turns_at_most(
     assert "bob" in ledger.analysts[before : before + 2 * 3]
 
 
+async def test_a_question_waits_for_one_turn_of_an_engine_whoever_it_asks_for(
+    ledger: CostlyLedger,
+) -> None:
+    await ledger.send(member("app", "engine"), "admin")
+    for i in range(12):
+        await ledger.ask(question(analyst=f"person-{i}", via="app"))
+    cheap = await ledger.ask(question(analyst="bob"))
+    async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05)):
+        assert (await ledger.answer(cheap)).outcome == "answered"
+    assert "bob" in ledger.analysts[: 2 * 3]
+
+
 async def test_questions_that_are_refused_hold_no_place_until_the_tick(
     ledger: CostlyLedger,
 ) -> None:
