@@ -75,7 +75,13 @@ class OpenSource:
             with self._opened.pop_all():  # `close` leaves it to this thread
                 # More than any reading takes: no question on what was read in time fails by time.
                 self._source.limit_time(times=TIMES_OF_A_READING)
-                return statistics(self._source.connection, self._rows, checked, key=key)
+                return statistics(
+                    self._source.connection,
+                    self._rows,
+                    checked,
+                    key=key,
+                    at_once=self._source.rows_at_once,
+                )
         except SourceChanged as error:
             _log.warning("source_changed", source=self._name, cause=cause_of(error))
             raised = SourceAway

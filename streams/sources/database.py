@@ -47,6 +47,8 @@ _NO_NETWORK: Final = {
     # SQL never reads a variable of this program.
     "python_enable_replacements": "false",
 }
+_ROWS_OF_A_MB: Final = 1_000
+"""A row with its digest takes some 200 bytes in each thread: a fifth of the memory is enough."""
 
 
 SourceVersion = tuple[tuple[int, ...] | None, ...]
@@ -113,9 +115,15 @@ class OpenedSource:
     connection: Any
     tables: list[SourceTable]
     version: SourceVersion | None
+    _settings: SourceSettings
     _files: Sequence[str]
     _before: SourceVersion
     _limit: _TimeLimit
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows of crowded units fit into the memory of all threads together."""
+        return self._settings.memory_mb * _ROWS_OF_A_MB // self._settings.threads
 
     def limit_time(self, *, times: int) -> None:
         """Give what follows so many times the source's seconds."""
@@ -201,7 +209,7 @@ def connected(
             _keep_filters_above_cells(connection)
             run(connection, "SET lock_configuration = true")
             version = before if is_stored else None
-            opened = OpenedSource(connection, tables, version, files, before, limit)
+            opened = OpenedSource(connection, tables, version, settings, files, before, limit)
             yield opened
             opened.check_unchanged()
         except Exception as error:

@@ -37,35 +37,34 @@ _PART: Final = 10**14
 """A value is split at it before it is squared: the parts' products are below 10^28."""
 _LARGEST_SQUARED: Final = 3 * 10**9
 """Squares of values up to it are 64-bit integers."""
-_KEPT_AT_ONCE: Final = 500_000
-"""Rows of crowded units that are chosen at once, so that they fit into memory."""
 _MOST_IN_A_HEAP: Final = 100_000
 """Of one unit; more are sorted, which may use the disk."""
 
 
 def statistics(
-    connection: Any, rows: SchemaRows, checked: CheckedQuestion, *, key: bytes
+    connection: Any, rows: SchemaRows, checked: CheckedQuestion, *, key: bytes, at_once: int
 ) -> tuple[Vector, ...]:
     """Return the exact statistics of a question, as `evaluate` does.
 
     Args:
         connection: to DuckDB, which has the rows' functions.
         key: of the hash that chooses a unit's rows.
+        at_once: rows of crowded units that are chosen together, so that they fit into memory.
     """
     query = _Query(checked, rows)
     if checked.schema.unit is UNSET:
         kept = f"({query.relevant('cell, v', query.needed)})"
     else:
-        kept = _bounded(connection, query, key=key)
+        kept = _bounded(connection, query, key=key, at_once=at_once)
     return query.result(connection, kept)
 
 
-def _bounded(connection: Any, query: _Query, *, key: bytes) -> str:
+def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str:
     """Return SQL of the rows that enter: at most so many of each unit."""
     most = query.checked.rows
     run(connection, f"CREATE TEMP TABLE relevant AS {query.relevant('u, cell, v', query.needed)}")
     # Parts of units, so that the rows that are kept of one part fit into memory.
-    part = f"row_number() OVER () * {most} // {_KEPT_AT_ONCE}"
+    part = f"row_number() OVER () * {most} // {at_once}"
     run(
         connection,
         f"CREATE TEMP TABLE crowded AS SELECT u, {part} AS part "
@@ -85,19 +84,19 @@ def _bounded(connection: Any, query: _Query, *, key: bytes) -> str:
     run(connection, "CREATE TEMP TABLE chosen (cell BIGINT, v HUGEINT)")
     for (part,) in parts:
         of_part = f"(SELECT * FROM ({hashed}) WHERE part = {part})"
-        run(connection, f"INSERT INTO chosen {_least(of_part, most)}")
+        run(connection, f"INSERT INTO chosen {_least(of_part, most, at_once)}")
     return (
         "(SELECT cell, v FROM relevant ANTI JOIN crowded USING (u) "
         f"UNION ALL SELECT cell, v::{query.value_type} FROM chosen)"
     )
 
 
-def _least(hashed: str, most: int) -> str:
+def _least(hashed: str, most: int, at_once: int) -> str:
     """Return SQL of the rows that have the least hashes of their unit.
 
     Equal rows have equal hashes, and it does not matter which of them stays.
     """
-    if most <= _MOST_IN_A_HEAP:
+    if most <= min(at_once, _MOST_IN_A_HEAP):
         # However many rows a unit has, no more than these are kept at any time.
         least = f"arg_min({{'cell': cell, 'v': v}}, digest, {most})"
         kept = f"SELECT unnest({least}) AS kept FROM {hashed} GROUP BY u"

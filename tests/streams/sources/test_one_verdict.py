@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import random
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from streams.sources.source_settings import (
     SourceSettings,
 )
 from streams.sources.source_tables import SourceProblem
+from streams.sources.statistics import statistics
 from tests.accountant.questions.schemas import small_schema
 from tests.nightly import rounds
 from tests.streams.sources.damaged_files import odd_file, texts_of_bytes
@@ -305,6 +307,61 @@ def test_a_readable_version_is_read_in_full_once(tmp_path: Path) -> None:
         other = SchemaRows(small_schema(rows=1), opened.tables)
         with pytest.raises(SourceProblem):
             readings.require(SETTINGS, broken, other)
+
+
+# -- what a question does of rows of one unit alone
+
+
+class _Recording:
+    """A connection that notes its statements."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.statements = list[str]()
+
+    def execute(self, statement: str) -> Any:
+        self.statements.append(statement)
+        return self._connection.execute(statement)
+
+    def functions(self) -> set[str]:
+        """Return the names of the functions in all statements."""
+        return set(re.findall(r"(\w+)\(", " ".join(self.statements)))
+
+
+def test_a_reading_takes_each_costly_step_that_a_question_takes_of_a_crowded_unit(
+    tmp_path: Path,
+) -> None:
+    # One person's rows could take a question past its time otherwise, and no other one.
+    crowded = {name: (type_, [cells[0]] * 3) for name, (type_, cells) in PLAIN.items()}
+    with connected(write_csv(tmp_path / "t.csv", crowded)) as opened:
+        rows = SchemaRows(small_schema(rows=2), opened.tables)
+        rows.define_functions(opened.connection)
+        reading, asking = _Recording(opened.connection), _Recording(opened.connection)
+        FirstReadings().require(SETTINGS, replace(opened, connection=reading), rows)
+        checked = asked("count where t = true", rows.schema, "csv")
+        (found,) = statistics(asking, rows, checked, key=b"k", at_once=9)
+    assert found == (2,)
+    assert {"sha256", "unhex", "encode"} <= asking.functions()
+    cheap = {"arg_min", "count", "row_number", "relevant", "crowded", "chosen", "OVER", "USING"}
+    assert asking.functions() - reading.functions() <= cheap | {"FROM", "unnest"}
+
+
+def test_rows_of_crowded_units_fit_into_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    duckdb.sql(
+        "COPY (SELECT (range % 6)::VARCHAR AS unit, range % 3 AS x, true AS t FROM range(600_100) "
+        f"UNION ALL SELECT 'other', 1, false) TO '{path}'"
+    )
+    settings = ParquetSource(path=str(path), memory_mb=128)
+    sources = DataSources({"census": settings})
+    found = list[object]()
+    for text in ("count where t = false", "count where t = true"):
+        checked = asked(text, small_schema(rows=100_000), "parquet")
+        try:
+            found += sources.statistics(checked, key=b"k")
+        except SourceUnreadable as error:
+            found.append(str(error))
+    assert found == [(1,), (600_000,)]
 
 
 # -- the engine

@@ -12,6 +12,7 @@ from accountant.questions import Schema, check_schema
 from accountant.questions.evaluate import SchemaRow, content_digest, row_content
 from accountant.questions.schema import BooleanColumn, CategoryColumn, NumberColumn
 from streams.sources.cells import schema_value
+from streams.sources.database import OpenedSource
 from streams.sources.row_digest import content_sql, digest_sql
 from tests.accountant.questions.schemas import SOURCE, small_schema
 from tests.streams.sources.source_files import assert_equal_to_the_reference
@@ -67,11 +68,11 @@ def test_the_hash_in_sql_is_that_of_the_reference(key: bytes) -> None:
         assert hexadecimal == content_digest(content, key=key).hex(), content
 
 
-@pytest.mark.parametrize(("kept_at_once", "most_in_a_heap"), [(500_000, 1), (3, 100_000), (3, 1)])
+@pytest.mark.parametrize(("at_once", "most_in_a_heap"), [(500_000, 1), (3, 100_000), (3, 1)])
 def test_the_rows_of_crowded_units_are_those_of_the_reference(
-    kept_at_once: int, most_in_a_heap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at_once: int, most_in_a_heap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.sources.statistics._KEPT_AT_ONCE", kept_at_once)
+    monkeypatch.setattr(OpenedSource, "rows_at_once", property(lambda _: at_once))
     monkeypatch.setattr("streams.sources.statistics._MOST_IN_A_HEAP", most_in_a_heap)
     draw = random.Random(3)
     units = ["u", "v", "w" * 100, "w" * 99 + "x", 'q"']
