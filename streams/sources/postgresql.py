@@ -28,6 +28,8 @@ _AFTERWARDS_S: Final = 10
 """When the server ends a statement that nobody waits for any more."""
 _CELLS_AT_ONCE: Final = 100_000
 _CHARACTERS_AT_ONCE: Final = 8_000_000
+_PORT: Final = "5432"
+_THIS_MACHINE: Final = frozenset(("", "localhost", "127.0.0.1", "::1"))
 _PLACES: Final = 18
 """Digits after the point that a number keeps: more than a column of a schema may have."""
 
@@ -153,6 +155,40 @@ def import_psycopg() -> Any:
             needs_extra("a data source in PostgreSQL", error.name or "psycopg", "answers")
         ) from error
     return psycopg
+
+
+def databases_of(connection_file: str) -> set[tuple[str, str, str]]:
+    """Return host, port and name of each database that a connection may lead to.
+
+    A host is known by its name or address alone, or as this machine. None where that is not known
+    now: without the file, or without psycopg.
+    """
+    try:
+        psycopg = import_psycopg()
+        given = psycopg.conninfo.conninfo_to_dict(_connection_text(connection_file))
+    except (NotInstalled, EnvironmentProblem):
+        return set()
+    except psycopg.Error:  # no connection text
+        return set()
+    defaults = {
+        each.keyword.decode(): each.val.decode()
+        for each in psycopg.pq.Conninfo.get_defaults()
+        if each.val
+    }
+    used = {**defaults, **given}
+    name = str(used.get("dbname") or used.get("user") or "")
+    ports = str(used.get("port") or "").split(",")
+    found = set[tuple[str, str, str]]()
+    for key in ("host", "hostaddr"):
+        hosts = str(used.get(key) or "").split(",") if key in used or key == "host" else []
+        for i, host in enumerate(hosts):
+            found.add((_plain_host(host), ports[min(i, len(ports) - 1)] or _PORT, name))
+    return found
+
+
+def _plain_host(host: str) -> str:
+    plain = host.strip().lower().rstrip(".")
+    return "localhost" if plain in _THIS_MACHINE or plain.startswith(("/", "@")) else plain
 
 
 def copied_from_postgresql(

@@ -29,6 +29,7 @@ from streams.errors import Unavailable
 from streams.service.ledger_service import LedgerService
 from streams.settings import Settings
 from streams.settings.access import listed
+from streams.sources.postgresql import databases_of
 from streams.sources.quoted import table_names
 from streams.sources.source_settings import (
     DuckdbSource,
@@ -341,7 +342,7 @@ def _sharing(name: str, sources: Mapping[str, SourceSettings]) -> frozenset[str]
 
 
 def _places(settings: SourceSettings) -> frozenset[tuple[str, ...]]:
-    """Return what tells two sources of the same data: files by name and number, and the table."""
+    """Return what tells two sources of the same data: file by name and number, database, table."""
     match settings:
         case PostgresqlSource():
             paths, table = [settings.connection_file], _plain_table(settings.table, "public")
@@ -350,6 +351,9 @@ def _places(settings: SourceSettings) -> frozenset[tuple[str, ...]]:
         case _:
             paths, table = _matching(settings.path), ""
     found = set[tuple[str, ...]]()
+    if isinstance(settings, PostgresqlSource):
+        # Two users of one table have two connections.
+        found.update((*each, table) for each in databases_of(settings.connection_file))
     for path in paths:
         try:
             # `Path.resolve` raises an error at links that lead to one another.

@@ -263,6 +263,12 @@ def _linked(folder: Path, link: Callable[[Path, Path], None]) -> tuple[CsvSource
     return csv(str(folder / "a.csv"), "census"), csv(str(folder / "b.csv"), "mine")
 
 
+def postgresql(file: Path, connection: str, dataset: str) -> PostgresqlSource:
+    file.write_text(connection)
+    file.chmod(0o600)
+    return PostgresqlSource(connection_file=str(file), table="stays", datasets=(dataset,))
+
+
 def _csv_and_pattern(folder: Path) -> tuple[CsvSource, CsvSource]:
     return csv(str(folder / "a.csv"), "census"), csv(str(folder / "?.csv"), "mine")
 
@@ -290,6 +296,14 @@ SAME: dict[str, Another] = {
     "a table of PostgreSQL": lambda folder: (
         PostgresqlSource(connection_file="c", table="public.t", datasets=("census",)),
         PostgresqlSource(connection_file="./c", table="t", datasets=("mine",)),
+    ),
+    "another user of a database": lambda folder: (
+        postgresql(folder / "a", "host=db,Spare. port=5433 dbname=clinic user=ana", "census"),
+        postgresql(folder / "b", "postgresql://bob@spare:5433/clinic", "mine"),
+    ),
+    "a database on this machine": lambda folder: (
+        postgresql(folder / "a", "dbname=clinic hostaddr=127.0.0.1", "census"),
+        postgresql(folder / "b", "host=/run/postgresql port=5432 user=clinic", "mine"),
     ),
 }
 
@@ -325,6 +339,18 @@ async def test_a_path_that_leads_nowhere_stops_no_check(path: str, tmp_path: Pat
     assert await verdict(access, ledger, "census") == "reads"
     assert await verdict(access, ledger, "mine") == "population"
     assert await verdict(access, ledger, "other") == "reads"
+
+
+@pytest.mark.parametrize(
+    "connection",
+    ["host=db dbname=other", "host=else dbname=clinic", "host=db port=1 dbname=clinic", "host='"],
+)
+async def test_two_databases_are_two_sources(connection: str, tmp_path: Path) -> None:
+    one = postgresql(tmp_path / "a", "host=db dbname=clinic", "census")
+    two = postgresql(tmp_path / "b", connection, "mine")
+    access = SourceAccess({"people": one, "persons": two}, "nobody")
+    ledger = Ledger(view("census"), view("mine", "persons", minute=1))
+    assert await verdict(access, ledger, "mine") == "reads"
 
 
 async def test_two_tables_of_one_file_are_two_sources(tmp_path: Path) -> None:
