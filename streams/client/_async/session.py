@@ -13,7 +13,7 @@ from streams.client._async.sender import AsyncRequestSender
 from streams.client.connection.connection import AsyncConnection
 from streams.client.releases.grants import POLL_S
 from streams.client.releases.run_check import check_run
-from streams.client.requests.request_notes import note_request
+from streams.client.requests.request_notes import OPEN_SESSION, OnError, note_request
 from streams.client.requests.requests import PreparedRequest, Unanswered, error_text
 from streams.client.sessions.session_record import (
     WHOLE,
@@ -104,10 +104,11 @@ class AsyncMechanismSession:
             if error is None:
                 check_process(self._made_by)
             return  # the parent's session continues
-        if error is None:
-            await self._connection.complete(self._close, True)
-        else:
-            await self._connection.complete(self._abandon, error)
+        with self._naming_reservation():
+            if error is None:
+                await self._connection.complete(self._close, True)
+            else:
+                await self._connection.complete(self._abandon, error)
 
     @awaitable_call
     async def close(self) -> None:
@@ -118,7 +119,8 @@ class AsyncMechanismSession:
         Raises: Unanswered: call it again, or run the program again under the same name.
         """
         check_process(self._made_by)
-        await self._connection.complete(self._close, True)
+        with self._naming_reservation():
+            await self._connection.complete(self._close, True)
 
     @awaitable_call
     async def run(self, mechanism: Callable[[], Any]) -> Any:
@@ -224,6 +226,15 @@ class AsyncMechanismSession:
                 self.reply = await self._sender.reply_to(record.call, self._wait)
                 await self._connection.run(record.accept, self.reply)
             return
+
+    def _naming_reservation(self) -> OnError:
+        """Put the reservation's id on an error of the session's end: no step's id ends it."""
+
+        def note(error: BaseException) -> None:
+            if (record := self._found) is not None and record.is_entered:
+                note_request(error, record.call, record.ended or OPEN_SESSION)
+
+        return OnError(note)
 
     async def _close(self, complete: bool) -> None:
         record, was_busy = self._record, not self._step.acquire(blocking=False)

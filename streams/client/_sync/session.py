@@ -14,7 +14,7 @@ from streams.client._sync.sender import RequestSender
 from streams.client.connection.connection import Connection
 from streams.client.releases.grants import POLL_S
 from streams.client.releases.run_check import check_run
-from streams.client.requests.request_notes import note_request
+from streams.client.requests.request_notes import OPEN_SESSION, OnError, note_request
 from streams.client.requests.requests import PreparedRequest, Unanswered, error_text
 from streams.client.sessions.session_record import (
     WHOLE,
@@ -103,10 +103,11 @@ class MechanismSession:
             if error is None:
                 check_process(self._made_by)
             return  # the parent's session continues
-        if error is None:
-            self._connection.complete(self._close, True)
-        else:
-            self._connection.complete(self._abandon, error)
+        with self._naming_reservation():
+            if error is None:
+                self._connection.complete(self._close, True)
+            else:
+                self._connection.complete(self._abandon, error)
 
     def close(self) -> None:
         """Settle, or void what never ran, as leaving the block does; nothing is shown after it.
@@ -116,7 +117,8 @@ class MechanismSession:
         Raises: Unanswered: call it again, or run the program again under the same name.
         """
         check_process(self._made_by)
-        self._connection.complete(self._close, True)
+        with self._naming_reservation():
+            self._connection.complete(self._close, True)
 
     def run(self, mechanism: Callable[[], Any]) -> Any:
         """Begin, and run the mechanism once; it reads no data before the ledger's answer.
@@ -220,6 +222,15 @@ class MechanismSession:
                 self.reply = self._sender.reply_to(record.call, self._wait)
                 self._connection.run(record.accept, self.reply)
             return
+
+    def _naming_reservation(self) -> OnError:
+        """Put the reservation's id on an error of the session's end: no step's id ends it."""
+
+        def note(error: BaseException) -> None:
+            if (record := self._found) is not None and record.is_entered:
+                note_request(error, record.call, record.ended or OPEN_SESSION)
+
+        return OnError(note)
 
     def _close(self, complete: bool) -> None:
         record, was_busy = self._record, not self._step.acquire(blocking=False)

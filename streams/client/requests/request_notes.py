@@ -18,6 +18,10 @@ STEP: Final = (
     "; the maximum of its reservation stays charged until that ends. Run a session again under its "
     "name"
 )
+OPEN_SESSION: Final = (
+    "the maximum stays charged until the session ends; reserve again with this request_id, or "
+    "under the session's name, which ends it"
+)
 RELEASED: Final = "charged; release again with this request_id, which is not charged again"
 
 

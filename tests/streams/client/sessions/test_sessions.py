@@ -38,11 +38,13 @@ from streams.client import (
 )
 from streams.client.releases.grants import TAGGED_JSON
 from streams.client.releases.store import ResultName
+from streams.client.requests.request_notes import OPEN_SESSION
 from streams.client.sessions.session_record import SessionRecord
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.nightly import NIGHTLY, rounds
 from tests.patience import PATIENCE_S
+from tests.streams.cli.exits import HELD, Proxy
 from tests.streams.client.sessions import session_crashes
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
@@ -613,10 +615,11 @@ def test_a_ledger_that_is_away_at_the_end_gets_the_settlement_later(
     with server, Accountant(server.url, clock=clock, analyst="ana") as ledger:
         ledger.as_owner("owner").open("census", RHO, as_given=True)
         away = pytest.raises(Unanswered, match="run the program again under the session's name")
-        with away, reserve(ledger, once=NAME, wait=1) as session:
+        with away as raised, reserve(ledger, once=NAME, wait=1) as session:
             session.run(draws)
             session.show("2500")
             server.__exit__(None, None, None)
+        assert raised.value.__notes__ == [f"request_id {session.request_id}: {OPEN_SESSION}"]
         port = int(server.url.rpartition(":")[2])
         with LocalServer(file, clock, Settings(port=port)):
             assert spent(ledger) == WHOLE
@@ -627,6 +630,29 @@ def test_a_ledger_that_is_away_at_the_end_gets_the_settlement_later(
                 session.run(draws)
                 assert session.show("2500") == "answer 1 at 2500"
             assert (draws.count, spent(ledger)) == (1, SECOND)
+
+
+async def test_a_cancelled_end_names_the_reservation_and_not_its_last_step(
+    file: Path, clock: TestClock, draws: Draws
+) -> None:
+    with LocalServer(file, clock) as server, contextlib.closing(Proxy(server.url)) as proxy:
+        async with AsyncAccountant(proxy.url, clock=clock, analyst="ana") as ledger:
+            await ledger.open("census", RHO, by="owner", as_given=True)
+            session = ledger.reserve("census", PLAIN, until="PT1H")
+
+            async def run() -> None:
+                async with session:
+                    await session.run(lambda: 1)
+                    proxy.leave_by(HELD)
+
+            running = asyncio.create_task(run())
+            assert await asyncio.to_thread(proxy.is_held.wait, PATIENCE_S)
+            running.cancel()
+            proxy.goes_on.set()
+            with pytest.raises(asyncio.CancelledError) as raised:
+                await running
+            notes = getattr(raised.value, "__notes__", [])
+            assert notes == [f"request_id {session.request_id}: settled in full"]
 
 
 def test_a_client_that_is_closed_in_the_block_leaves_the_settlement_to_the_next_run(
