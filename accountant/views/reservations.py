@@ -74,12 +74,10 @@ class OpenReservations(NamedTuple):
     Attributes:
         rows: in the order of their decisions.
         at: the time of the log, milliseconds since 1970.
-        request_ids: by grant, those that are known without reading the log.
     """
 
     rows: Sequence[Reservation]
     at: int
-    request_ids: dict[str, str]
 
 
 def is_of(reservation: Reservation, name: str) -> bool:

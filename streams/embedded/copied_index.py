@@ -43,6 +43,7 @@ class CopiedIndex:
         log: in the ledger's file.
         copied: the index that is copied to begin with, where there is one.
         partition: returns the current state.
+        last: returns the number of the last decision that was read, without a look at the file.
     """
 
     def __init__(
@@ -50,12 +51,15 @@ class CopiedIndex:
         log: SqliteLog,
         copied: Path | None,
         file: FileReads,
+        *,
         partition: Callable[[], Partition],
+        last: Callable[[], int],
     ) -> None:
         self._log = log
         self._copied = copied
         self._file = file
         self._partition = partition
+        self._last = last
         self._index: UsageIndex | None = None
 
     def forget(self) -> None:
@@ -121,7 +125,7 @@ class CopiedIndex:
 
     def last_on(self, name: str) -> int:
         """Return the number of the decision as of which a dataset is shown."""
-        return self._partition().sequence
+        return self._last()
 
     def _counts(self, dataset: str | None) -> list[tuple[str, str, str, int]]:
         """Return grants and refusals by dataset and reason, none where the index is far behind."""

@@ -21,7 +21,7 @@ from accountant.records.parts import by_dataset
 from accountant.replay.follow import FollowedPartition, OtherLog
 from accountant.replay.replay import StateMismatch
 from accountant.times import issued_at
-from accountant.views.datasets import Alert
+from accountant.views.datasets import UNKNOWN, Alert
 from streams.clock import Clock
 from streams.embedded.copied_index import CopiedIndex
 from streams.embedded.file_identity import FileIdentity, identify
@@ -60,7 +60,9 @@ class FileReader(LedgerReads):
         self._path = path
         self._followed: FollowedPartition | None = None
         self._log = SqliteLog(path, traceless=True)
-        self._copied_index = CopiedIndex(self._log, index, self, self._partition)
+        self._copied_index = CopiedIndex(
+            self._log, index, self, partition=self._partition, last=self._last_read
+        )
         self._ledger_file: tuple[FileIdentity | None, bytes] | None = None
         self._one_at_a_time = threading.RLock()
         super().__init__(clock, self._copied_index, self._copied_index)
@@ -107,6 +109,10 @@ class FileReader(LedgerReads):
 
     def _partition(self, number: int = 0) -> Partition:
         return self.read(self._catch_up)
+
+    def _last_read(self) -> int:
+        followed = self._followed
+        return UNKNOWN if followed is None else followed.state.sequence
 
     def _catch_up(self) -> Partition:
         """Return the state of the log's end.
@@ -189,19 +195,10 @@ class FileReader(LedgerReads):
         raise Refused(_READ_ONLY)
 
     async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
-        """Implement `LedgerService.read_log`."""
         return await self.in_thread(self._log.read, partition, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """Implement `LedgerService.last_decision`."""
         return await self.in_thread(self._log.last, partition)
-
-    def branch(self, partition: int) -> int | None:
-        """Implement `LedgerService.branch`."""
-        return self._partition().branch
-
-    def newest_checkpoint(self, partition: int) -> None:
-        """None: a reader has no key."""
 
     def _find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         if issued_at(request_id) is None:

@@ -291,10 +291,6 @@ class EmbeddedService(LedgerReads):
     def appended(self) -> Subscription[Appended]:
         return self._appended.subscribe()
 
-    def branch(self, partition: int) -> int | None:
-        held = self._writer.partition
-        return None if held is None else held.branch
-
     def newest_checkpoint(self, partition: int) -> bytes | None:
         return None if self._heads is None else self._heads.newest
 

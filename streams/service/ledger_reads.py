@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from accountant.advice.preview import Preview
@@ -24,6 +25,7 @@ from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
+from streams.errors import Unavailable
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.service.ledger_service import LedgerService, heads_of
 from streams.service.live_limits import LiveLimits
@@ -178,3 +180,12 @@ class LedgerReads(LedgerService, ABC):
 
     def decided_at(self, dataset: str) -> int:
         return self._partition_with(dataset).decided_at
+
+    def branch(self, partition: int) -> int | None:
+        with suppress(Unavailable):
+            return self._partition(partition).branch
+        return None
+
+    def newest_checkpoint(self, partition: int) -> bytes | None:
+        """Return None: this process signs none."""
+        return None

@@ -51,10 +51,10 @@ class LiveLimits:
         partition = self._partition_with(dataset)
         ledger = partition.ledgers.get(dataset)
         if ledger is None:
-            return OpenReservations((), 0, {})
+            return OpenReservations((), 0)
         rows = partition.reservations.open_of(dataset)
         in_order = sorted(rows, key=lambda row: row.sequence)
-        return OpenReservations(in_order, ledger.clock(partition.decided_at), {})
+        return OpenReservations(in_order, ledger.clock(partition.decided_at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """As `Service.preview`."""

@@ -54,10 +54,7 @@ async def reservations_of(
     partition = source.partition_of(dataset)
     mine = (row for row in found.rows if holder is None or is_of(row, holder))
     rows = [row for row in mine if row.sequence > after][:limit]
-    ids = dict(found.request_ids)
-    for row in rows:
-        if row.grant not in ids and (name := await _request_id(source, partition, row)):
-            ids[row.grant] = name
+    ids = {row.grant: await _request_id(source, partition, row) for row in rows}
     broken = {row.grant for row in rows if row.stage == "broken"}
     shown = dict[str, str]()
     if broken:
@@ -68,7 +65,7 @@ async def reservations_of(
             row,
             at=found.at,
             now=now,
-            request_id=ids.get(row.grant),
+            request_id=ids[row.grant],
             shown=shown.get(row.grant),
         )
         for row in rows
@@ -76,13 +73,13 @@ async def reservations_of(
     return ReservationPage(tuple(views), rows[-1].sequence if rows else after)
 
 
-async def _request_id(source: ReservationSource, partition: int, row: Reservation) -> str:
-    """Return the id of the request that reserved, "" where its decision is in an archive."""
+async def _request_id(source: ReservationSource, partition: int, row: Reservation) -> str | None:
+    """Return the id of the request that reserved, None where its decision is in an archive."""
     try:
         values = await source.read_log(partition, row.partition_sequence, 1)
     except Gone:
-        return ""
-    return decode_request_details(decode_header(values[0]).request).request_id if values else ""
+        return None
+    return decode_request_details(decode_header(values[0]).request).request_id if values else None
 
 
 async def _shown_scopes(

@@ -279,14 +279,6 @@ class KafkaService(LedgerReads):
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         return await self.usage_index.log.last(partition)
 
-    def branch(self, partition: int) -> int | None:
-        with contextlib.suppress(Unavailable):
-            return self.states.partition(partition).branch
-        return None
-
-    def newest_checkpoint(self, partition: int) -> None:
-        """Return None: workers sign, and a gateway has no key."""
-
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 

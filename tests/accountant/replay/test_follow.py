@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import random
-import sys
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 import pytest
 
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged, MadeByNewerVersion
+from accountant.partition import Partition
 from accountant.records import Decision, decode_partition_row
 from accountant.records.header import decode_header
 from accountant.replay.follow import FollowedPartition, OtherLog
 from accountant.replay.replay import StateMismatch, state_rows
-from streams.service.live_limits import LiveLimits
 from tests.accountant.partition import limit_loads, test_limits_model
 from tests.accountant.partition.division import ask_for_outcome, divide, divided
 from tests.accountant.reservations import loads, test_reservations_model
 from tests.accountant.world import World, code
 from tests.faults.forged_rows import PARTITION, forged, replaced, with_right_checksum
 from tests.nightly import rounds
-from tests.streams.clock import TestClock
 
 RECORDS = 500
 
@@ -268,38 +265,29 @@ def test_forged_rows_with_right_checksums(what: str) -> None:
     assert state_rows(followed.state) == world.rows(), "the next decision has the right sums"
 
 
-@pytest.fixture
-def quick_turns() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+class WatchedLedgers(dict[str, DatasetLedger]):
+    """The ledgers of a state, which note `moves` whenever one is replaced."""
+
+    def __init__(self, state: Partition) -> None:
+        super().__init__(state.ledgers)
+        self.state = state
+        self.moves = list[int]()
+
+    def __setitem__(self, name: str, ledger: DatasetLedger) -> None:
+        self.moves.append(self.state.moves)
+        super().__setitem__(name, ledger)
 
 
-@pytest.mark.usefixtures("quick_turns")
-def test_readers_in_other_threads_see_the_state_after_one_decision() -> None:
+def test_moves_is_odd_while_a_decision_is_applied() -> None:
     world = divided()
     divide(world, "analyst", "ben", reserved="0.9")
     known = len(world.log)
-    for _ in range(400):
+    for _ in range(3):
         assert ask_for_outcome(world, "ben", "0.001") == "granted"
     followed = from_log(world, world.log[:known])
-    limits = LiveLimits(lambda _: followed.state, TestClock())
-    found, is_over = Counter[str](), threading.Event()
-
-    def look() -> None:
-        while not is_over.is_set():
-            budget = limits.budget("census", "ana")
-            assert budget is not None
-            found[budget.left["epsilon"]] += 1
-
-    readers = [threading.Thread(target=look) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    try:
-        read(followed, world.log[known:])
-    finally:
-        is_over.set()
-        for reader in readers:
-            reader.join()
-    assert found.keys() == {"0.1"}, found
+    before, state = followed.state.moves, followed.state
+    watched = state.ledgers = WatchedLedgers(state)
+    read(followed, world.log[known - 2 :])
+    assert before % 2 == 0
+    assert watched.moves == [before + 1, before + 3, before + 5]
+    assert state.moves == before + 6

@@ -101,6 +101,7 @@ def test_a_second_read_shows_what_has_changed(server: LocalServer, file: Path) -
         server.ask(dataset="survey", unit="household")  # its row stays: refused, not numbered
         after = {view.dataset: view for view in views.datasets()}
     assert without_counts([after["adult"]]) == without_counts([before["adult"]])
+    assert (before["census"].totals["epsilon"], after["census"].totals["epsilon"]) == ("0", "0.1")
     assert after["census"].outcomes == {"opened": 1, "granted": 1}
     assert before["census"].outcomes == {"opened": 1}
     assert after["survey"].reasons == {"unit_mismatch": 1}
