@@ -11,7 +11,7 @@ from __future__ import annotations
 from tests.faults.oracle.answers import Answer, check_answer, check_answers
 from tests.faults.oracle.disagreement import Disagreement
 from tests.faults.oracle.files import Contents, contents, inputs_of, judge_file
-from tests.faults.oracle.partition import DEAD, INPUTS, InputAsSent, Partition
+from tests.faults.oracle.partition import DEAD, INPUTS, MOST_IDS, InputAsSent, Partition
 from tests.faults.oracle.topics import (
     Evidence,
     Follower,
@@ -28,6 +28,7 @@ from tests.faults.oracle.topics import (
 __all__ = [
     "DEAD",
     "INPUTS",
+    "MOST_IDS",
     "Answer",
     "Contents",
     "Disagreement",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -39,6 +40,19 @@ Verdict = tuple[str, str | None, Fields]
 _NEARLY = Fraction(19, 20)
 _AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility", "open_per_holder")
 _STAYS = ("access", "visibility", "population", "open_per_holder")
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A claim that every limit of a dataset admits, and what it costs there.
+
+    Attributes:
+        by_state: the cost depends on the state of the filter.
+    """
+
+    levels: Levels
+    charged: dict[str, Range]
+    by_state: bool
 
 
 class Dataset:
@@ -95,6 +109,12 @@ class Dataset:
         part = self.spent_part()
         alerts = self.policy["alert_at"]
         return len(alerts) if self.exhausted else sum(Fraction(ratio) <= part for ratio in alerts)
+
+    def counted(self, at: int) -> Fields:
+        """Count a decision of a time; return what every decision says after it."""
+        self.sequence += 1
+        self.changed_at = at
+        return self.standing()
 
     def standing(self) -> Fields:
         """Return the fields that every decision of the dataset has, after it."""
@@ -293,11 +313,24 @@ class Dataset:
         """
         if request["type"] in STEPS:
             return decide_step(self, request, said, clock)
+        found = self.considered(request, said, clock)
+        if not isinstance(found, Grant):
+            return found
+        return self.grant(found, request, said, clock, self.reservations.time(clock.at), place)
+
+    def considered(
+        self, request: Fields, said: Fields, clock: Clock, datasets: tuple[str, ...] = ()
+    ) -> Grant | Verdict:
+        """Return why a request is refused, or its grant, of which nothing is charged yet.
+
+        Args:
+            datasets: all that the request is about, () for this one alone.
+        """
         claim, policy = request["claim"], self.policy
-        reserve = "reserve" in request
         if not self.members.may_ask(request, self.access, clock.at):
             return "refused", "not_permitted", {}
-        if not self.reservations.may_continue(refinements(claim), request["analyst"], clock.at):
+        refined = refinements(claim)
+        if not self.reservations.may_continue(refined, request["analyst"], clock.at, datasets):
             return "refused", "not_settled", {}
         stopped, said_of_it = self._stopped(request)
         if stopped is not None:
@@ -317,40 +350,59 @@ class Dataset:
         fits = Fits(policy, self.capacity, self.totals, claim, levels)
         if fits.is_above_cap(claim, cost):
             return "refused", "above_cap", {**asked, **fits.offered(said)}
-        charged = self._voidable(claim, cost) if reserve else None
+        charged = self._voidable(claim, cost) if "reserve" in request else None
         by_state = charged is None and self.division.meter.is_by_state
         charged = self._charged(claim, cost, said) if charged is None else charged
         if charged is None:
             more = {**asked, **levels.left_at()}
             return "refused", "exhausted", {**more, **self._exhaust(fits, said)}
-        text = as_json(claim)
-        reason, more = levels.refusal(text)
+        reason, more = levels.refusal(as_json(claim))
         if reason is not None:
             offer = fits.offered(said) if reason == "exhausted" else {}
             return "refused", reason, {**asked, **more, **offer}
+        return Grant(levels, charged, by_state)
+
+    def grant(
+        self,
+        grant: Grant,
+        request: Fields,
+        said: Fields,
+        clock: Clock,
+        now: int,
+        place: tuple[str, int],
+        datasets: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Charge what was considered.
+
+        Args:
+            now: the time from which a reservation lasts.
+            place, datasets: see above.
+        """
+        claim, reserve, levels = request["claim"], "reserve" in request, grant.levels
         if self.granted_at is None:
             self.granted_at = clock.at
-        alerts, entries = policy["alert_at"], said.get("levels", [])
-        fields = levels.charge(text, entries, alerts, self.sequence + 1, reserve=reserve)
+        alerts, entries = self.policy["alert_at"], said.get("levels", [])
+        text, number = as_json(claim), self.sequence + 1
+        fields = levels.charge(text, entries, alerts, number, reserve=reserve)
         before = self.totals
         self.totals = dict(before)
-        fields = {**self._grant(claim, charged, said), **fields}
+        fields = {**self._grant(claim, grant.charged, said), **fields}
         if not reserve:
             return "granted", None, fields
-        now = self.reservations.time(clock.at)
         new = Reservation(
             grant=place[0],
             number=place[1],
-            sequence=self.sequence + 1,
+            sequence=number,
             request=request,
             reserved_at=now,
             deadline=now + length_of(request["reserve"]["until"]),
             charged=growth(before, self.totals),
             after=self.totals.get(STATE),
-            by_state=by_state,
+            by_state=grant.by_state,
             charges=levels.charges,
+            datasets=datasets,
         )
-        self.reservations.add(new)
+        self.reservations.add(new, clock.at)
         return "reserved", None, {**fields, "reservation": granted(new)}
 
     def charge_outside(self, claim: Fields, said: Fields) -> Fields | None:

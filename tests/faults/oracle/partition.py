@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Set
 from typing import Final, NamedTuple
 
 from tests.faults.oracle.commands import COMMANDS, written
@@ -13,7 +14,9 @@ from tests.faults.oracle.expected import Fields, Holds, compare
 from tests.faults.oracle.keys import partition_of
 from tests.faults.oracle.limits import Clock
 from tests.faults.oracle.repeated import names_one, request_of
+from tests.faults.oracle.several import asked_of_all, step_in_all
 from tests.faults.oracle.snapshot import RULES
+from tests.faults.oracle.steps import STEPS
 from tests.faults.oracle.texts import at_text, millis
 from tests.faults.oracle.wire import Read, issued, read
 
@@ -21,6 +24,7 @@ INPUTS: Final = ("requests", "admin")
 DEAD: Final = {"undecodable", "oversize", "wrong_partition", "internal_error"}
 _NOTHING: Final = "sha256:" + "0" * 64
 _SECOND: Final = 1000
+MOST_IDS: Final = 1_000_000
 
 Key = tuple[str, str, str, str]
 
@@ -53,12 +57,15 @@ class Partition:
     Args:
         inputs: what was sent, by source, in order.
         internal_errors: (source, offset) of inputs whose decision a test has made fail.
+        most_ids: how many ids it remembers.
 
     Attributes:
         number, head: of the last decision taken; `heads` of all.
         resets, reset_at: how often the clock was set back, and to when.
         branch, key: how many rollbacks the log has accepted, and the key that it names.
         datasets: by name.
+        ids: those that were remembered, by source, dataset, sender and id; an id that was issued
+            at the floor or before has been forgotten.
         letters: (source, input, reason) of each that belongs among the dead letters.
         decisions: those taken, genesis left out.
         last: the input of the last one, None where it has none.
@@ -68,7 +75,8 @@ class Partition:
         self,
         partition: int,
         inputs: dict[str, list[InputAsSent]],
-        internal_errors: frozenset[tuple[str, int]] = frozenset(),
+        internal_errors: Set[tuple[str, int]] = frozenset(),
+        most_ids: int = MOST_IDS,
     ) -> None:
         self.partition = partition
         self.number, self.head = -1, _NOTHING
@@ -82,7 +90,8 @@ class Partition:
         self._inputs = inputs
         self._taken = dict.fromkeys(INPUTS, 0)
         self._errors = internal_errors
-        self._ids: dict[Key, RememberedId] = {}
+        self._most_ids = most_ids
+        self.ids: dict[Key, RememberedId] = {}
         self.heads: list[str] = []
         self.branch = 0
         self.key: str | None = None
@@ -156,7 +165,7 @@ class Partition:
                 raise Disagreement("clock", at_text(at), f"before {at_text(before)}", where)
             # What lies in whole seconds at or below the floor is forgotten for ever.
             gone = (self.floor + 1) // _SECOND * _SECOND
-            self._ids = {key: known for key, known in self._ids.items() if known.issued >= gone}
+            self.ids = {key: known for key, known in self.ids.items() if known.issued >= gone}
             self.floor = at + self.genesis["skew_ms"]
             self.resets, self.reset_at = self.resets + 1, at
         elif at < before:
@@ -189,6 +198,8 @@ class Partition:
             fields["request"] = said.get("request")
         if verdict["reason"] is not None:
             fields["reason"] = verdict["reason"]
+        if "parts" in fields:
+            _compare_parts(said, fields, where)
         fields = {"outcome": verdict["outcome"], **fields, "source": origin}
         compare(said, {**self._common(said), **times, **fields}, where)
         if verdict["reason"] in DEAD:
@@ -230,7 +241,8 @@ class Partition:
         outcome, reason, more = self._verdict(said, source, body, where)
         if reason is not None:
             more = {"reason": reason, **more}
-        return {"outcome": outcome, "dataset": name, **more}
+        named = {} if "parts" in more else {"dataset": name}
+        return {"outcome": outcome, **named, **more}
 
     def _verdict(
         self, said: Fields, source: str, body: Read, where: object
@@ -255,19 +267,47 @@ class Partition:
             return "invalid", "issued_in_future", {}
         sender = fields["analyst"] if source == "requests" else fields["by"]
         key = source, name, sender, fields["request_id"]
-        known = self._ids.get(key)
+        known = self.ids.get(key)
         if known is not None:
             same = known.body == body.text
             return "repeated" if same else "conflict", None, {"first": known.first}
+        if not self._has_room():
+            return "refused", "overloaded", {}
+        if at <= self.floor:
+            return "expired", None, {}
         verdict = self._new(said, source, fields)
-        self._ids[key] = RememberedId(at, body.text or b"", self._first(said, verdict))
+        self.ids[key] = RememberedId(at, body.text or b"", self._first(said, verdict))
         return verdict
+
+    def _has_room(self) -> bool:
+        """Return whether one more id fits; a full table raises the floor, to whole seconds."""
+        if len(self.ids) < self._most_ids:
+            return True
+        issued = sorted(known.issued for known in self.ids.values() if known.issued > self.floor)
+        if len(issued) < self._most_ids:
+            return True
+        oldest_tenth = issued[-(-len(issued) // 10) - 1]
+        to = oldest_tenth // _SECOND * _SECOND + _SECOND - 1
+        last_minute = (self.at - 60 * _SECOND + 1) // _SECOND * _SECOND
+        self.floor = max(self.floor, min(to, last_minute - 1))
+        return sum(each > self.floor for each in issued) < self._most_ids
 
     def _new(self, said: Fields, source: str, fields: Fields) -> tuple[str, str | None, Fields]:
         name = fields["dataset"]
+        names = [name, *fields.get("other_datasets", [])]
+        if len(names) > 1:
+            apart = next((each for each in names[1:] if not self._is_together(name, each)), None)
+            if apart is not None:
+                return "refused", "not_together", {"refused_by": apart}
+        unknown = next((each for each in names if each not in self.datasets), None)
+        if unknown is not None and fields["type"] != "open":
+            by = {"refused_by": unknown} if len(names) > 1 else {}
+            return "refused", "unknown_dataset", by
+        if fields["type"] in STEPS:
+            names = self._datasets_of(fields)
+        if len(names) > 1:
+            return self._in_all([self.datasets[each] for each in names], fields, said)
         dataset = self.datasets.get(name)
-        if dataset is None and fields["type"] != "open":
-            return "refused", "unknown_dataset", {}
         outcome, reason, more = "opened", None, {}
         if dataset is None:
             if said.get("outcome") != "opened":
@@ -284,10 +324,41 @@ class Partition:
                 outcome, reason, more = dataset.asked(fields, said, self.clock, place)
             else:
                 outcome, reason, more = dataset.governed(fields, said, self.clock)
-        dataset.sequence += 1
-        dataset.changed_at = self.at
         dataset.written = said.get("policy", dataset.written)
-        return outcome, reason, {**more, **dataset.standing()}
+        return outcome, reason, {**more, **dataset.counted(self.at)}
+
+    def _is_together(self, name: str, other: str) -> bool:
+        """Return whether two datasets are decided together: by the ledger, or by their group."""
+        if self.genesis["partitions"] == 1:
+            return True
+        groups = {each.split("::", 1)[0] for each in (name, other)}
+        return self.genesis.get("placement") == "group" and len(groups) == 1
+
+    def _datasets_of(self, step: Fields) -> list[str]:
+        """Return the datasets in which a step is decided."""
+        name = step["dataset"]
+        dataset = self.datasets[name]
+        row = dataset.reservations.open.get(step["grant"])
+        if row is None or not row.datasets or row.datasets[0] != name:
+            return [name]
+        # A row that is final is dropped before the step is decided.
+        is_dropped = row.grant in dataset.reservations.dropped_at(self.at)
+        return [name] if is_dropped else [*row.datasets]
+
+    def _in_all(
+        self, datasets: list[Dataset], fields: Fields, said: Fields
+    ) -> tuple[str, str | None, Fields]:
+        """Decide a record about several datasets, each of which counts it."""
+        for dataset in datasets:
+            dataset.reservations.drop_final(self.at)
+        if fields["type"] in STEPS:
+            outcome, reason, more = step_in_all(datasets, fields, said, self.clock)
+        else:
+            place = self.head, self.number
+            outcome, reason, more = asked_of_all(datasets, fields, said, self.clock, place)
+        parts = zip(more["parts"], datasets, strict=True)
+        more["parts"] = [{**part, **dataset.counted(self.at)} for part, dataset in parts]
+        return outcome, reason, more
 
     def _first(self, said: Fields, verdict: tuple[str, str | None, Fields]) -> Fields:
         """Return the fields with which a repeat names this decision."""
@@ -302,3 +373,12 @@ class Partition:
         if "cost" in said:
             first["cost"] = said["cost"]
         return first
+
+
+def _compare_parts(said: Fields, predicted: Fields, where: object) -> None:
+    """Compare what a record says of each dataset; take it over as compared."""
+    parts = said.get("parts", [])
+    agree("parts", len(parts), len(predicted["parts"]), where)
+    for part, right in zip(parts, predicted["parts"], strict=True):
+        compare(part, right, (right["dataset"], where))
+    predicted["parts"] = parts

@@ -56,6 +56,7 @@ def _row(dataset: str, of: Reservation) -> Fields:
         **amount_fields("totals", of.charged),
         **_after(of.after),
         **({"levels": levels} if levels else {}),
+        **({"datasets": [*of.datasets]} if of.datasets else {}),
     }
 
 

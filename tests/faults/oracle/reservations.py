@@ -79,6 +79,7 @@ class Reservation:
         stage: `reserved`, `begun`, `broken` where it showed more than it reserved, or `settled`
             where a claim may continue it.
         settled: the variance at which a session has settled.
+        datasets: of one over several datasets: all of them, the first one first.
     """
 
     grant: str
@@ -93,6 +94,7 @@ class Reservation:
     charges: list[Charge] = field(default_factory=list)
     stage: str = "reserved"
     settled: str = ""
+    datasets: tuple[str, ...] = ()
 
     @property
     def final_at(self) -> float:
@@ -153,13 +155,21 @@ class Reservations:
         reservation.charged = dict.fromkeys(reservation.charged, 0)
         reservation.after, reservation.charges = None, []
 
-    def may_continue(self, claims: list[dict[str, Any]], analyst: str, at: int) -> bool:
-        """Return whether each session that claims continue has shown what they say."""
+    def may_continue(
+        self, claims: list[dict[str, Any]], analyst: str, at: int, datasets: tuple[str, ...]
+    ) -> bool:
+        """Return whether each session that claims continue has shown what they say.
+
+        Args:
+            datasets: over which the claims are, as in `Reservation`.
+        """
         for claim in claims:
             if "continues" not in claim:
                 continue
             found = self.rows.get(claim["continues"])
             if found is None or found.stage != "settled" or found.request["analyst"] != analyst:
+                return False
+            if set(found.datasets) != set(datasets):
                 return False
             early = found.deadline > self.time(at)
             if not early or Fraction(claim["previous"]) < Fraction(found.settled):
@@ -177,17 +187,24 @@ class Reservations:
         """Return the time of deadlines: what had lapsed before a clock reset stays lapsed."""
         return max(at, self.latest) if self.rows else at
 
-    def add(self, reservation: Reservation) -> None:
-        """Open one more."""
-        self.latest = reservation.reserved_at
+    def add(self, reservation: Reservation, at: int) -> None:
+        """Open one more by a decision of a time."""
+        self.latest = self.time(at)
         self.rows[reservation.grant] = reservation
 
     def drop_final(self, at: int) -> None:
         """Drop up to 16 that are final, as each decision on the dataset does first."""
-        self.latest = now = self.time(at)
+        dropped = self.dropped_at(at)
+        self.latest = self.time(at)
+        for grant in dropped:
+            del self.rows[grant]
+
+    def dropped_at(self, at: int) -> list[str]:
+        """Return the grants that a decision at a time drops."""
+        now = self.time(at)
         final = [each for each in self.rows.values() if each.final_at <= now]
-        for each in sorted(final, key=lambda each: (each.deadline, each.sequence))[:MOST_DROPPED]:
-            del self.rows[each.grant]
+        final.sort(key=lambda each: (each.deadline, each.sequence))
+        return [each.grant for each in final[:MOST_DROPPED]]
 
     def held(self, names: list[str]) -> Amounts:
         """Return what they hold of each total."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, compare
 from tests.faults.oracle.partition import Partition
-from tests.faults.oracle.snapshot import dataset_row, line, other_rows, partition_row
+from tests.faults.oracle.snapshot import dataset_row, line, other_rows, partition_row, rows_of
 
 _KEY_BYTES = 1024
 _VALUE_BYTES = 4096
@@ -41,21 +42,42 @@ def check_state(partition: Partition, rows: Mapping[bytes, bytes]) -> None:
             raise Disagreement("state", None, "a row of the partition", partition.partition)
         agree("state", sorted(found), [], partition.partition)
         return
-    others = other_rows(partition)
-    datasets = {name.encode(): dataset for name, dataset in partition.datasets.items()}
-    agree("state", sorted(found), sorted({**datasets, **others}), partition.partition)
-    for key, value in found.items():
-        if key in datasets:
-            _as_state(json.loads(value), dataset_row(datasets[key]), key)
-        else:
-            # A seal holds the hash of their bytes.
-            agree("state", value, line(others[key]).rstrip(), key)
+    predicted = [*map(str.encode, partition.datasets), *other_rows(partition)]
+    agree("state", sorted(found), sorted(predicted), partition.partition)
+    for dataset in partition.datasets.values():
+        _check_rows(dataset, rows_of(dataset), found)
     row = partition_row(partition)
     total = sum(zlib.crc32(value) for value in found.values())
     if "resets" in row:
         total += zlib.crc32(f"[{row['resets']},{row['reset_at']}]".encode())
     row["checksum"] = f"{total % 2**64:016x}"
     _as_state(json.loads(rows[own]), row, own)
+
+
+def check_rows_of(
+    partition: Partition, rows: Mapping[bytes, bytes], datasets: Collection[str]
+) -> None:
+    """Check the rows of some datasets alone.
+
+    Raises: Disagreement.
+    """
+    for name in datasets:
+        own, others = name.encode(), f'{{"dataset":"{name}",'.encode()
+        found = {key: row for key, row in rows.items() if key == own or key.startswith(others)}
+        dataset = partition.datasets[name]
+        predicted = rows_of(dataset)
+        agree("state", sorted(found), sorted([own, *predicted]), name)
+        _check_rows(dataset, predicted, found)
+
+
+def _check_rows(
+    dataset: Dataset, predicted: Mapping[bytes, Fields], rows: Mapping[bytes, bytes]
+) -> None:
+    own = dataset.name.encode()
+    _as_state(json.loads(rows[own]), dataset_row(dataset), own)
+    for key, row in predicted.items():
+        # A seal holds the hash of their bytes.
+        agree("state", rows[key], line(row).rstrip(), key)
 
 
 def _as_state(said: Fields, predicted: Fields, key: bytes) -> None:

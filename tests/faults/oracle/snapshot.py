@@ -98,17 +98,22 @@ def partition_row(partition: RowFields) -> Fields:
 
 def other_rows(partition: RowFields) -> dict[bytes, Fields]:
     """Return the rows of all members, then of all limits and reservations, by their keys."""
-    members: dict[bytes, Fields] = {}
-    levels: dict[bytes, Fields] = {}
-    reservations: dict[bytes, Fields] = {}
-    for dataset in partition.datasets.values():
-        members |= dataset.members.rows(dataset.name)
-        levels |= level_rows(dataset.name, dataset.division)
-        reservations |= reservation_rows(dataset.name, dataset.reservations)
+    kinds = [_rows_by_kind(dataset) for dataset in partition.datasets.values()]
     found: dict[bytes, Fields] = {}
-    for rows in (members, levels, reservations):
-        found |= dict(sorted(rows.items()))
+    for rows in zip(*kinds, strict=True):
+        found |= dict(sorted((key, row) for each in rows for key, row in each.items()))
     return found
+
+
+def rows_of(dataset: Dataset) -> dict[bytes, Fields]:
+    """Return the rows of one dataset's members, limits and reservations, by their keys."""
+    return {key: row for rows in _rows_by_kind(dataset) for key, row in rows.items()}
+
+
+def _rows_by_kind(dataset: Dataset) -> tuple[dict[bytes, Fields], ...]:
+    name = dataset.name
+    reservations = reservation_rows(name, dataset.reservations)
+    return dataset.members.rows(name), level_rows(name, dataset.division), reservations
 
 
 def sealed_state(partition: RowFields) -> str:

@@ -23,22 +23,30 @@ _WORSE = ("", "explained", "if_bounded", "void")
 
 def decide_step(dataset: Dataset, step: Fields, said: Fields, clock: Clock) -> Verdict:
     """Decide a `begin`, `settle` or `void`, and give back what comes back."""
-    kind, reservation = step["type"], dataset.reservations.open.get(step["grant"])
+    reservation = dataset.reservations.open.get(step["grant"])
+    if reservation is None or not is_permitted(dataset, step, reservation, clock.at):
+        return "refused", missing(dataset, step, reservation, clock.at), said_of(reservation, step)
+    if reservation.datasets:
+        return "refused", "not_first_dataset", said_of(reservation, step)
     now = dataset.reservations.time(clock.at)
-    reason = _refusal(dataset, step, reservation, clock.at, now)
-    if reservation is None:
-        return "refused", reason, {}
-    update = about(reservation) | _purpose(reservation)
-    if "shown" in step:
-        update["shown"] = step["shown"]
-    if reason is not None:
-        if reason == "beyond_maximum" and _breaks(dataset, step, reservation, clock.at):
-            reservation.stage = update["stage"] = "broken"
-        return "refused", reason, {"reservation": update}
+    reason = refusal(dataset, step, reservation, now)
+    if reason is None:
+        return take_step(dataset, step, reservation, said, clock)
+    if reason == "beyond_maximum" and breaks(dataset, step, reservation, clock.at):
+        reservation.stage = "broken"
+        return "refused", reason, said_of(reservation, step, broken=True)
+    return "refused", reason, said_of(reservation, step)
+
+
+def take_step(
+    dataset: Dataset, step: Fields, reservation: Reservation, said: Fields, clock: Clock
+) -> Verdict:
+    """Take a step that nothing refuses."""
+    kind, more = step["type"], said_of(reservation, step)
+    update = more["reservation"]
     if kind == "begin":
         reservation.stage = "begun"
         return "begun", None, _begin(dataset, reservation, update, said, clock)
-    more: Fields = {"reservation": update}
     if kind == "void":
         del dataset.reservations.rows[reservation.grant]
         return "voided", None, _void(dataset, reservation, update, clock)
@@ -50,6 +58,16 @@ def decide_step(dataset: Dataset, step: Fields, said: Fields, clock: Clock) -> V
         )  # fmt: skip
     dataset.reservations.settle(reservation, step.get("shown"))
     return "settled", None, more
+
+
+def said_of(reservation: Reservation | None, step: Fields, *, broken: bool = False) -> Fields:
+    """Return the field about a reservation of a decision on a step, of one that has a row."""
+    if reservation is None:
+        return {}
+    update = about(reservation) | _purpose(reservation)
+    if "shown" in step:
+        update["shown"] = step["shown"]
+    return {"reservation": update | ({"stage": "broken"} if broken else {})}
 
 
 def about(reservation: Reservation) -> Fields:
@@ -73,19 +91,28 @@ def _purpose(reservation: Reservation) -> Fields:
     return {"purpose": purpose} if purpose else {}
 
 
-def _refusal(
-    dataset: Dataset, step: Fields, reservation: Reservation | None, at: int, now: int
-) -> str | None:
-    kind, members = step["type"], dataset.members
-    may_ask = members.may_ask(step, dataset.access, at)
-    is_owner = kind == "void" and "via" not in step and members.has(step["analyst"], "owner", at)
+def is_permitted(dataset: Dataset, step: Fields, reservation: Reservation | None, at: int) -> bool:
+    """Return whether the sender may take a step in a dataset; with no row, some step."""
+    may_ask = dataset.members.may_ask(step, dataset.access, at)
+    is_owner = step["type"] == "void" and "via" not in step
+    if is_owner and dataset.members.has(step["analyst"], "owner", at):
+        return True
     if reservation is None:
-        return "not_open" if may_ask or is_owner else "not_permitted"
+        return may_ask
     request = reservation.request
     holds = step["analyst"] == request["analyst"]
     holds = holds and ("via" not in step or step["via"] == request.get("via"))
-    if not is_owner and not (holds and (may_ask or kind == "settle")):
-        return "not_permitted"
+    return holds and (may_ask or step["type"] == "settle")
+
+
+def missing(dataset: Dataset, step: Fields, reservation: Reservation | None, at: int) -> str:
+    """Return the reason where a permission is missing, or a row."""
+    return "not_open" if is_permitted(dataset, step, reservation, at) else "not_permitted"
+
+
+def refusal(dataset: Dataset, step: Fields, reservation: Reservation, now: int) -> str | None:
+    """Return why a permitted step of an open reservation is refused."""
+    kind = step["type"]
     if kind == "settle":
         return _settle_refusal(step, reservation, now)
     if reservation.stage != "reserved":
@@ -119,7 +146,7 @@ def _settle_refusal(step: Fields, reservation: Reservation, now: int) -> str | N
     return "above_first" if shown > Fraction(claim["first"]) else None
 
 
-def _breaks(dataset: Dataset, step: Fields, reservation: Reservation, at: int) -> bool:
+def breaks(dataset: Dataset, step: Fields, reservation: Reservation, at: int) -> bool:
     """Return whether a false claim suspends the dataset: of a member, and once."""
     may_ask = dataset.members.may_ask(step, dataset.access, at)
     return reservation.stage == "begun" and may_ask

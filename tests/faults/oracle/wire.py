@@ -37,7 +37,10 @@ _AMENDED: Final = {
     *("alert_at", "horizon", "most_per_request", "access", "visibility", "open_per_holder"),
 }
 _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
-    "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose", "via", "reserve"}),
+    "request": (
+        _ALL | {"analyst", "claim", "unit", "neighbours"},
+        {"purpose", "via", "reserve", "other_datasets"},
+    ),
     "begin": (_ALL | {"analyst", "grant"}, {"via"}),
     "settle": (_ALL | {"analyst", "grant"}, {"via", "shown"}),
     "void": (_ALL | {"analyst", "grant"}, {"via"}),
@@ -84,6 +87,7 @@ _OF_A_SESSION: Final = {"sensitivity", "first", "least"}
 _NO_AMOUNTS: Final = {"sampler", "continues"}
 _REQUESTS: Final = {"request", "begin", "settle", "void"}
 MAX_RESERVING: Final = 8_192
+MOST_OTHERS: Final = 15
 _MOST_TIMES: Final = 1_000_000
 _MOST_CLAIMS: Final = 100
 _MOST_NESTED: Final = 3
@@ -188,6 +192,8 @@ def _broken(source: str, found: Any) -> set[str]:
     checks = {**_common_rules(), **rules(kind)}
     if kind == "resolve" and (found.get("claim") is None) == (found.get("mistaken") is None):
         broken |= {"claim"}
+    if kind == "request" and found.get("dataset") in _listed(found.get("other_datasets")):
+        broken |= {"other_datasets"}
     if kind == "member":
         broken |= contradicted(found)
     if kind == "limit":
@@ -238,6 +244,7 @@ def _request_rules(_: str) -> dict[str, Any]:
         "unit": lambda v: isinstance(v, str),
         "neighbours": lambda v: v in ("add_remove", "replace"),
         "purpose": _is_short,
+        "other_datasets": _are_others,
         "claim": _is_whole_claim,
         "reserve": is_reserve,
         "grant": is_grant,
@@ -267,6 +274,18 @@ def _owner_rules(kind: str) -> dict[str, Any]:
         **MEMBER_RULES,
         **(LIMIT_RULES if kind == "limit" else {}),
     }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _are_others(value: Any) -> bool:
+    """Return whether further datasets are 1 to 15 names, each once."""
+    names = _listed(value)
+    return (
+        1 <= len(names) <= MOST_OTHERS and all(map(is_name, names)) and len({*names}) == len(names)
+    )
 
 
 def _is_short(value: object) -> bool:

@@ -1,7 +1,8 @@
-"""Any bytes, any state: the records are those of a plain, slow reading of the rules."""
+"""Any bytes, any state: the oracle predicts each record and every row, and which ids are known."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accountant.partition import Partition
-from accountant.partition.decide import decide, decide_internal_error
-from accountant.partition.draft import Draft, genesis_decision
-from accountant.partition.operate import reset_clock
+from accountant.partition.draft import Draft
 from accountant.records import Genesis, Source
-from accountant.records.inputs import Input
 from accountant.replay.replay import state_rows
 from accountant.times import uuid7
-from tests.accountant.partition.plain_reading import Plain, at_text
+from tests.accountant.judged_life import START, Life
+from tests.faults.oracle.rows import check_state
+from tests.faults.oracle.texts import at_text
 from tests.nightly import examples
 
-START = 1_795_255_200_000
 MAX_IDS = 6
 GENESIS = Genesis("test", 0, 2, 61_000, 5_000)
 DATASETS = ("d0", "d1", "d3", "d4", "d2")
@@ -72,6 +71,10 @@ SOMETIMES: tuple[dict[str, Any], ...] = (
     {"via": "a:b", "purpose": ":"},
     {"via": ""},
     {"via": None},
+    {"other_datasets": ["d1"]},
+    {"other_datasets": []},
+    {"reserve": {"until": "PT1M"}},
+    {"reserve": {"until": "PT0M"}},
 )
 MEMBERSHIPS: tuple[dict[str, Any], ...] = (
     {},
@@ -182,7 +185,7 @@ class Step:
     Attributes:
         again: the value is that of an earlier input, this many back; 0 for its own.
         later: milliseconds since the one before it.
-        kept: False where the decision is rewound and the input decided `internal_error`.
+        kept: False where the decision is undone and the input decided `internal_error`.
     """
 
     source: Source
@@ -224,95 +227,71 @@ HISTORIES = st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), st.bool
 """Batches, and of each whether its first commit fails: its inputs are then decided once more."""
 
 
-class Pair:
-    """The product and the plain reading side by side."""
+class Bytes(Life):
+    """A partition of two, with room for few ids, whose commits may fail."""
+
+    most_ids = MAX_IDS
 
     def __init__(self) -> None:
-        first = genesis_decision(GENESIS, START)
+        super().__init__(0, GENESIS)
         self.state = Partition(GENESIS, most_ids=MAX_IDS)
         self.state.sequence, self.state.decided_at = 0, START
-        self.state.head = f"sha256:{first.digest.hex()}"
-        self.plain = Plain(GENESIS, first.value, START, MAX_IDS)
+        self.state.head = self.judge.head
+        self.draft = Draft(self.state)
         self.clock = START
         self.said: list[bytes | None] = []
 
-    def batch(self, steps: list[Step], *, commits: bool) -> list[bytes]:
-        """Decide a batch by both and compare; return its records."""
-        draft, reported = Draft(self.state), self.plain.copy()
-        clock, said, values = self.clock, [*self.said], []
+    def batch(self, steps: list[Step], *, commits: bool) -> None:
+        """Decide a batch; if it is not committed, all of it is lost."""
+        clock, said = self.clock, [*self.said]
         for step in steps:
             clock += step.later
             # An append time may be far ahead of the clock: the lead is bounded.
             time = clock + (600_000 if step.later == 500 else 0)
             value = said[-step.again] if 0 < step.again <= len(said) else step.value
             said.append(value)
-            record = Input(step.source, draft.next[step.source], b"k", value, time)
-            mark = draft.mark()
-            mine = decide(draft, record, clock)
-            if step.kept:
-                theirs = reported.decide(step.source, record.offset, value, time, clock)
-            else:
-                draft.rewind(mark)
-                mine = decide_internal_error(draft, record, clock)
-                theirs = reported.internal_error(step.source, record.offset, time, clock)
-            assert mine.value == theirs
-            values.append(theirs)
+            self.write(step.source, value, time, clock, undone=not step.kept, fails=not step.kept)
         if commits:
-            rows = draft.rows()
-            draft.absorb()
-            self.plain, self.clock, self.said = reported, clock, said
-            self.check(rows)
-        return values
+            self.commit()
+            self.clock, self.said = clock, said
+        else:
+            self.lose()
 
-    def reset_clock(self, back: int) -> None:
-        """Set the clock of both back by so many milliseconds and compare."""
-        self.clock = at = self.plain.decided_at - back
-        draft = Draft(self.state)
-        mine = reset_clock(draft, at, "it was ahead")
-        theirs = self.plain.reset_clock(at, "it was ahead")
-        assert mine.value == theirs
-        rows = draft.rows()
-        draft.absorb()
-        self.check(rows)
+    def reset_clock(self, at: int) -> None:
+        self.clock = at
+        super().reset_clock(at)
 
-    def check(self, rows: list[tuple[bytes, bytes | None]]) -> None:
-        """Check that what was absorbed, and its rows, are what the plain reading has come to."""
-        state, plain = self.state, self.plain
-        assert (state.sequence, state.head) == (plain.sequence, plain.head)
-        assert (state.decided_at, state.floor) == (plain.decided_at, plain.floor)
-        assert state.next == plain.next
-        kept = dict(state_rows(state))
-        members = plain.member_rows()
-        assert len(kept) == len(plain.datasets) + len(members) + 1
-        for name in plain.datasets:
-            assert json.loads(kept[name.encode()]) == plain.row(name)
-        for key, row in members.items():
-            assert json.loads(kept[key.encode()]) == row
-        assert all(kept.get(key) == value for key, value in rows)
+    def commit(self) -> None:
+        super().commit()
+        with self.naming_the_life():
+            check_state(self.judge, self.rows)
+        assert dict(state_rows(self.state)) == self.rows
         alive = 0
-        for (source, dataset, caller, request_id), (issued, digest, _) in plain.ids.items():
-            if issued > plain.floor:
+        for (source, dataset, sender, request_id), known in self.judge.ids.items():
+            if known.issued > self.judge.floor:
                 alive += 1
-                key = f"{source}/{dataset}/{caller}/".encode() + UUID(request_id).bytes
-                known = state.ids.get(issued, key)
-                assert known is not None
-                assert known.body_hash == digest
-        assert state.ids.count_by_second(state.floor).total() == alive
+                key = f"{source}/{dataset}/{sender}/".encode() + UUID(request_id).bytes
+                found = self.state.ids.get(known.issued, key)
+                assert found is not None
+                assert found.body_hash == hashlib.sha256(known.body).digest()
+        assert self.state.ids.count_by_second(self.state.floor).total() == alive
 
 
-def request_step(number: int, claim: Any, *, kept: bool = True) -> Step:
+def request_step(
+    number: int, claim: Any, *, kept: bool = True, issued: int = START, later: int = 0
+) -> Step:
     """Return a request of the dataset whose policy halts."""
     body = {
         "version": 1,
         "type": "request",
-        "request_id": uuid7(START, bytes([8] * 8 + [number, 0])),
+        "request_id": uuid7(issued, bytes([8] * 8 + [number, 0])),
         "analyst": "ana",
         "dataset": DATASETS[2],
         "claim": claim,
         "unit": "person",
         "neighbours": "add_remove",
     }
-    return Step("requests", whole(body, "tight"), kept=kept)
+    return Step("requests", whole(body, "tight"), later=later, kept=kept)
 
 
 def governed(number: int, kind: str, **fields: Any) -> Step:
@@ -348,14 +327,14 @@ REWOUND = [
 @example([(HALTED_THEN_CLOSED, False)])
 @example([(HALTED_THEN_PAUSED, True)])
 @example([(PAUSED_THEN_CLOSED, False)])
-def test_every_record_and_the_state_equal_those_of_the_plain_reference(
+def test_the_oracle_predicts_a_decision_on_any_bytes(
     history: list[tuple[list[Step], bool]],
 ) -> None:
-    pair = Pair()
+    life = Bytes()
     for steps, fails in [(OPENINGS, False), *history]:
         if fails:
-            pair.batch(steps, commits=False)
-        pair.batch(steps, commits=True)
+            life.batch(steps, commits=False)
+        life.batch(steps, commits=True)
 
 
 BACK = st.one_of(st.integers(1, 2_000), st.integers(1, 2 * GENESIS.window_ms))
@@ -363,12 +342,34 @@ BACK = st.one_of(st.integers(1, 2_000), st.integers(1, 2 * GENESIS.window_ms))
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), BACK), min_size=1, max_size=5))
-def test_a_clock_reset_and_later_records_equal_those_of_the_plain_reference(
+def test_the_oracle_predicts_clock_resets_and_later_decisions(
     history: list[tuple[list[Step], int]],
 ) -> None:
-    pair = Pair()
-    pair.batch(OPENINGS, commits=True)
+    life = Bytes()
+    life.batch(OPENINGS, commits=True)
     for steps, back in history:
-        pair.batch(steps, commits=True)
-        pair.reset_clock(back)
-    pair.batch([step for steps, _ in history for step in steps], commits=True)
+        life.batch(steps, commits=True)
+        life.reset_clock(life.judge.at - back)
+    life.batch([step for steps, _ in history for step in steps], commits=True)
+
+
+def test_a_full_table_forgets_the_oldest_ids_in_whole_seconds() -> None:
+    life, claim = Bytes(), CLAIMS[0]
+    life.batch([*OPENINGS, *(request_step(n, claim) for n in range(MAX_IDS))], commits=True)
+    assert (life.met["granted"], life.met["overloaded"]) == (4, 2)
+    # A minute after the end of the second in which they were issued, and a millisecond before.
+    late = [request_step(7, claim, later=60_998), request_step(8, claim, issued=START + 60_000)]
+    life.batch(late, commits=True)
+    assert life.met["overloaded"] == 4
+    again = [request_step(8, claim, issued=START + 60_000, later=1), request_step(0, claim)]
+    life.batch(again, commits=True)
+    assert (life.met["granted"], life.met["expired"]) == (5, 1)
+
+
+def test_datasets_that_may_be_apart_are_refused_together() -> None:
+    life = Bytes()
+    life.batch(OPENINGS, commits=True)
+    body = json.loads(request_step(1, CLAIMS[0]).value or b"")
+    step = Step("requests", whole({**body, "other_datasets": ["d0", "d9"]}, "tight"))
+    life.batch([step, step], commits=True)
+    assert (life.met["not_together"], life.met["repeated"]) == (1, 1)
