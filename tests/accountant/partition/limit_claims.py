@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from tests.accountant.partition.limits_dataset import Body
+from tests.accountant.judged_life import Body
 
 _EPSILONS: Final = (*["0.001", "0.002", "0.005", "0.01", "0.02"] * 3, "0.05", "0.1", "0.4", "2")
 _DELTAS: Final = ("1e-10", "1e-9", "1e-8", "3e-7")

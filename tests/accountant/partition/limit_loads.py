@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from accountant.records import Source
+from tests.accountant.judged_life import Body, Ids, Sent
 from tests.accountant.partition.limit_claims import claim_for
-from tests.accountant.partition.limits_dataset import Body, Dataset
-from tests.accountant.partition.limits_model import Model
-from tests.accountant.partition.members_model import text_of
 from tests.accountant.strategies import POLICIES
+from tests.faults.oracle import Partition
+from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.limits import Limit
 from tests.faults.oracle.periods import DAY
-from tests.streams.bodies import request_id
+from tests.faults.oracle.texts import at_text
 
 DATASETS: Final = tuple(f"d{number}" for number in range(40))
 ANALYSTS: Final = tuple(f"a{number}" for number in range(50))
@@ -49,31 +46,16 @@ _BUDGETS: Final[tuple[Body, ...]] = (
 )
 
 
-class Sent(NamedTuple):
-    """One input: its body as the model reads it, its bytes, and when it comes.
-
-    Attributes:
-        issued: the time in its id.
-        at: when it is taken in.
-    """
-
-    source: Source
-    body: Body
-    value: bytes
-    issued: int
-    at: int
-
-
 class Load:
-    """Draws inputs, looking at what the model has come to, so that few of them are beside it."""
+    """Draws inputs by what was committed, so that many of them are permitted."""
 
-    def __init__(self, chance: random.Random, model: Model) -> None:
+    def __init__(self, chance: random.Random, judge: Partition) -> None:
         self._chance = chance
-        self._model = model
-        self._numbers = itertools.count(1)
+        self._judge = judge
+        self._ids = Ids()
         self._sent: list[Sent] = []
         self._unopened = list(DATASETS)
-        self.now = model.clock.at
+        self.now = judge.at
 
     def next(self) -> Sent:
         """Return the next input."""
@@ -88,25 +70,23 @@ class Load:
     def set_back(self) -> int:
         """Return a time to which the clock is set back."""
         back = self._chance.choice([1, 60_000, DAY // 2, DAY, 3 * DAY, 40 * DAY])
-        self.now = self._model.clock.at - back
+        self.now = self._judge.at - back
         return self.now
 
     def _made(self, body: Body) -> Sent:
         issued = self.now + self._chance.choice([0] * 40 + [-4_000_000, 400_000])
-        if issued <= self._model.floor:  # after the clock was set back
-            issued = self._model.floor + 1
+        if issued <= self._judge.floor:  # after the clock was set back
+            issued = self._judge.floor + 1
             self.now = max(self.now, issued - 300_000)
-        body["request_id"] = request_id(issued, next(self._numbers))
-        wire = {name: value for name, value in body.items() if name != "broken"}
-        source: Source = "requests" if body["type"] == "request" else "admin"
-        return Sent(source, body, json.dumps(wire).encode(), issued, self.now)
+        return Sent.made({**body, "request_id": self._ids.new(issued)}, self.now)
 
     def _to_a_boundary(self) -> None:
         """Move the clock to where a period ends, or a membership, or next to it."""
-        dataset = self._model.datasets.get(self._name())
+        dataset = self._judge.datasets.get(self._name())
         if dataset is None:
             return
-        ends = [row["until"] for row in dataset.members.values() if "until" in row]
+        members = dataset.members.all.values()
+        ends = [each.until for each in members if each.until is not None]
         ends += [
             limit.periods.around(self.now)[1]
             for limit in dataset.division.in_force()
@@ -118,7 +98,7 @@ class Load:
 
     def _one(self) -> Body:
         draw = self._chance.random()
-        if self._unopened and (draw < 0.2 or not self._model.datasets):
+        if self._unopened and (draw < 0.2 or not self._judge.datasets):
             return self._opening()
         if draw < 0.34:
             return self._limit()
@@ -126,10 +106,10 @@ class Load:
             return self._member()
         if draw < 0.46:
             return self._amendment()
-        if draw < 0.4603:
+        if draw < 0.4608:
             return self._owners("close")
-        paused = [name for name, each in self._model.datasets.items() if each.paused]
-        if draw < 0.4613 or (draw < 0.56 and paused):
+        paused = [name for name, each in self._judge.datasets.items() if each.paused]
+        if draw < 0.4625 or (draw < 0.56 and paused):
             body = self._owners("resume" if paused else "pause")
             if paused and self._chance.random() < 0.9:
                 body["dataset"] = self._chance.choice(paused)
@@ -138,7 +118,7 @@ class Load:
 
     def _name(self) -> str:
         """Return a dataset; some are asked much more than others."""
-        known = [*self._model.datasets]
+        known = [*self._judge.datasets]
         if not known or self._chance.random() < 0.01:
             return self._chance.choice(DATASETS)
         return known[min(self._chance.randrange(len(known)) for _ in range(3))]
@@ -146,7 +126,7 @@ class Load:
     def _analyst(self, dataset: Dataset | None = None) -> str:
         """Return an analyst; few of them ask most, and of a dataset those who are in a team."""
         if dataset is not None and self._chance.random() < 0.6:
-            known = [name for name, row in dataset.members.items() if "team" in row]
+            known = [name for name, each in dataset.members.all.items() if each.team is not None]
             limited = [name for scope, name in dataset.division.limits if scope == "analyst"]
             shared = [name for name in limited if dataset.division.share_of("analyst", name)]
             if shared and self._chance.random() < 0.4:
@@ -161,8 +141,8 @@ class Load:
     def _owners(self, kind: str, name: str | None = None) -> Body:
         chance = self._chance
         body: Body = {"version": 1, "type": kind, "dataset": name or self._name()}
-        body |= {"by": OWNER if chance.random() < 0.98 else "ana", "broken": False}
-        dataset = self._model.datasets.get(body["dataset"])
+        body |= {"by": OWNER if chance.random() < 0.98 else "ana"}
+        dataset = self._judge.datasets.get(body["dataset"])
         if dataset and kind != "open" and chance.random() < 0.05:
             body["follows"] = dataset.sequence - chance.choice([0, 0, 1])
         return body
@@ -175,7 +155,7 @@ class Load:
             policy["odometers"] = []
         if policy.get("filter", "zcdp_tight") in _TAKES_BESIDE and int(name[1:]) >= len(POLICIES):
             policy |= {"beside": "basic"} if chance.random() < 0.6 else {}
-        if chance.random() < 0.7:
+        if chance.random() < 0.3:
             policy.pop("halt_on_refusal", None)
         if chance.random() < 0.15:
             policy["most_per_request"] = chance.choice(["0.1", "0.3"])
@@ -186,9 +166,11 @@ class Load:
         return {**self._owners("open", name), "policy": policy}
 
     def _amendment(self) -> Body:
-        body = self._owners("amend")
-        dataset = self._model.datasets.get(body["dataset"])
-        if dataset and self._chance.random() < 0.3:
+        fresh = [name for name, each in self._judge.datasets.items() if not each.mechanisms]
+        name = self._chance.choice(fresh) if fresh and self._chance.random() < 0.3 else None
+        body = self._owners("amend", name)
+        dataset = self._judge.datasets.get(body["dataset"])
+        if dataset and self._chance.random() < 0.4:
             known = dataset.policy
             field = "rho" if known["epsilon"] is None else "epsilon"
             policy = {name: value for name, value in known.items() if value is not None}
@@ -199,18 +181,18 @@ class Load:
     def _member(self) -> Body:
         chance = self._chance
         body = self._owners("member")
-        body["member"] = self._analyst(self._model.datasets.get(body["dataset"]))
+        body["member"] = self._analyst(self._judge.datasets.get(body["dataset"]))
         body["roles"] = [] if chance.random() < 0.15 else [chance.choice(["analyst", "auditor"])]
         if body["roles"] and chance.random() < 0.85:
             body["team"] = self._team()
         if body["roles"] and chance.random() < 0.2:
-            body["until"] = text_of(self.now + chance.choice([0, 1, 500, DAY, 9 * DAY]))
+            body["until"] = at_text(self.now + chance.choice([0, 1, 500, DAY, 9 * DAY]))
         return body
 
     def _limit(self) -> Body:
         chance = self._chance
         body = self._owners("limit")
-        dataset = self._model.datasets.get(body["dataset"])
+        dataset = self._judge.datasets.get(body["dataset"])
         body["scope"] = chance.choice(["dataset", "team", "team", "analyst", "each", "each"])
         if body["scope"] != "dataset":
             body["name"] = self._analyst(dataset) if body["scope"] == "analyst" else self._team()
@@ -227,14 +209,15 @@ class Load:
             said = {"reserved": chance.choice(_SHARES[:4]), **({"part": "0.5"} if said else {})}
         body |= said
         if chance.random() < 0.04:
-            body |= {**self._wrong(body["scope"]), "broken": True}
+            body |= self._wrong(body["scope"])
         elif chance.random() < 0.1:
             body |= dict.fromkeys({"part", "policy", "pace", "reserved"} - body.keys())
         return body
 
     def _within(self, dataset: Dataset) -> tuple[str, str] | None:
         """Return who may get a share within a team's, or the team that may get one first."""
-        known = [(name, row["team"]) for name, row in dataset.members.items() if "team" in row]
+        members = dataset.members.all.items()
+        known = [(name, each.team) for name, each in members if each.team is not None]
         if not known:
             return None
         name, team = self._chance.choice(known)
@@ -290,7 +273,7 @@ class Load:
     def _request(self) -> Body:
         chance = self._chance
         name = self._name()
-        dataset = self._model.datasets.get(name)
+        dataset = self._judge.datasets.get(name)
         body: Body = {
             "version": 1,
             "type": "request",
@@ -298,7 +281,6 @@ class Load:
             "analyst": self._analyst(dataset),
             "unit": "person" if chance.random() < 0.99 else "household",
             "neighbours": "add_remove",
-            "broken": False,
         }
         name = dataset.policy["filter"] if dataset else "basic"
         claim = claim_for(name, chance)

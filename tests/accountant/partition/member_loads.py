@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from accountant.records import Source
-from tests.accountant.partition.members_model import ROLES, Body, Model, text_of
-from tests.streams.bodies import request_id
+from tests.accountant.judged_life import Body, Ids, Sent
+from tests.faults.oracle import Partition
+from tests.faults.oracle.dataset import Dataset
+from tests.faults.oracle.members import ROLES
+from tests.faults.oracle.texts import at_text
 
 DATASETS: Final = ("d0", "d1", "d2", "d3", "d4", "d5")
 PEOPLE: Final = ("olga", "oda", "ana", "ben", "cy", "engine-1", "engine-2", "auditor-1")
@@ -19,30 +19,15 @@ _UNTIL: Final = (-60_000, -1, 0, 1, 2, 500, 2_000, 60_000, 4_000_000)
 _LATER: Final = (0, 0, 0, 0, 1, 1, 7, 400, 400, 30_000, 700_000)
 
 
-class Sent(NamedTuple):
-    """One input: its body as the model reads it, its bytes, and when it comes.
-
-    Attributes:
-        issued: the time in its id.
-        at: when it is taken in.
-    """
-
-    source: Source
-    body: Body
-    value: bytes
-    issued: int
-    at: int
-
-
 class Load:
-    """Draws inputs, looking at what the model has come to, so that few of them are beside it."""
+    """Draws inputs by what was committed, so that many of them are permitted."""
 
-    def __init__(self, chance: random.Random, model: Model) -> None:
+    def __init__(self, chance: random.Random, judge: Partition) -> None:
         self._chance = chance
-        self._model = model
-        self._numbers = itertools.count(1)
+        self._datasets: dict[str, Dataset] = judge.datasets
+        self._ids = Ids()
         self._sent: list[Sent] = []
-        self._now = model.at
+        self._now = judge.at
 
     def next(self) -> Sent:
         """Return the next input."""
@@ -58,10 +43,7 @@ class Load:
 
     def _made(self, body: Body) -> Sent:
         issued = self._now + self._chance.choice([0] * 40 + [-4_000_000, 200_000, 400_000])
-        body["request_id"] = request_id(issued, next(self._numbers))
-        wire = {name: value for name, value in body.items() if name != "broken"}
-        source: Source = "requests" if body["type"] == "request" else "admin"
-        return Sent(source, body, json.dumps(wire).encode(), issued, self._now)
+        return Sent.made({**body, "request_id": self._ids.new(issued)}, self._now)
 
     def _again(self) -> Sent:
         """Send something again, perhaps with another text."""
@@ -69,24 +51,22 @@ class Load:
         if self._chance.random() < 0.7:
             return first._replace(at=self._now)
         field = "purpose" if first.source == "requests" else "reason"
-        body = {**first.body, field: "another"}
-        wire = {name: value for name, value in body.items() if name != "broken"}
-        return first._replace(body=body, value=json.dumps(wire).encode(), at=self._now)
+        return Sent.made({**first.body, field: "another"}, self._now)
 
     def _to_an_end(self) -> None:
         """Move the clock to where a membership ends, or next to it."""
         ends = [
-            row["until"]
-            for dataset in self._model.datasets.values()
-            for row in dataset.members.values()
-            if row.get("until", 0) > self._now + 1
+            member.until
+            for dataset in self._datasets.values()
+            for member in dataset.members.all.values()
+            if member.until is not None and member.until > self._now + 1
         ]
         if ends:
             self._now = min(ends) + self._chance.choice([-1, 0, 0, 1])
 
     def _one(self) -> Body:
         draw = self._chance.random()
-        if draw < 0.08 or not self._model.datasets:
+        if draw < 0.08 or not self._datasets:
             return self._opening()
         if draw < 0.4:
             return self._member()
@@ -99,7 +79,7 @@ class Load:
         return self._request()
 
     def _name(self) -> str:
-        known = [*self._model.datasets]
+        known = [*self._datasets]
         odd = self._chance.random() < 0.02 or not known
         return self._chance.choice(DATASETS if odd else known)
 
@@ -110,15 +90,15 @@ class Load:
 
     def _owners(self, kind: str) -> Body:
         name = self._name()
-        dataset = self._model.datasets.get(name)
-        body: Body = {"version": 1, "type": kind, "dataset": name, "broken": False}
-        body["by"] = self._somebody(*(dataset.owners if dataset else ()))
+        dataset = self._datasets.get(name)
+        body: Body = {"version": 1, "type": kind, "dataset": name}
+        body["by"] = self._somebody(*(_owners_of(dataset) if dataset else ()))
         if dataset and self._chance.random() < 0.1:
             body["follows"] = dataset.sequence - self._chance.choice([0, 0, 1])
         return body
 
     def _paused(self) -> list[str]:
-        return [name for name, each in self._model.datasets.items() if each.paused]
+        return [name for name, each in self._datasets.items() if each.paused]
 
     def _brake(self) -> Body:
         """Return a pause or a resume, mostly the one that is possible."""
@@ -160,8 +140,8 @@ class Load:
     def _member(self) -> Body:
         chance = self._chance
         body = self._owners("member")
-        dataset = self._model.datasets.get(body["dataset"])
-        others = [name for name in dataset.members if name not in dataset.owners] if dataset else []
+        dataset = self._datasets.get(body["dataset"])
+        others = [n for n in dataset.members.all if n not in _owners_of(dataset)] if dataset else []
         likely = others if chance.random() < 0.5 else []
         name = body["member"] = self._somebody(*likely)
         usual = ROLES_OF.get(name[0], ["auditor"])
@@ -173,7 +153,7 @@ class Load:
         if body["roles"] and chance.random() < 0.4:
             body["team"] = chance.choice(TEAMS)
         if body["roles"] and "owner" not in body["roles"] and chance.random() < 0.6:
-            body["until"] = text_of(self._now + chance.choice(_UNTIL))
+            body["until"] = at_text(self._now + chance.choice(_UNTIL))
         if chance.random() < 0.1:
             body["as"] = "administrator"
         if chance.random() < 0.1:
@@ -181,7 +161,7 @@ class Load:
         return self._perhaps_broken(body, self._wrong_of_a_member(body["roles"]))
 
     def _wrong_of_a_member(self, roles: list[str]) -> Body:
-        until = text_of(self._now + 1000)
+        until = at_text(self._now + 1000)
         if not roles:
             return self._chance.choice([{"team": "blue"}, {"until": until}])
         if "owner" in roles:
@@ -204,11 +184,12 @@ class Load:
 
     def _amendment(self) -> Body:
         body = self._owners("amend")
-        dataset = self._model.datasets.get(body["dataset"])
+        dataset = self._datasets.get(body["dataset"])
         chance = self._chance
         if dataset and chance.random() < 0.3:
             epsilon = chance.choice(["0.01", "0.4", dataset.policy["epsilon"], "100"])
-            body["policy"] = {**dataset.policy, "epsilon": epsilon}
+            known = {n: each for n, each in dataset.policy.items() if each is not None}
+            body["policy"] = {**known, "epsilon": epsilon}
             return body
         for name, values in (
             ("access", ("members", "anyone")),
@@ -233,11 +214,14 @@ class Load:
             "claim": claim,
             "unit": "person" if chance.random() < 0.97 else "household",
             "neighbours": "add_remove",
-            "broken": False,
         }
         if chance.random() < 0.35:
             body["via"] = self._somebody("engine-1", "engine-2", body["analyst"])
         return self._perhaps_broken(body, {"via": chance.choice(["", "a b", 1, "x" * 101])})
 
     def _perhaps_broken(self, body: Body, wrong: Body) -> Body:
-        return {**body, **wrong, "broken": True} if self._chance.random() < 0.03 else body
+        return {**body, **wrong} if self._chance.random() < 0.03 else body
+
+
+def _owners_of(dataset: Dataset) -> list[str]:
+    return [name for name, each in dataset.members.all.items() if "owner" in each.roles]

@@ -21,11 +21,11 @@ from tests.accountant.partition.circle import (
     rows_of,
     sound,
 )
-from tests.accountant.partition.members_model import ROLES, text_of
 from tests.accountant.world import World, code
 from tests.faults import oracle
 from tests.faults.oracle import Contents, InputAsSent
-from tests.faults.oracle.texts import millis
+from tests.faults.oracle.members import ROLES
+from tests.faults.oracle.texts import at_text, millis
 
 MOST = 10_000
 
@@ -147,7 +147,7 @@ def test_the_fields_of_a_decision_stand_at_its_very_end() -> None:
     assert list(record_of(first, world))[-1] == "owners"
     assert record_of(first, world)["owners"] == ["olga", "ana"]
     fields = {"by": "admin", "as": "administrator", "team": "blue"}
-    until = text_of(world.now + 9)
+    until = at_text(world.now + 9)
     found = record_of(member(world, "ana", "engine", "analyst", until=until, **fields), world)
     assert list(found)[-2:] == ["member", "administrator"]
     expected = {"member": "ana", "roles": ["analyst", "engine"], "team": "blue", "until": until}
@@ -178,7 +178,7 @@ def test_a_dataset_has_at_most_10_000_members_and_a_removal_frees_one() -> None:
     first = [f"o-{number}" for number in range(100)]
     world.send("admin", world.admin("open", policy=CIRCLE, owners=first))
     for number in range(100, MOST):
-        until = {} if number % 3 else {"until": text_of(world.now)}
+        until = {} if number % 3 else {"until": at_text(world.now)}
         enrol(world, f"m-{number}", "analyst", by="o-0", **until)
     over = member(world, "one-more", "analyst", by="o-0")
     assert code(over) == "too_many_members"

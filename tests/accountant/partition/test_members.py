@@ -17,15 +17,16 @@ from tests.accountant.partition.circle import (
     rows_of,
     sound,
 )
-from tests.accountant.partition.members_model import ROLES, text_of
 from tests.accountant.world import code
+from tests.faults.oracle.members import ROLES
+from tests.faults.oracle.texts import at_text
 from tests.nightly import examples
 
 
 def test_a_membership_ends_to_the_millisecond() -> None:
     world = opened()
     end = world.now + 10_000
-    enrol(world, "ana", "analyst", until=text_of(end))
+    enrol(world, "ana", "analyst", until=at_text(end))
     asked = []
     for world.now in (end - 1, end, end + 1):
         asked.append(ask(world))
@@ -37,7 +38,7 @@ def test_a_membership_ends_to_the_millisecond() -> None:
 def test_an_engine_ends_to_the_millisecond() -> None:
     world = opened(BASIC)
     end = world.now + 10_000
-    enrol(world, "engine-1", "engine", until=text_of(end))
+    enrol(world, "engine-1", "engine", until=at_text(end))
     asked = []
     for world.now in (end - 1, end):
         asked.append(ask(world, via="engine-1"))
@@ -47,7 +48,7 @@ def test_an_engine_ends_to_the_millisecond() -> None:
 def test_membership_is_checked_at_the_time_of_the_decision_not_of_the_record() -> None:
     world = opened()
     end = world.now + 10_000
-    enrol(world, "ana", "analyst", until=text_of(end))
+    enrol(world, "ana", "analyst", until=at_text(end))
     body = world.request("pure:0.001")
     world.now = end  # somebody else's record has moved the partition's clock on
     ask(world, analyst="ben")
@@ -56,12 +57,12 @@ def test_membership_is_checked_at_the_time_of_the_decision_not_of_the_record() -
 
 def test_a_membership_that_has_ended_keeps_its_row_and_may_be_renewed_or_removed() -> None:
     world = opened()
-    enrol(world, "ana", "analyst", until=text_of(world.now - 1))
+    enrol(world, "ana", "analyst", until=at_text(world.now - 1))
     assert ask(world) == "not_permitted"
     assert len(rows_of(world)) == 2
     enrol(world, "ana", "analyst")
     assert ask(world) == "granted"
-    enrol(world, "ana", "analyst", until=text_of(world.now))
+    enrol(world, "ana", "analyst", until=at_text(world.now))
     assert code(member(world, "ana")) == "member_removed"
     assert code(member(world, "ana")) == "unknown_member"
     assert list(rows_of(world)) == ['{"dataset":"census","member":"owner"}']
@@ -70,7 +71,7 @@ def test_a_membership_that_has_ended_keeps_its_row_and_may_be_renewed_or_removed
 
 def test_a_member_record_replaces_the_whole_membership() -> None:
     world = opened()
-    enrol(world, "ana", "analyst", "engine", team="blue", until=text_of(world.now + 5))
+    enrol(world, "ana", "analyst", "engine", team="blue", until=at_text(world.now + 5))
     enrol(world, "ana", "auditor")
     row = rows_of(world)['{"dataset":"census","member":"ana"}']
     assert (row["roles"], row.get("team"), row.get("until")) == (["auditor"], None, None)
@@ -218,7 +219,7 @@ def test_a_request_is_permitted_exactly_if_the_roles_allow_it(
 ) -> None:
     world = opened({**BASIC, "access": access})
     end = world.now + 1000
-    expires = {"until": text_of(end)} if roles and "owner" not in roles else {}
+    expires = {"until": at_text(end)} if roles and "owner" not in roles else {}
     if roles:
         enrol(world, "ana", *roles, **expires)
     world.now = end + off

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import random
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
-from tests.accountant.partition.members_model import text_of
-from tests.accountant.reservations.model import (
-    Reservation,
-    ReservingDataset,
-    ReservingModel,
-    parts,
-)
+from tests.accountant.judged_life import Body, Ids, Sent
+from tests.faults.oracle import Partition
+from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.periods import DAY
-from tests.streams.bodies import request_id
+from tests.faults.oracle.reservations import Reservation
+from tests.faults.oracle.texts import at_text
+from tests.faults.oracle.wire import refinements
 
-Body = dict[str, Any]
 OWNERS: Final = ("olga", "oda")
 ANALYSTS: Final = ("ana", "ben", "cy", "dan", "eve")
 ENGINES: Final = ("engine-1", "engine-2")
@@ -54,32 +49,18 @@ _SCALES: Final = ("8", "10", "12.5", "16", "20", "25", "40", "50", "80", "100", 
 _VARIANCES: Final = ("100", "125", "200", "250", "400", "500", "800", "1000", "1600", "4000", "1e9")
 
 
-class Sent(NamedTuple):
-    """One input: its body as the model reads it, its bytes, and when it comes.
-
-    Attributes:
-        issued: the time in its id.
-        at: when it is taken in.
-    """
-
-    source: Literal["requests", "admin"]
-    body: Body
-    value: bytes
-    issued: int
-    at: int
-
-
 class Load:
-    """Draws inputs, looking at what the model has come to, so that few of them are beside it."""
+    """Draws inputs by what was committed, so that many of them are permitted."""
 
-    def __init__(self, chance: random.Random, model: ReservingModel, datasets: int) -> None:
+    def __init__(self, chance: random.Random, judge: Partition, datasets: int) -> None:
         self._chance = chance
-        self._model = model
-        self._numbers = itertools.count(1)
+        self._judge = judge
+        self._ids = Ids()
+        self._granted: dict[str, dict[str, None]] = {}
         self._sent: list[Sent] = []
         self._voided: set[str] = set()
         self._opening: list[Body] = [*self._openings(datasets)]
-        self.now = model.clock.at
+        self.now = judge.at
 
     def next(self) -> Sent:
         """Return the next input."""
@@ -94,28 +75,26 @@ class Load:
     def set_back(self) -> int:
         """Return a time to which the clock is set back."""
         back = self._chance.choice([1, 60_000, 3_600_000, DAY // 2, DAY, 3 * DAY])
-        self.now = self._model.clock.at - back
+        self.now = self._judge.at - back
         return self.now
 
     def _made(self, body: Body) -> Sent:
         issued = self.now
-        if issued <= self._model.floor:  # after the clock was set back
-            issued = self._model.floor + 1
+        if issued <= self._judge.floor:  # after the clock was set back
+            issued = self._judge.floor + 1
             self.now = max(self.now, issued - 300_000)
-        body["request_id"] = request_id(issued, next(self._numbers))
-        wire = {name: value for name, value in body.items() if name != "broken"}
-        steps = {"request", "begin", "settle", "void"}
-        source: Literal["requests", "admin"] = "requests" if body["type"] in steps else "admin"
-        return Sent(source, body, json.dumps(wire).encode(), issued, self.now)
+        return Sent.made({**body, "request_id": self._ids.new(issued)}, self.now)
 
     def _to_a_boundary(self) -> None:
         """Move the clock to a deadline, to twice it, to an end of a period, or next to one."""
-        if not self._model.datasets:
+        if not self._judge.datasets:
             return
         dataset = self._dataset()
-        ends = [row["until"] for row in dataset.members.values() if "until" in row]
-        ends += [each.deadline for each in dataset.open.values()]
-        ends += [int(each.final_at) for each in dataset.open.values() if each.stage == "reserved"]
+        members = dataset.members.all.values()
+        ends = [each.until for each in members if each.until is not None]
+        reserved = dataset.reservations.open.values()
+        ends += [each.deadline for each in reserved]
+        ends += [int(each.final_at) for each in reserved if each.stage == "reserved"]
         ends += [
             limit.periods.around(self.now)[1]
             for limit in dataset.division.in_force()
@@ -168,7 +147,7 @@ class Load:
         member: Body = {**self._owners("member", name), "member": "ana", "roles": ["analyst"]}
         limit: Body = {**self._owners("limit", name), "reserved": share}
         request: Body = {"version": 1, "type": "request", "dataset": name, "unit": "person"}
-        request |= {"neighbours": "add_remove", "broken": False}
+        request["neighbours"] = "add_remove"
         ours: Body = {"analyst": "ana", "claim": {"type": "pure", "epsilon": share}}
         theirs: Body = {"analyst": "eve", "claim": {"type": "pure", "epsilon": rest}}
         return [
@@ -184,7 +163,7 @@ class Load:
 
     def _one(self) -> Body:
         draw, chance = self._chance.random(), self._chance
-        if self._opening and (draw < 0.4 or not self._model.datasets):
+        if self._opening and (draw < 0.4 or not self._judge.datasets):
             body = self._opening.pop(0)
             return body if body["type"] in {"open", "request"} else {**body, "by": "olga"}
         if draw < 0.07:
@@ -193,33 +172,32 @@ class Load:
             return self._member()
         if draw < 0.15:
             return self._amendment()
-        if draw < 0.1515:
+        if draw < 0.153:
             return self._owners("close")
-        paused = [name for name, each in self._model.datasets.items() if each.paused]
+        paused = [name for name, each in self._judge.datasets.items() if each.paused]
         if draw < 0.157 or (draw < 0.23 and paused):
             body = self._owners("resume" if paused else "pause")
             if paused and chance.random() < 0.9:
                 body["dataset"] = chance.choice(paused)
             return body
-        broken = [(n, r) for n in self._model.datasets for r in self._broken(n)]
+        broken = [(n, r) for n in self._judge.datasets for r in self._broken(n)]
         if draw < 0.16 or (draw < 0.21 and broken):
             return self._resolve(broken)
         if draw < 0.35:
             return self._request()
-        if draw < 0.6 or not any(self._open(name) for name in self._model.datasets):
+        if draw < 0.6 or not any(self._open(name) for name in self._judge.datasets):
             return self._request(reserve={"until": chance.choice(_UNTIL)})
         return self._step()
 
     def _broken(self, name: str) -> list[str]:
-        rows = self._model.of(name).open.values()
-        return [each.grant for each in rows if each.stage == "broken"]
+        return [each.grant for each in self._open(name) if each.stage == "broken"]
 
-    def _dataset(self) -> ReservingDataset:
-        return self._model.of(self._chance.choice([*self._model.datasets]))
+    def _dataset(self) -> Dataset:
+        return self._chance.choice([*self._judge.datasets.values()])
 
     def _name(self) -> str:
-        known = [*self._model.datasets]
-        lively = [name for name in known if not self._model.datasets[name].closed]
+        known = [*self._judge.datasets]
+        lively = [name for name in known if not self._judge.datasets[name].closed]
         if lively and self._chance.random() < 0.9:
             known = lively
         if self._chance.random() < 0.004 or not known:
@@ -232,17 +210,17 @@ class Load:
     def _owners(self, kind: str, name: str | None = None) -> Body:
         chance = self._chance
         body: Body = {"version": 1, "type": kind, "dataset": name or self._name()}
-        body |= {"by": "olga" if chance.random() < 0.97 else "ana", "broken": False}
+        body |= {"by": "olga" if chance.random() < 0.97 else "ana"}
         if kind == "open":
             body["by"] = "olga"
-        dataset = self._model.datasets.get(body["dataset"])
+        dataset = self._judge.datasets.get(body["dataset"])
         if dataset and kind != "open" and chance.random() < 0.05:
             body["follows"] = dataset.sequence - chance.choice([0, 0, 1])
         return body
 
     def _amendment(self) -> Body:
         body = self._owners("amend")
-        known = self._model.datasets.get(body["dataset"])
+        known = self._judge.datasets.get(body["dataset"])
         policy: Body = {"filter": "basic", "epsilon": "0.9"}
         if known is not None:
             policy = {name: value for name, value in known.policy.items() if value is not None}
@@ -259,19 +237,19 @@ class Load:
         if role == "analyst" and body["roles"] and chance.random() < 0.8:
             body["team"] = self._somebody(*TEAMS)
         if role != "owner" and body["roles"] and chance.random() < 0.12:
-            body["until"] = text_of(self.now + chance.choice([1, 500, 3_600_000, DAY, 9 * DAY]))
+            body["until"] = at_text(self.now + chance.choice([1, 500, 3_600_000, DAY, 9 * DAY]))
         return body
 
     def _limit(self) -> Body:
         chance = self._chance
         body = self._owners("limit")
-        dataset = self._model.datasets.get(body["dataset"])
+        dataset = self._judge.datasets.get(body["dataset"])
         body["scope"] = scope = chance.choice(["dataset", "team", "team", "analyst", "each"])
         if scope != "dataset":
             body["name"] = self._somebody(*(ANALYSTS if scope == "analyst" else TEAMS))
         known = dataset.division.in_force() if dataset else []
         teams = (
-            {n: row["team"] for n, row in dataset.members.items() if "team" in row}
+            {n: each.team for n, each in dataset.members.all.items() if each.team is not None}
             if dataset
             else {}
         )
@@ -309,15 +287,20 @@ class Load:
             body["mistaken"] = "the wrong scale was sent"
         else:
             filter_name = "basic"
-            if body["dataset"] in self._model.datasets:
-                filter_name = self._model.datasets[body["dataset"]].policy["filter"]
+            if body["dataset"] in self._judge.datasets:
+                filter_name = self._judge.datasets[body["dataset"]].policy["filter"]
             body["claim"] = self._claim(filter_name)
         return body
 
     def _any_grant(self, name: str) -> str:
         chance = self._chance
-        known = self._model.datasets.get(name)
-        grants = [*known.open, *known.gone[-5:]] if isinstance(known, ReservingDataset) else []
+        known = self._judge.datasets.get(name)
+        granted, grants = self._granted.setdefault(name, {}), list[str]()
+        if known is not None:
+            rows = known.reservations.rows
+            granted |= dict.fromkeys(rows)
+            gone = [grant for grant in granted if grant not in rows]
+            grants = [*known.reservations.open, *gone[-5:]]
         if grants and chance.random() < 0.98:
             return chance.choice(grants)
         return f"sha256:{chance.getrandbits(256):064x}"
@@ -325,7 +308,7 @@ class Load:
     def _request(self, **fields: Any) -> Body:
         chance = self._chance
         name = self._name()
-        dataset = self._model.datasets.get(name)
+        dataset = self._judge.datasets.get(name)
         filter_name = dataset.policy["filter"] if dataset else "basic"
         claim = self._claim(filter_name)
         draw = chance.random()
@@ -341,34 +324,34 @@ class Load:
             "unit": "person" if chance.random() < 0.99 else "household",
             "neighbours": "add_remove",
             "claim": claim,
-            "broken": False,
         }
         if chance.random() < 0.15:
             body["via"] = self._somebody(*ENGINES)
         body |= fields
-        for part in parts(claim):
-            if "previous" in part and ("reserve" in body or chance.random() < 0.5):
+        for part in refinements(claim):
+            if "reserve" in body or chance.random() < 0.5:
                 self._continue(body, part)
         return body
 
     def _continue(self, body: Body, claim: Body) -> None:
         """Name a grant that a claim continues: most are sessions that have settled."""
-        chance, known = self._chance, self._model.datasets.get(body["dataset"])
+        chance, known = self._chance, self._judge.datasets.get(body["dataset"])
         claim["continues"] = self._any_grant(body["dataset"])
-        settled = [*known.settled.values()] if isinstance(known, ReservingDataset) else []
+        rows = {} if known is None else known.reservations.rows
+        settled = [each for each in rows.values() if each.stage == "settled"]
         if not settled or chance.random() < 0.1:
             return
         session = chance.choice(settled)
         if chance.random() < 0.9:
-            body["analyst"] = session.analyst
-        level = float(session.level)
+            body["analyst"] = session.request["analyst"]
+        level = float(session.settled)
         previous = chance.choice([level, level, level, 2 * level, level * 0.99])
         levels = {"previous": previous, "first": previous * 0.95, "variance": previous * 0.9}
         claim |= {"continues": session.grant}
         claim |= {name: f"{value:.6f}" for name, value in levels.items()}
 
-    def _analyst(self, dataset: Any) -> str:
-        known = [] if dataset is None else [n for n in dataset.members if n in ANALYSTS]
+    def _analyst(self, dataset: Dataset | None) -> str:
+        known = [] if dataset is None else [n for n in dataset.members.all if n in ANALYSTS]
         if known and self._chance.random() < 0.9:
             return self._chance.choice(known)
         return self._somebody(*ANALYSTS)
@@ -427,21 +410,22 @@ class Load:
 
     def _step(self) -> Body:
         chance = self._chance
-        places = [(name, each) for name in self._model.datasets for each in self._open(name)]
+        places = [(name, each) for name in self._judge.datasets for each in self._open(name)]
         if not places or chance.random() < 0.04:
             name = self._name()
-            return self._sent_by("ana", None, name, self._any_grant(name))
+            return self._sent_by(None, name, self._any_grant(name))
         begun = [place for place in places if place[1].stage == "begun"]
         name, reservation = chance.choice(begun if begun and chance.random() < 0.5 else places)
-        return self._sent_by(reservation.analyst, reservation.via, name, reservation.grant)
+        return self._sent_by(reservation, name, reservation.grant)
 
     def _open(self, name: str) -> list[Reservation]:
-        return list(self._model.of(name).open.values())
+        return list(self._judge.datasets[name].reservations.open.values())
 
-    def _sent_by(self, analyst: str, via: str | None, name: str, grant: str) -> Body:
+    def _sent_by(self, of: Reservation | None, name: str, grant: str) -> Body:
         chance = self._chance
-        dataset = self._model.datasets.get(name)
-        found = dataset.open.get(grant) if isinstance(dataset, ReservingDataset) else None
+        request: Body = {"analyst": "ana"} if of is None else of.request
+        dataset = self._judge.datasets.get(name)
+        found = None if dataset is None else dataset.reservations.open.get(grant)
         stage = "reserved" if found is None else found.stage
         kinds = {
             "reserved": ["begin"] * 10 + ["void"] * 7 + ["settle"] * 2,
@@ -452,20 +436,20 @@ class Load:
             kinds = ["void"] * 9 + ["begin"]
         body: Body = {"version": 1, "type": chance.choice(kinds), "dataset": name, "grant": grant}
         draw = chance.random()
-        body["analyst"] = analyst
+        body["analyst"] = request["analyst"]
         if draw < 0.06:
             body["analyst"] = self._somebody(*ANALYSTS)
         elif draw < 0.2 and body["type"] == "void" and found is not None:
             body["analyst"] = self._somebody(*OWNERS)
         elif draw < 0.08:
             body["analyst"] = "olga"
-        if via is not None and chance.random() < 0.6:
-            body["via"] = via
+        if "via" in request and chance.random() < 0.6:
+            body["via"] = request["via"]
         elif chance.random() < 0.04:
             body["via"] = self._somebody(*ENGINES)
         if body["type"] == "settle":
-            body |= self._level_shown({} if found is None else found.claim)
-        return {**body, "broken": False}
+            body |= self._level_shown({} if found is None else found.request["claim"])
+        return {**body}
 
     def _level_shown(self, claim: Body) -> Body:
         chance = self._chance

@@ -7,8 +7,8 @@ import json
 from typing import Any, Final
 
 from accountant.records import Decision
-from tests.accountant.partition.members_model import text_of
 from tests.accountant.world import World, code
+from tests.faults.oracle.texts import at_text
 
 HOUR: Final = 3_600_000
 NOISE_REDUCTION: Final[dict[str, object]] = {
@@ -125,7 +125,7 @@ class Scene(World):
 
     def until(self, milliseconds: int) -> str:
         """Return a time so long after now, as records write it."""
-        return text_of(self.now + milliseconds)
+        return at_text(self.now + milliseconds)
 
     @property
     def decided(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A life of `test_limits_model`, of which somebody looks at limits before and after each input."""
+"""A life with limits, whose views are compared before and after each input."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from accountant.views.limit_views import (
     analyst_budget,
     scope_views,
 )
-from tests.accountant.partition.limit_loads import Load, Sent
-from tests.accountant.partition.limits_dataset import Dataset
-from tests.accountant.partition.test_limits_model import Life
+from tests.accountant.judged_life import Life, Sent
+from tests.accountant.partition.limit_loads import Load
+from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Limit
 from tests.faults.oracle.meter import down, texts
 from tests.faults.oracle.texts import at_text
+from tests.faults.oracle.wire import issued
 from tests.streams.bodies import request_id
 
 ADJUDICATED: Final = {
@@ -48,7 +49,7 @@ class Watched(Life):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.load = Load(self.chance, self.model)
+        self.load = Load(self.chance, self.judge)
         self._probes = itertools.count(10_000_000)
         self.found = Counter[str]()
 
@@ -61,7 +62,7 @@ class Watched(Life):
         said: Fields = json.loads(self.log[-1])
         if looked is not None:
             self.agree(looked, said)
-        if said.get("dataset") in self.model.datasets:
+        if said.get("dataset") in self.judge.datasets:
             self.check_views(said["dataset"])
         if self.chance.random() < 0.004:
             self.reset_clock(self.load.set_back())
@@ -101,7 +102,7 @@ class Watched(Life):
         draft, reported = Draft(self.state), list[str]()
         at = self.now(sent.at)
         for _ in range(times):
-            own = {"request_id": request_id(sent.issued, next(self._probes))}
+            own = {"request_id": request_id(issued(sent.body["request_id"]), next(self._probes))}
             value = json.dumps(json.loads(sent.value) | own).encode()
             record = Input("requests", draft.next["requests"], b"key", value, at)
             said = json.loads(decide(draft, record, at).value)
@@ -137,10 +138,10 @@ class Watched(Life):
         self.found["counted to the end"] += 1
         assert granted > shown.more, (shown, probed)
         if granted > shown.more + 1:
-            kinds = [self.model.datasets[dataset].meter.policy["filter"]]
+            kinds = [self.judge.datasets[dataset].policy["filter"]]
             kinds += [
                 limit.meter.policy["filter"]
-                for limit in self.model.datasets[dataset].division.in_force()
+                for limit in self.judge.datasets[dataset].division.in_force()
                 if limit.meter is not None
             ]
             self.found["promised fewer"] += 1
@@ -169,9 +170,9 @@ class Watched(Life):
                 assert view.pace.used.items() <= moved["paced"].items()
 
     def check_views(self, name: str) -> None:
-        """Compare every limit of a dataset with the model's, whose amounts are fractions."""
+        """Compare every limit of a dataset with the oracle's, whose amounts are fractions."""
         divided = self.divided(self.state.ledgers[name], self.state.decided_at)
-        dataset = self.model.datasets[name]
+        dataset = self.judge.datasets[name]
         shown = [as_reported(view) for view in scope_views(divided)]
         right = [self.expected(dataset, limit) for limit in dataset.division.in_force()]
         right.sort(key=lambda view: (_SCOPES.index(view["scope"]), view.get("name", "")))
@@ -189,11 +190,11 @@ class Watched(Life):
             view["used"] = {sum_: texts(counted)[sum_] for sum_ in limit.meter.sums}
             view["left"] = down(limit.meter.left(limit.capacity, counted))
         if limit.pace is not None:
-            begin, paced = limit.paced(use, dataset.meter, self.model.clock)
+            begin, paced = limit.paced(use, dataset.division.meter, self.judge.clock)
             view["pace"] = {
                 **{each: limit.fields["pace"][each] for each in ("part", "period", "budget")},
-                "used": {sum_: texts(paced)[sum_] for sum_ in dataset.meter.sums},
-                "left": down(dataset.meter.left(limit.pace, paced)),
+                "used": {sum_: texts(paced)[sum_] for sum_ in dataset.division.meter.sums},
+                "left": down(dataset.division.meter.left(limit.pace, paced)),
                 "begins_at": at_text(begin),
                 "ends_at": at_text(limit.periods.around(begin)[1]),
             }
@@ -203,7 +204,7 @@ class Watched(Life):
 
 
 def as_reported(view: ScopeView) -> Fields:
-    """Return a view as the model tells it: the part that is used is looked at here."""
+    """Return a view as the oracle says it: the part that is used is looked at here."""
     reported: Fields = msgspec.json.decode(msgspec.json.encode(view))
     if "pace" in reported:
         assert 0.0 <= reported["pace"].pop("spent_ratio") <= 1.0
