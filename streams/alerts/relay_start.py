@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import Any, Final
 
@@ -19,12 +20,14 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.log.decision_reader import KafkaDecisionReader
 from streams.kafka.wire.brokers import Brokers
 from streams.kafka.wire.errors import translate_errors
+from streams.kafka.wire.fetch import UNREADABLE
 from streams.kafka.wire.group_offset import fetch_offset
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
 _TIMEOUT_MS: Final = 6_000
+_READ_S: Final = 15.0
 _NOTHING: Final = -1
 
 
@@ -34,12 +37,14 @@ class RelayCursor(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         number, head: of the last decision whose alerts are on the topic, and its hash; -1 and ""
             before the first.
+        offset: of its record.
         branch: of the log there.
         written: offset of the last batch on the topic `alerts`, -1 without one.
     """
 
     number: int = _NOTHING
     head: str = ""
+    offset: int = _NOTHING
     branch: int = 0
     written: int = _NOTHING
 
@@ -53,13 +58,15 @@ class RelayStart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         first: number of the first decision whose alerts are to be sent.
-        since: time at which to look for it, milliseconds since 1970.
+        offset: of its record, or one before it; None: look for it by `since`.
+        since: the decision's time, milliseconds since 1970.
         branch: of the log before it.
         sent: ids of its alerts that are on the topic already.
         written: as in `RelayCursor`.
     """
 
     first: int = 0
+    offset: int | None = None
     since: int = 0
     branch: int = 0
     sent: frozenset[str] = frozenset()
@@ -89,14 +96,15 @@ class RelayStarts:
         self._log.close()
         self._brokers.close()
 
-    async def find(self, consumer: Any, partition: int) -> RelayStart:
-        """Return where to start with a partition.
+    async def find(self, consumer: Any, tp: TopicPartition) -> RelayStart:
+        """Return where to start with a partition of the log.
 
         Args:
-            consumer: a started consumer.
+            consumer: has the partition; its position moves.
         Raises: JournalFault, Refused; MadeByNewerVersion: a newer version has relayed it.
         """
-        cursor = await self._cursor(partition)
+        partition = tp.partition
+        cursor = await self._cursor(tp)
         if cursor is not None:
             topic = TopicPartition(self._deployment.topics.alerts, partition)
             with translate_errors():
@@ -104,16 +112,15 @@ class RelayStarts:
             if cursor.written >= end:
                 # What is on the new topic was sent in the middle of the old one: do not ask it.
                 return _from_beginning(partition, "the topic of alerts was created again")
-            value = await self._decision(partition, cursor.number)
-            if value is not None and hash_of(value) == cursor.head:
+            if cursor.number == _NOTHING:
+                return RelayStart(written=cursor.written)
+            if await _has(consumer, tp, cursor):
                 return RelayStart(
                     first=cursor.number + 1,
-                    since=_time_of(value),
+                    offset=cursor.offset + 1,
                     branch=cursor.branch,
                     written=cursor.written,
                 )
-            if cursor.number == _NOTHING:
-                return RelayStart(written=cursor.written)
             _log.warning("relayed_decision_not_in_log", partition=partition, number=cursor.number)
         named: dict[tuple[int, int], set[Alert]] = defaultdict(set)
         for alert in await alerts_on(self._deployment, partition):
@@ -130,10 +137,9 @@ class RelayStarts:
             return RelayStart()  # a new ledger, or one whose alerts nobody has relayed
         return _from_beginning(partition, "the log has no decision whose alerts were relayed")
 
-    async def _cursor(self, partition: int) -> RelayCursor | None:
-        topic = TopicPartition(self._deployment.topics.decisions, partition)
+    async def _cursor(self, tp: TopicPartition) -> RelayCursor | None:
         with translate_errors():
-            found = await fetch_offset(self._brokers, self._group, topic)
+            found = await fetch_offset(self._brokers, self._group, tp)
         try:
             return None if found is None else _decode_cursor(found.text)
         except DECODE_ERRORS:
@@ -144,8 +150,6 @@ class RelayStarts:
 
         Raises: MadeByNewerVersion.
         """
-        if number < 0:
-            return None
         try:
             found = await self._log.read(partition, number, 1)
             is_it = bool(found) and decode_decision(found[0]).partition_sequence == number
@@ -154,6 +158,24 @@ class RelayStarts:
             raise
         except (LogDamaged, *DECODE_ERRORS):
             return None
+
+
+async def _has(consumer: Any, tp: TopicPartition, cursor: RelayCursor) -> bool:
+    """Tell whether the log has the cursor's decision, at its offset."""
+    with translate_errors():
+        begin = (await consumer.beginning_offsets([tp]))[tp]
+        end = (await consumer.end_offsets([tp]))[tp]
+        if not begin <= cursor.offset < end:
+            return False
+        consumer.seek(tp, cursor.offset)
+        try:
+            async with asyncio.timeout(_READ_S):
+                while not (got := await consumer.getmany(tp, timeout_ms=500, max_records=1)):
+                    pass
+        except UNREADABLE:
+            return False
+    record = got[tp][0]
+    return bool(record.offset == cursor.offset and hash_of(record.value or b"") == cursor.head)
 
 
 def _from_beginning(partition: int, why: str) -> RelayStart:

@@ -58,13 +58,13 @@ class _RelayedPartition:
         self._first = start.first
         self._sent = start.sent
         self._written = start.written
-        self._last: bytes | None = None
+        self._last: tuple[int, bytes] | None = None  # offset and value
         self._is_skipping = start.first > 0
         self.next = offset
         self.committed_at = steady()
         self.newer = False
 
-    def take(self, value: bytes) -> list[Alert]:
+    def take(self, offset: int, value: bytes) -> list[Alert]:
         """Return the alerts of the next decision.
 
         Raises: DECODE_ERRORS, MadeByNewerVersion: it cannot be read.
@@ -75,7 +75,7 @@ class _RelayedPartition:
                 return []
             self._is_skipping = False
         alerts = self._scan.take(value)
-        self._last = value
+        self._last = offset, value
         sent, self._sent = self._sent, frozenset()
         return [alert for alert in alerts if alert.alert_id not in sent]
 
@@ -84,7 +84,7 @@ class _RelayedPartition:
 
         Raises: DECODE_ERRORS, MadeByOtherVersion: it cannot be read.
         """
-        return self._last is None or decode_header(value).previous == hash_of(self._last)
+        return self._last is None or decode_header(value).previous == hash_of(self._last[1])
 
     def skip(self, offset: int) -> None:
         """Go on at an offset, after records that cannot be read."""
@@ -99,9 +99,11 @@ class _RelayedPartition:
         """Return what is done; None before the first decision."""
         if self._last is None:
             return None
+        offset, value = self._last
         return RelayCursor(
-            number=decode_header(self._last).partition_sequence,
-            head=hash_of(self._last),
+            number=decode_header(value).partition_sequence,
+            head=hash_of(value),
+            offset=offset,
             branch=self._scan.branch,
             written=self._written,
         )
@@ -183,16 +185,21 @@ class AlertRelay(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
 
     async def _start(self, consumer: Any, starts: RelayStarts, tp: TopicPartition) -> None:
         try:
-            start = await starts.find(consumer, tp.partition)
+            start = await starts.find(consumer, tp)
         except MadeByNewerVersion as error:
             self._move_to(consumer, tp, RelayStart(), 0)
             self._stop_at(consumer, tp, error)
             return
-        with translate_errors():
-            offset = (await consumer.beginning_offsets([tp]))[tp]
-            if start.first:
+        except JournalFault:
+            if tp in consumer.assignment():
+                raise
+            return  # it has moved meanwhile
+        offset = start.offset
+        if offset is None:
+            with translate_errors():
+                offset = (await consumer.beginning_offsets([tp]))[tp]
                 found = (await consumer.offsets_for_times({tp: start.since}))[tp]
-                offset = offset if found is None else found.offset
+                offset = offset if found is None or not start.first else found.offset
         self._move_to(consumer, tp, start, offset)
 
     def _move_to(self, consumer: Any, tp: TopicPartition, start: RelayStart, offset: int) -> None:
@@ -279,7 +286,7 @@ class AlertRelay(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         found: list[Alert] = []
         for record in records:
             try:
-                found += partition.take(record.value or b"")
+                found += partition.take(record.offset, record.value or b"")
             except MadeByNewerVersion as error:
                 self._stop_at(consumer, tp, error)
                 break
