@@ -80,11 +80,14 @@ class Gone(LedgerFault):
     Attributes:
         after: decisions of the dataset after this number can be read; None if it is not about one
             dataset.
+        first: number in the log of the first decision after the archived ones; None if it is
+            about one dataset.
     """
 
-    def __init__(self, message: str, *, after: int | None = None) -> None:
+    def __init__(self, message: str, *, after: int | None = None, first: int | None = None) -> None:
         super().__init__(message)
         self.after = after
+        self.first = first
 
 
 class Refused(LedgerFault):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
 from typing import Final, Protocol
 
 from accountant.errors import BudgetError
@@ -12,15 +12,14 @@ from streams.answers.granted import granted_question
 from streams.answers.store import AnswerReader, LogPlace
 from streams.answers.waiting import WaitingQuestions
 from streams.clock import Clock
-from streams.errors import Gone, JournalFault
+from streams.errors import JournalFault
 from streams.service.ledger_service import LedgerService
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
-_SLICE: Final = 1_000
 _PAUSE_S: Final = 5.0
 _AGAIN_S: Final = 30.0
-"""Between two looks for the answers of all that wait: a subscription may lose some."""
+"""Between two looks for the answers of all that wait, and for grants that nobody announced."""
 NOTE_MS: Final = 300_000
 """A question that waits for longer is a note of a server that cannot see its curator."""
 
@@ -71,40 +70,22 @@ class UnansweredQuestions:
         )
 
     async def _follow_grants(self) -> None:
-        appended = self._service.appended()  # before the log is read, so that there is no gap
-        try:
-            for partition in self._next:
-                self._next[partition] = (await self._answers.place(partition)).number
-                await self._catch_up(partition)
-            async for each in appended:
-                if each.first > self._next[each.partition]:  # this reader has lost some
-                    await self._catch_up(each.partition)
-                for value in each.values[max(0, self._next[each.partition] - each.first) :]:
-                    await self._take(each.partition, value)
-        finally:
-            appended.close()
-
-    async def _catch_up(self, partition: int) -> None:
-        """Read the log to its end."""
+        for partition in self._next:
+            self._next[partition] = (await self._answers.place(partition)).number
         while True:
             try:
-                values = await self._read(partition)
-            except BudgetError as error:
-                _log.warning("grants_not_read", partition=partition, why=str(error))
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            for value in values:
-                await self._take(partition, value)
-            if not values:
+                async with contextlib.aclosing(
+                    self._service.log.follow(self._next, reread_s=_AGAIN_S)
+                ) as slices:
+                    async for each in slices:
+                        # An archived grant had its time.
+                        self._next[each.partition] = each.first
+                        for value in each.values:
+                            await self._take(each.partition, value)
                 return
-
-    async def _read(self, partition: int) -> Sequence[bytes]:
-        try:
-            return await self._service.read_log(partition, self._next[partition], _SLICE)
-        except Gone:
-            # An archived grant had its time.
-            self._next[partition] = (await self._service.last_decision(partition))[0] + 1
-            return ()
+            except BudgetError as error:
+                _log.warning("grants_not_read", why=str(error))
+                await asyncio.sleep(_PAUSE_S)
 
     async def _take(self, partition: int, value: bytes) -> None:
         self._next[partition] += 1

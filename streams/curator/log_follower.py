@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Final, Literal, Protocol
 
 from accountant.errors import BudgetError, LedgerFault
@@ -17,12 +17,11 @@ from streams.answers.waiting import names_of
 from streams.clock import steady
 from streams.curator.counts import CuratorCounts
 from streams.curator.sessions import Stopping
-from streams.errors import Gone, JournalFault, Refused
-from streams.service.ledger_service import Appending, LedgerService
+from streams.errors import JournalFault, Refused
+from streams.service.ledger_service import LedgerService
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
-_SLICE: Final = 1_000
 _MAX_OPEN: Final = 50_000
 """Questions in work at most: the follower waits for one to end before it reads on."""
 MAX_OF_A_NAME: Final = 5_000
@@ -78,97 +77,70 @@ class LogFollower:
         Raises: Refused: another curator has taken the store over. BudgetError: the log cannot be
             read by this version, or the ledger is closed.
         """
-        appended = self._service.appended()
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             async with asyncio.TaskGroup() as questions:
                 while not self._stopping.is_set():
                     try:
-                        values = await self._read()
+                        await self._follow(questions, stopped)
                     except JournalFault as error:
                         _log.warning("log_not_read", partition=self._partition, why=str(error))
                         await asyncio.sleep(_PAUSE_S)
-                        continue
-                    for value in values:
-                        await self._take(value, questions)
-                        if self._stopping.is_set():
-                            break
-                    await self._move()
-                    if not values:
-                        await self._wait(appended, stopped)
         finally:
             stopped.cancel()
-            appended.close()
 
-    async def _wait(self, appended: Appending, stopped: asyncio.Task[Literal[True]]) -> None:
-        """Wait until the log has grown, or until the curator stops; not for ever.
+    async def _follow(
+        self, questions: asyncio.TaskGroup, stopped: asyncio.Task[Literal[True]]
+    ) -> None:
+        """Take what the log has and gets, until the curator stops.
 
-        A new leader of a Kafka partition may not show yet what another reader has announced.
+        An archived grant had its time: a ledger is archived while it is stopped, and what had no
+        answer by then gets none.
         """
-        grown = asyncio.ensure_future(self._until_grown(appended))
-        try:
-            await asyncio.wait(
-                {grown, stopped}, timeout=_REREAD_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            if grown.done():
-                grown.result()
-        finally:
-            grown.cancel()
-
-    async def _until_grown(self, appended: Appending) -> None:
-        async for each in appended:
-            if (
-                each.partition == self._partition
-                and each.first + len(each.values) > self._next.number
-            ):
-                return
-        raise LedgerFault("the ledger is closed")
+        begins = {self._partition: self._next.number}
+        async with contextlib.aclosing(
+            self._service.log.follow(begins, reread_s=_REREAD_S)
+        ) as slices:
+            while not self._stopping.is_set():
+                coming = asyncio.ensure_future(anext(slices, None))
+                try:
+                    await asyncio.wait({coming, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    if not coming.done():
+                        coming.cancel()
+                        await asyncio.wait({coming})
+                if coming.cancelled():
+                    return
+                each = coming.result()
+                if each is None:
+                    raise LedgerFault("the ledger is closed")
+                if each.first != self._next.number:
+                    self._next = LogPlace(each.first, "")
+                for value in each.values:
+                    await self._take(value, questions)
+                    if self._stopping.is_set():
+                        break
+                await self._move()
 
     async def open_log(self) -> None:
         """Bind the store to the log. Questions that a new store finds granted are not run.
 
         Raises: Refused: the store belongs to another ledger. JournalFault.
         """
-        (first,) = await self._service.read_log(0, 0, 1)
-        last, _ = await self._service.last_decision(self._partition)
+        log = self._service.log
+        (first,) = await log.read(0, 0, 1)
+        last, _ = await log.last(self._partition)
         ledger = ledger_of(first) or hash_of(first)
         self._begins = await self._store.open_log(self._partition, ledger, last + 1)
         place = await self._store.place(self._partition)
-        if place.number and not await self._is_in_log(place):
+        if place.number and not await log.has_decision(
+            self._partition, place.number - 1, place.head
+        ):
             # Decisions were lost and accepted as lost. The answers of those that are there again
             # are stored under their hashes, so that the whole log can be read again.
             _log.warning("log_has_another_branch", partition=self._partition, then="read again")
             place = LogPlace(0, "")
         self._next = self._moved = place
-
-    async def _is_in_log(self, place: LogPlace) -> bool:
-        try:
-            found = await self._service.read_log(self._partition, place.number - 1, 1)
-        except Gone:
-            return False
-        return bool(found) and hash_of(found[0]) == place.head
-
-    async def _read(self) -> Sequence[bytes]:
-        try:
-            return await self._service.read_log(self._partition, self._next.number, _SLICE)
-        except Gone:
-            # An archived grant had its time: a ledger is archived while it is stopped, and what
-            # had no answer by then gets none.
-            self._next = LogPlace(await self._first_there(), "")
-            return await self._service.read_log(self._partition, self._next.number, _SLICE)
-
-    async def _first_there(self) -> int:
-        """Return the number of the first decision that is not archived, after the next one."""
-        low, (high, _) = self._next.number, await self._service.last_decision(self._partition)
-        while low < high:
-            middle = (low + high) // 2
-            try:
-                await self._service.read_log(self._partition, middle, 1)
-            except Gone:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     async def _take(self, value: bytes, questions: asyncio.TaskGroup) -> None:
         number = self._next.number

@@ -34,6 +34,7 @@ from streams.embedded.ledger_file import (
 from streams.embedded.sealed_log import first_unarchived
 from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Gone, Refused, Unavailable
+from streams.log.async_log import AsyncLog
 from streams.service.ledger_reads import LedgerReads
 from streams.service.ledger_service import Readiness, Submission
 
@@ -65,7 +66,7 @@ class FileReader(LedgerReads):
         )
         self._ledger_file: tuple[FileIdentity | None, bytes] | None = None
         self._one_at_a_time = threading.RLock()
-        super().__init__(clock, self._copied_index, self._copied_index)
+        super().__init__(clock, self._copied_index, self._copied_index, AsyncLog(self._log))
 
     async def _read(self, read: Callable[..., T], *args: object) -> T:
         return await asyncio.to_thread(read, *args)
@@ -184,6 +185,7 @@ class FileReader(LedgerReads):
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
+        self.log.close()
         with self._one_at_a_time:
             self._forget()
 

@@ -39,12 +39,13 @@ from streams.embedded.writer import Writer, pause
 from streams.errors import Gone, Unavailable
 from streams.files.private_files import ensure_private
 from streams.index import UsageReader, index_path
+from streams.log.appended import Appended
 from streams.log.async_log import AsyncLog
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service.ledger_reads import LedgerReads
-from streams.service.ledger_service import Appended, Readiness, Submission
+from streams.service.ledger_service import Readiness, Submission
 from streams.settings import Settings
 from streams.tasks.background import THREADS, Background
 from streams.tasks.broadcast import Broadcast, Subscription
@@ -79,7 +80,8 @@ class EmbeddedService(LedgerReads):
         self._path = file.path
         self._inbox = InputQueue(settings.most_waiting)
         self._decisions = SqliteLog(file.path)
-        self.log = AsyncLog(self._decisions, max_waiting=_MAX_READS)
+        self._appended = Broadcast[Appended]()
+        log = AsyncLog(self._decisions, self._appended.subscribe, max_waiting=_MAX_READS)
         index = index_path(file.path, settings)
         self._usage = UsageReader(SqliteLog(file.path), index, background=background)
         self.live_ledgers = LiveLedgers(
@@ -90,9 +92,8 @@ class EmbeddedService(LedgerReads):
             index=self._usage,
         )
         file_index = FileIndex(self._decisions, self._usage, self._partition)
-        super().__init__(clock, self.live_ledgers, file_index)
+        super().__init__(clock, self.live_ledgers, file_index, log)
         self._events = Broadcast[Decision]()
-        self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
         self.alert_counts = AlertDeliveryMetrics()
         self._outbox = outbox_of(

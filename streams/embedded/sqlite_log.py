@@ -55,8 +55,8 @@ class SqliteLog(DecisionLog):
             for number, (sequence, _) in enumerate(found, first):
                 if sequence == number:
                     continue
-                if number < first_unarchived(db):
-                    raise Gone(f"decision {number} of the log is in an archive")
+                if number < (begin := first_unarchived(db)):
+                    raise Gone(f"decision {number} of the log is in an archive", first=begin)
                 raise LogDamaged(f"decision {number} of the log is missing")
         return [value for _, value in found]
 

@@ -84,7 +84,7 @@ class DecisionLog(Protocol):
         """Return decisions from number `first` on, fewer than `limit` only where the log ends.
 
         Raises:
-            Gone: the first of them was archived.
+            Gone: the first of them was archived; its `first` names the next one to read.
             LogDamaged: the log has a later decision and not this one.
         """
         ...

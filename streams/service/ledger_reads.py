@@ -26,6 +26,7 @@ from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
 from streams.errors import Unavailable
+from streams.log.async_log import AsyncLog
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.service.ledger_service import LedgerService, heads_of
 from streams.service.live_limits import LiveLimits
@@ -64,7 +65,8 @@ class LedgerReads(LedgerService, ABC):
         index: of the log.
     """
 
-    def __init__(self, clock: Clock, counts: RequestCounts, index: LogIndex) -> None:
+    def __init__(self, clock: Clock, counts: RequestCounts, index: LogIndex, log: AsyncLog) -> None:
+        self._async_log = log
         self._clock = clock
         self._index = index
         self.views = LiveViews(self._every_partition, self._partition_with, counts)
@@ -80,6 +82,10 @@ class LedgerReads(LedgerService, ABC):
     async def _read(self, read: Callable[..., T], *args: object) -> T:
         """Read the state, which takes microseconds where it is in memory."""
         return read(*args)
+
+    @property
+    def log(self) -> AsyncLog:
+        return self._async_log
 
     @property
     def partitions(self) -> int:

@@ -23,6 +23,8 @@ from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
+from streams.log.appended import Appending
+from streams.log.async_log import AsyncLog
 
 MAX_READ: Final = 5_000
 """Decisions to read at most for one page, since all of them may be hidden from the caller."""
@@ -231,32 +233,6 @@ class Service(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Decisions of one partition that have become visible, in the order of the log.
-
-    Attributes:
-        first: number of the first of them; of none, that of the next decision.
-        values: the decisions as in the log.
-    """
-
-    partition: int
-    first: int
-    values: Sequence[bytes]
-
-
-class Appending(Protocol):
-    """An iterator over decisions as they become visible, until it is closed."""
-
-    def __aiter__(self) -> AsyncIterator[Appended]: ...
-
-    async def __anext__(self) -> Appended: ...
-
-    def close(self) -> None:
-        """Stop, awaiting nothing."""
-        ...
-
-
 class LedgerService(Service, Protocol):
     """A ledger whose log this process can read: what a server needs."""
 
@@ -327,6 +303,11 @@ class LedgerService(Service, Protocol):
         As far as this process has read the log; 0 where it has read nothing of the partition.
         Raises: Unavailable: nothing is known of it now.
         """
+        ...
+
+    @property
+    def log(self) -> AsyncLog:
+        """The log of decisions, and of those that become visible."""
         ...
 
     def appended(self) -> Appending:

@@ -27,8 +27,9 @@ from streams.kafka.service.follower.recent_decisions import InputPosition, Recen
 from streams.kafka.service.follower.tail import Tail
 from streams.kafka.service.pending_batch import PendingBatch, PendingInput, PendingPlace, Waiting
 from streams.kafka.service.usage import KafkaUsage
+from streams.log.appended import Appended
 from streams.service.ledger_reads import LedgerReads
-from streams.service.ledger_service import Appended, Readiness, Submission
+from streams.service.ledger_service import Readiness, Submission
 from streams.tasks.broadcast import Broadcast, Subscription
 
 MAX_PENDING: Final = 10_000
@@ -63,13 +64,13 @@ class KafkaService(LedgerReads):
         clock = clock or SystemClock()
         self._deployment = deployment
         self._recent = RecentDecisions(clock, deployment.window_ms)
-        self.usage_index = KafkaUsage(deployment, index)
+        self._appended = Broadcast[Appended](_MAX_BATCHES)
+        self.usage_index = KafkaUsage(deployment, index, self._appended.subscribe)
         self.states = FollowedStates(deployment)
-        super().__init__(clock, self.states.counts, self.usage_index)
+        super().__init__(clock, self.states.counts, self.usage_index, self.usage_index.log)
         self._appender = Appender(deployment)
         self._pending: dict[InputPosition, Waiting] = {}
         self._events = Broadcast[Decision]()
-        self._appended = Broadcast[Appended](_MAX_BATCHES)
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
             deployment,

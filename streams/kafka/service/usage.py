@@ -15,6 +15,7 @@ from streams.errors import Unavailable
 from streams.index import IndexState, UsageReader
 from streams.kafka.deployment import Deployment
 from streams.kafka.log.kafka_log import KafkaLog
+from streams.log.appended import Appending
 from streams.log.async_log import AsyncLog
 from streams.telemetry.logs import get_logger
 
@@ -33,12 +34,15 @@ class KafkaUsage:
 
     Args:
         path: its file; None for a temporary one, rebuilt from decision 0.
+        appended: subscribes to decisions as the ledger shows them.
 
     Attributes:
-        log: reads single decisions, with or without the index.
+        log: reads decisions, with or without the index.
     """
 
-    def __init__(self, deployment: Deployment, path: Path | None) -> None:
+    def __init__(
+        self, deployment: Deployment, path: Path | None, appended: Callable[[], Appending]
+    ) -> None:
         self._deployment = deployment
         self._path = path
         self._indexed = KafkaLog(deployment)
@@ -48,7 +52,7 @@ class KafkaUsage:
         self._last: dict[int, int] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="usage")
         self._waiting = 0
-        self.log = AsyncLog(KafkaLog(deployment))
+        self.log = AsyncLog(KafkaLog(deployment), appended)
         self._started = self._closed = False
 
     def start(self) -> None:

@@ -15,9 +15,10 @@ from accountant.records import Decision, decode_partition_row
 from accountant.records.header import decode_header
 from accountant.replay.follow import FollowedPartition, OtherLog
 from accountant.replay.replay import StateMismatch, state_rows
-from tests.accountant.partition import limit_loads, test_limits_model
+from tests.accountant.judged_life import Life
+from tests.accountant.partition import limit_loads
 from tests.accountant.partition.division import ask_for_outcome, divide, divided
-from tests.accountant.reservations import loads, test_reservations_model
+from tests.accountant.reservations import loads
 from tests.accountant.world import World, code
 from tests.faults.forged_rows import PARTITION, forged, replaced, with_right_checksum
 from tests.nightly import rounds
@@ -48,65 +49,42 @@ def from_log(world: World, values: Iterable[bytes] | None = None) -> FollowedPar
     return followed
 
 
-class LimitLife(test_limits_model.Life):
-    """Limits, members and resets of the clock.
+class PastLife(Life):
+    """A life with resets of the clock.
 
     Attributes:
         past: numbers of decisions, with the rows of `state` as they were after each.
     """
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
         self.past: list[tuple[int, dict[bytes, bytes]]] = []
+        super().__init__(seed)
 
     def commit(self) -> None:
         super().commit()
         self.past.append((len(self.log), dict(self.rows)))
 
-    def live(self) -> None:
-        load, batch = limit_loads.Load(self.chance, self.model), 1
+    def live(self, load: limit_loads.Load | loads.Load) -> None:
+        batch = 1
         for _ in range(RECORDS):
             self.decide(load.next())
             batch -= 1
             if batch <= 0:
                 self.commit()
                 batch = self.chance.choice([1, 1, 2, 5, 20])
-            if self.chance.random() < 0.02:
+            if self.chance.random() < 0.01:
                 self.reset_clock(load.set_back())
         self.commit()
 
 
-class ReservationLife(test_reservations_model.Life):
-    """As `LimitLife`, with reservations in all their stages."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.past: list[tuple[int, dict[bytes, bytes]]] = []
-
-    def commit(self) -> None:
-        super().commit()
-        self.past.append((len(self.log), dict(self.rows)))
-
-    def live(self) -> None:
-        load, batch = loads.Load(self.chance, self.model, datasets=5), 1
-        for _ in range(RECORDS):
-            self.decide(load.next())
-            batch -= 1
-            if batch <= 0:
-                self.commit()
-                batch = self.chance.choice([1, 1, 2, 5, 20])
-            if self.chance.random() < 0.003:
-                self.reset_clock(load.set_back())
-        self.commit()
-
-
-@pytest.mark.parametrize("kind", [LimitLife, ReservationLife])
+@pytest.mark.parametrize("of", ["limits", "reservations"])
 @pytest.mark.parametrize("seed", range(rounds(2, 40)))
-def test_a_follower_has_the_state_of_the_ledger_from_any_rows_on(
-    kind: type[LimitLife | ReservationLife], seed: int
-) -> None:
-    life = kind(seed + 50)
-    life.live()
+def test_a_follower_has_the_state_of_the_ledger_from_any_rows_on(of: str, seed: int) -> None:
+    life = PastLife(seed + 50)
+    if of == "limits":
+        life.live(limit_loads.Load(life.chance, life.judge))
+    else:
+        life.live(loads.Load(life.chance, life.judge, datasets=5))
     chance, expected = random.Random(seed), state_rows(life.state)
     whole = FollowedPartition.from_beginning(life.state.genesis)
     read(whole, life.log)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,8 +22,8 @@ from streams.curator.curator import CuratorOptions
 from streams.curator.draw_guard import DrawGuard
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.service.ledger_service import Appended
-from streams.tasks.broadcast import Broadcast, Subscription
+from streams.log.appended import Appended
+from streams.tasks.broadcast import Broadcast
 from tests.faults.ledger import opening, request, until
 from tests.patience import PATIENCE_S
 from tests.streams.curator.curated import (
@@ -61,8 +62,9 @@ async def test_a_grant_that_nobody_announces_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Silent(EmbeddedService):
-        def appended(self) -> Subscription[Appended]:
-            return Broadcast[Appended]().subscribe()
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.log.appended = Broadcast[Appended]().subscribe
 
     monkeypatch.setattr("streams.curator.log_follower._REREAD_S", 0.1)
     silent = CuratedLedger(tmp_path, Silent)

@@ -21,9 +21,9 @@ from streams.gateway.events import MAX_STREAMS
 from streams.gateway.events.event import EVERYTHING, LogEvent
 from streams.gateway.events.position import Position
 from streams.kafka.service.kafka_service import KafkaService
+from streams.log.appended import Appended
 from streams.server.app import create_app
 from streams.server.gateway_server import GatewayServer, run_gateway
-from streams.service.ledger_service import Appended
 from streams.settings import Settings
 from tests.patience import PATIENCE_S
 from tests.streams.bodies import decision

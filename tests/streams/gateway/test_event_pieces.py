@@ -14,7 +14,7 @@ from streams.embedded.service import EmbeddedService
 from streams.gateway.events.event import EVERYTHING
 from streams.gateway.events.replay_buffer import ReplayBuffer
 from streams.gateway.events.stream import PIECE_BYTES, EventStream, past_alerts
-from streams.service.ledger_service import Appended
+from streams.log.appended import Appended
 from streams.settings import Settings
 from tests.accountant.world import World
 from tests.streams.bodies import decision

@@ -15,7 +15,7 @@ from streams.gateway.events.event import EVERYTHING
 from streams.gateway.events.position import Position
 from streams.gateway.events.replay_buffer import MAX_BUFFERED, SLICE, ReplayBuffer
 from streams.gateway.events.stream import PIECE_BYTES, EventStream, check_position
-from streams.service.ledger_service import Appended
+from streams.log.appended import Appended
 from streams.settings import Settings
 from tests.streams.clock import TestClock
 
