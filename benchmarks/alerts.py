@@ -95,7 +95,7 @@ async def _run(deployment: Deployment, seconds: float) -> tuple[list[float], int
     """Return the seconds from each decision to its alert, and the number of alerts.
 
     They start at the decision's own time, before its commit, and end when a consumer
-    has the alert: the commit, the read side and the alert's own append all lie in between.
+    has the alert: the commit, the relay's read of it and the alert's own append all lie in between.
     """
     reader = _AlertReader()
     consumer = await _reader(deployment, deployment.topics.alerts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 from aiokafka import TopicPartition
@@ -22,6 +22,7 @@ from streams.kafka.wire.brokers import Brokers
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE
 from streams.kafka.wire.group_offset import fetch_offset
+from streams.kafka.wire.reader import consumer, stop
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -85,22 +86,33 @@ class RelayStarts:
         self._group = group
         self._log = KafkaDecisionReader(deployment)
         self._brokers = Brokers(deployment.cluster, group, _TIMEOUT_MS)
+        # Of the topic `alerts`: another client's open transaction does not hide its end.
+        self._ends = consumer(deployment.cluster, committed=False)
 
-    async def connect(self) -> None:
-        """Connect. Raises: JournalFault, Refused."""
-        with translate_errors():
-            await self._brokers.connect()
+    async def __aenter__(self) -> Self:
+        try:
+            with translate_errors():
+                await self._brokers.connect()
+                await self._ends.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
 
-    def close(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         """Disconnect."""
         self._log.close()
         self._brokers.close()
+        await stop(self._ends)
 
-    async def find(self, consumer: Any, tp: TopicPartition) -> RelayStart:
+    async def find(self, member: Any, tp: TopicPartition) -> RelayStart:
         """Return where to start with a partition of the log.
 
         Args:
-            consumer: has the partition; its position moves.
+            member: the group's consumer that has the partition; its position moves.
         Raises: JournalFault, Refused; MadeByNewerVersion: a newer version has relayed it.
         """
         partition = tp.partition
@@ -108,13 +120,13 @@ class RelayStarts:
         if cursor is not None:
             topic = TopicPartition(self._deployment.topics.alerts, partition)
             with translate_errors():
-                end = (await consumer.end_offsets([topic]))[topic]
+                end = (await self._ends.end_offsets([topic]))[topic]
             if cursor.written >= end:
                 # What is on the new topic was sent in the middle of the old one: do not ask it.
                 return _from_beginning(partition, "the topic of alerts was created again")
             if cursor.number == _NOTHING:
                 return RelayStart(written=cursor.written)
-            if await _has(consumer, tp, cursor):
+            if await _has(member, tp, cursor):
                 return RelayStart(
                     first=cursor.number + 1,
                     offset=cursor.offset + 1,
@@ -160,17 +172,17 @@ class RelayStarts:
             return None
 
 
-async def _has(consumer: Any, tp: TopicPartition, cursor: RelayCursor) -> bool:
+async def _has(member: Any, tp: TopicPartition, cursor: RelayCursor) -> bool:
     """Tell whether the log has the cursor's decision, at its offset."""
     with translate_errors():
-        begin = (await consumer.beginning_offsets([tp]))[tp]
-        end = (await consumer.end_offsets([tp]))[tp]
+        begin = (await member.beginning_offsets([tp]))[tp]
+        end = (await member.end_offsets([tp]))[tp]
         if not begin <= cursor.offset < end:
             return False
-        consumer.seek(tp, cursor.offset)
+        member.seek(tp, cursor.offset)
         try:
             async with asyncio.timeout(_READ_S):
-                while not (got := await consumer.getmany(tp, timeout_ms=500, max_records=1)):
+                while not (got := await member.getmany(tp, timeout_ms=500, max_records=1)):
                     pass
         except UNREADABLE:
             return False

@@ -165,11 +165,12 @@ class AlertRelay(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             )
         )
         consumer.subscribe([self._deployment.topics.decisions], listener=self)
-        starts = RelayStarts(self._deployment, self._group)
         self._partitions.clear()
         try:
-            async with AlertTopicWriter(self._deployment) as writer:
-                await starts.connect()
+            async with (
+                AlertTopicWriter(self._deployment) as writer,
+                RelayStarts(self._deployment, self._group) as starts,
+            ):
                 with translate_errors():
                     await consumer.start()
                 while True:
@@ -180,7 +181,6 @@ class AlertRelay(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
                     for tp, records in got.items():
                         await self._pass_on(consumer, writer, tp, records)
         finally:
-            starts.close()
             await stop(consumer)
 
     async def _start(self, consumer: Any, starts: RelayStarts, tp: TopicPartition) -> None:
