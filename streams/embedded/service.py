@@ -336,8 +336,10 @@ class EmbeddedService(LedgerReads):
 
     def close_sync(self) -> None:
         """Call `close`, blocking this thread."""
-        # Close readers before the writer: SQLite cleans up when the last connection is closed.
+        # Close readers before the writer: SQLite empties the `-wal` into the file as the last
+        # connection is closed, unless that one only reads.
         self._usage.close()
+        self._reader.close()
         self._writer.stop()
         for each in (self._heads, self.checkpoint_places):
             if each is not None:

@@ -17,7 +17,7 @@ from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.client import Accountant
-from streams.embedded.ledger_file import reader
+from streams.embedded.ledger_file import read_decisions, reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
@@ -90,6 +90,19 @@ def test_a_closed_service_takes_nothing_more(file: Path, clock: TestClock) -> No
     service.close_sync()
     with pytest.raises(Unavailable, match="closed"):
         ask(service, msgspec.json.encode(request(clock)))
+
+
+def test_a_closed_file_has_all_decisions_itself_whatever_was_read(
+    file: Path, clock: TestClock
+) -> None:
+    service = opened(file, clock)
+    ask(service, msgspec.json.encode(request(clock)))
+    values = asyncio.run(service.read_log(0, 0, 10))
+    service.close_sync()
+    assert not file.with_name(f"{file.name}-wal").exists()
+    copy = file.with_name("copy.db")
+    copy.write_bytes(file.read_bytes())
+    assert [*read_decisions(copy)] == values
 
 
 def test_after_a_fault_the_same_bytes_get_the_outcome(file: Path, clock: TestClock) -> None:
