@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
 from operator import index
@@ -13,7 +14,11 @@ from accountant.claims.fields import MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.engines.mechanism import EngineMechanism
-from streams.engines.opendp_constructors import check_constructors, is_one_release
+from streams.engines.opendp_constructors import (
+    check_constructors,
+    is_of_its_user,
+    is_one_release,
+)
 from streams.engines.rounding import float_down, pure_or_approximate, text_up
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
@@ -83,7 +88,8 @@ def opendp_mechanism(
 
     Raises:
         RequestInvalid: as `opendp_claim`; or the query is in no Context, is a compositor, or is
-            more than its Context allows next; or the data is missing.
+            more than its Context allows next; or the data is missing. As it runs: a user's own
+            function returns a Queryable, and the claim has a delta.
         TypeError: it is neither a Measurement nor a Query of OpenDP.
     """
     run: Any = measurement
@@ -101,7 +107,34 @@ def opendp_mechanism(
     if data is None and not is_query:
         raise RequestInvalid("data", "must be passed for a measurement", None)
     if_other = _other_neighbours(measurement, relation)
-    return EngineMechanism(claim, relation, partial(run, argument), if_other)
+    release = partial(run, argument)
+    if isinstance(claim, Approximate | ApproximateZcdp) and is_of_its_user(measurement):
+        release = partial(_release_once, release)
+    return EngineMechanism(claim, relation, release, if_other)
+
+
+def _release_once(release: Callable[[], Any]) -> Any:
+    """Return a result whose claim, with a delta, is that of one release.
+
+    Its constructor does not tell what the user's function returns.
+    Raises: RequestInvalid: it answers queries (docs/theory.md P12).
+    """
+    result = release()
+    if _answers_queries(result):
+        rule = (
+            "must answer once where its claim has a delta: it is charged, and not returned. Claim "
+            "each measurement that it runs"
+        )
+        raise RequestInvalid("measurement", rule, "a measurement that returns a Queryable")
+    return result
+
+
+def _answers_queries(result: Any) -> bool:
+    if isinstance(result, Mapping):
+        result = [*result.values()]
+    if isinstance(result, list | tuple):
+        return any(map(_answers_queries, result))
+    return _is_exactly(result, "opendp.mod", "Queryable")
 
 
 def _claim_and_relation(

@@ -99,6 +99,11 @@ def is_one_release(measurement: Any) -> bool:
     )
 
 
+def is_of_its_user(measurement: Any) -> bool:
+    """Return whether a function of the user's makes the result, or a part of it."""
+    return any(each.name == "make_user_measurement" for each in _constructors(measurement))
+
+
 def _is_refused(constructor: Constructor) -> bool:
     if constructor.name != "make_b_ary_tree":
         return True

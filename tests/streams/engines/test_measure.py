@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -120,6 +122,27 @@ def test_a_measurement_is_claimed_by_its_map_and_runs(ledger: Accountant) -> Non
         *("patient", "add_remove", "people"),
     )
     assert Fraction(1, 20) <= Fraction(request.claim.epsilon) <= Fraction(1, 20) + Fraction(1e-12)
+
+
+def test_a_function_that_answers_queries_is_not_returned_where_its_claim_has_a_delta(
+    ledger: Accountant,
+) -> None:
+    measure = dp.approximate(dp.max_divergence())
+    live = dp.c.make_adaptive_composition(*RECORDS, measure, d_in=1, d_mids=[(0.1, 1e-7)])
+    loss = {True: lambda d_in: (0.1 * d_in, 1e-7 * d_in), False: lambda d_in: (0.1 * d_in, 0.0)}
+    results = (
+        *((True, lambda _: live(DATA)), (True, lambda _: [live(DATA)])),
+        *((True, lambda _: {"live": live(DATA)}), (False, lambda _: live(DATA))),
+    )
+    returned = []
+    for has_delta, function in results:
+        own = dp.m.make_user_measurement(*RECORDS, measure, function, loss[has_delta])
+        with warnings.catch_warnings(), contextlib.suppress(RequestInvalid):
+            warnings.simplefilter("ignore")
+            ledger.measure("census", own, DATA, once=f"{len(asked(ledger))}")
+            returned.append(has_delta)
+    assert returned == [False]
+    assert len(asked(ledger)) == len(results)
 
 
 def test_the_very_measurement_that_was_claimed_runs(ledger: Accountant) -> None:
