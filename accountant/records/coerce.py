@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cache
 from numbers import Real
 from operator import is_
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, cast, get_args, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -213,10 +213,10 @@ def _fields_of(plain: type[int] | type[bool]) -> frozenset[str]:
     """Return the fields of claims, policies and odometers that are integers, or true or false."""
     kinds: tuple[Any, ...] = (Policy, *get_args(Claim), *get_args(AnyOdometer))
     return frozenset(
-        field.name
+        name
         for kind in kinds
-        for field in msgspec.structs.fields(kind)
-        if plain in (field.type, *get_args(field.type))
+        for name, of in get_type_hints(kind).items()  # without the rules beside them
+        if name in kind.__struct_fields__ and plain in (of, *get_args(of))
     )
 
 

@@ -9,12 +9,12 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from accountant.records import decode_decision
@@ -237,8 +237,8 @@ def test_an_older_copy_of_the_ledger_is_relayed_from_the_fork(
             life.open()
             life.ask("0.6")
             until(lambda: receiver.taken == ALL[:1], "delivered")
-        with contextlib.closing(sqlite3.connect(file)) as source:
-            source.execute("VACUUM INTO ?", [str(copy)])
+        with contextlib.closing(apsw.Connection(str(file))) as source:
+            source.execute("VACUUM INTO ?", (str(copy),))
         with Life(file, options) as life:
             life.ask("0.25")
             until(lambda: receiver.taken == ALL[:2], "delivered")

@@ -79,7 +79,7 @@ class Reads(LedgerReads):
     """Reads of the partitions of some gateways."""
 
     def __init__(self, *gateways: Gateway) -> None:
-        super().__init__(TestClock(), CountedDecisions(), None)  # type: ignore[arg-type]
+        super().__init__(TestClock(), CountedDecisions(), None, None)  # type: ignore[arg-type]
         self.gateways = gateways
 
     @property
