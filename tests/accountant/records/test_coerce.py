@@ -146,7 +146,14 @@ def test_a_policy_accepts_the_number_types_of_notebooks(
 
 def test_a_policy_of_text_stays_the_same_object() -> None:
     policy = {"epsilon": "1", "odometers": ({"type": "basic"},), "halt_on_refusal": False}
-    assert coerce_policy(policy) is policy
+    assert coerce_policy(policy) == policy
+
+
+def test_whole_numbers_and_switches_of_a_policy_are_no_amounts() -> None:
+    policy = {"filter": "basic", "open_per_holder": 1000, "halt_on_refusal": True}
+    assert coerce_policy(policy) == policy
+    numpy = coerce_policy({**policy, "open_per_holder": np.int64(1000)})
+    assert (numpy["open_per_holder"], type(numpy["open_per_holder"])) == (1000, int)
 
 
 def test_a_policy_that_is_not_exact_is_refused_by_its_field() -> None:
