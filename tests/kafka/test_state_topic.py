@@ -156,6 +156,31 @@ async def test_a_dataset_whose_row_is_missing_is_unknown_until_a_worker_writes_i
             assert await service.dataset("ds-0") is not None
 
 
+async def test_a_decision_that_cannot_be_read_stops_its_partition_alone(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        number = ledger.deployment.partition_of("ds-0")
+        (other, *_) = [name for name in DATASETS if ledger.deployment.partition_of(name) != number]
+        async with following(ledger.deployment) as service:
+            assert service.readiness().notes == []
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+                await producer.send_and_wait(
+                    ledger.topic("decisions"), b"garbage", b"ds-0", partition=number
+                )
+            await until(lambda: bool(service.readiness().notes), "it is read")
+            readiness = service.readiness()
+            assert (readiness.ready, len(readiness.notes)) == (True, 1)
+            assert f"partition {number} cannot be shown" in readiness.notes[0]
+            assert service.states.known() == {number: False, 1 - number: True}
+            for read in (service.dataset("ds-0"), service.datasets(), service.members("ds-0")):
+                with pytest.raises(Unavailable, match="accountant audit"):
+                    await read
+            assert await service.dataset(other) is not None
+
+
 @contextlib.asynccontextmanager
 async def following(deployment: Deployment) -> AsyncIterator[KafkaService]:
     service = await KafkaService.start(deployment)

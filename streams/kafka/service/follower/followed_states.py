@@ -160,6 +160,7 @@ class FollowedStates:
         """Drop the state of a partition: its log is another one than was read before."""
         _log.warning("log_changed", partition=number, why=why, then="read its rows again")
         self._unknown[number] = f"its log is another one than before ({why}): reading it again"
+        self._stopped.pop(number, None)
         self._drop(number)
         self.rows.want(number)
 

@@ -121,6 +121,10 @@ async def test_a_decision_that_cannot_be_read_stops_its_partition_alone() -> Non
         states.read_on()
         assert shown(states) is None
         assert shown(states, 1) is not None
+        states.lose(0)  # its topic was restored
+        assert await states.take_rows(0, dict(world.rows()))
+        states.read_on()
+        assert shown(states) is not None
 
 
 async def test_a_log_that_was_rolled_back_is_read_again_from_its_rows() -> None:
