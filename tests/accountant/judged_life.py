@@ -221,6 +221,8 @@ class Life:
         self.lose()
         way = self.chance.choice(["log", "rows", "tampered", "tampered"])
         tampered = self.tampered() if way == "tampered" and self.rows else None
+        if way == "tampered" and self.rows and tampered is None:
+            way = self.chance.choice(["log", "rows"])
         before = self.state
         if tampered is not None:
             name, rows = tampered

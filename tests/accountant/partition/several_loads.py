@@ -150,7 +150,7 @@ class Load:
         if chance.random() < 0.1:
             analyst = chance.choice([*ANALYSTS, "owner"])
         name = request["dataset"]
-        if chance.random() < 0.1 and row.datasets:
+        if chance.random() < 0.2 and row.datasets:
             name = chance.choice(row.datasets)
         body: Body = {"version": 1, "type": kind, "grant": row.grant}
         body |= {"analyst": analyst, "dataset": name}

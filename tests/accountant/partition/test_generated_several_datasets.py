@@ -69,6 +69,6 @@ OFTEN: Final = {
 def test_the_oracle_predicts_every_record_over_several_datasets() -> None:
     met = Counter[str]()
     # These few meet everything in `OFTEN`.
-    for seed in range(RECORDS // LIFE) if NIGHTLY else (3, 5, 6):
+    for seed in range(RECORDS // LIFE) if NIGHTLY else (3, 4, 5):
         met += lived(seed, LIFE).met
     assert not OFTEN - met.keys(), (OFTEN - met.keys(), met)

@@ -65,8 +65,10 @@ class Load:
     def next(self) -> Sent:
         """Return the next input."""
         self.now += self._chance.choice(_LATER)
-        if self._chance.random() < 0.08:
-            self._to_a_boundary()
+        due = self._to_a_boundary() if self._chance.random() < 0.08 else []
+        if due and self._chance.random() < 0.7:
+            row = self._chance.choice(due)
+            return self._made(self._sent_by(row, row.request["dataset"], row.grant))
         if self._chance.random() < 0.03 and self._sent:
             return self._chance.choice(self._sent)._replace(at=self.now)
         self._sent = [*self._sent[-20:], self._made(self._one())]
@@ -85,10 +87,13 @@ class Load:
             self.now = max(self.now, issued - 300_000)
         return Sent.made({**body, "request_id": self._ids.new(issued)}, self.now)
 
-    def _to_a_boundary(self) -> None:
-        """Move the clock to a deadline, to twice it, to an end of a period, or next to one."""
+    def _to_a_boundary(self) -> list[Reservation]:
+        """Move the clock to a deadline, to twice it, to an end of a period, or next to one.
+
+        Returns: the reservations whose deadline that is.
+        """
         if not self._judge.datasets:
-            return
+            return []
         dataset = self._dataset()
         members = dataset.members.all.values()
         ends = [each.until for each in members if each.until is not None]
@@ -104,6 +109,7 @@ class Load:
         if later:
             end = min(later) if self._chance.random() < 0.8 else self._chance.choice(later)
             self.now = end + self._chance.choice([-1, 0, 0, 1])
+        return [each for each in reserved if abs(each.deadline - self.now) <= 1]
 
     def _openings(self, datasets: int) -> list[Body]:
         chance, found = self._chance, []
