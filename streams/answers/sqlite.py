@@ -20,7 +20,7 @@ from streams.answers.chain import (
 )
 from streams.answers.heads import AnswerHeads, ChainHead, StoredHead
 from streams.answers.mark import SUFFIX, fits_mark
-from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
+from streams.answers.store import LogPlace, NewAnswer, StepKind, StoreDamaged, StoredAnswer
 from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, check_schema, insert_first
 from streams.errors import Refused, Unavailable
 from streams.files.private_files import check_private, make_private, sync_directory
@@ -341,6 +341,12 @@ class SqliteAnswers:
     def _unavailable(self) -> Iterator[None]:
         try:
             yield
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            what = f"the answers in {self._path} cannot be used: {error}"
+            way_out = f"{_PUT_BACK}remove {self._path} and {_LOST}"
+            # Whoever has noticed it: a server that shows answers may be the first.
+            self.trouble = f"{what}. {way_out}. Once that is done, start the server again"
+            raise StoreDamaged(what, way_out) from error
         except (apsw.Error, OSError) as error:
             raise Unavailable(f"the answers in {self._path} cannot be used: {error}") from error
 

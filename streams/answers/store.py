@@ -6,12 +6,36 @@ grant for ever, whatever crashes, runs again, or runs twice at once.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+from streams.errors import Refused, Unavailable
+
 StepKind = Literal["begin", "settle", "attempt_1", "attempt_2", "attempt_3"]
 """What is stored before it is done: a record that is sent, or a run of a plain question."""
+
+
+class StoreDamaged(Unavailable):
+    """A store's file cannot be read as one any more, so waiting does not help.
+
+    Attributes:
+        way_out: for whoever runs the process.
+    """
+
+    def __init__(self, message: str, way_out: str) -> None:
+        super().__init__(message)
+        self.way_out = way_out
+
+
+@contextlib.contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Raise `Refused` for a damaged store: nothing is tried again, and the way out is named."""
+    try:
+        yield
+    except StoreDamaged as error:
+        raise Refused(f"{error}. {error.way_out}") from error
 
 
 class LogPlace(NamedTuple):

@@ -12,6 +12,7 @@ from streams.answers.store import (
     NewAnswer,
     StepKind,
     StoredAnswer,
+    refusing_damage,
 )
 from streams.clock import steady
 from streams.errors import JournalFault
@@ -67,9 +68,8 @@ class NotedStore:
     def __init__(self, store: AnswerStore, not_stored: NotStored) -> None:
         self._store = store
         self._not_stored = not_stored
-        self.get, self.find, self.page = store.get, store.find, store.page
-        self.subscribe, self.place, self.open_log = store.subscribe, store.place, store.open_log
-        self.close = store.close
+        self.find, self.page, self.subscribe = store.find, store.page, store.subscribe
+        self.place, self.close = store.place, store.close
 
     @property
     def trouble(self) -> str | None:
@@ -79,6 +79,16 @@ class NotedStore:
     @trouble.setter
     def trouble(self, why: str | None) -> None:
         self._store.trouble = why
+
+    async def open_log(self, partition: int, ledger: str, begins: int) -> int:
+        """As `AnswerStore.open_log`."""
+        with refusing_damage():
+            return await self._store.open_log(partition, ledger, begins)
+
+    async def get(self, grant: str) -> StoredAnswer | None:
+        """As `AnswerReader.get`. Raises: Refused: the store is damaged."""
+        with refusing_damage():
+            return await self._store.get(grant)
 
     async def move(self, partition: int, place: LogPlace) -> None:
         """As `AnswerStore.move`."""
@@ -104,7 +114,8 @@ class NotedStore:
     @contextlib.asynccontextmanager
     async def _noted(self, partition: int, what: str) -> AsyncIterator[None]:
         try:
-            yield
+            with refusing_damage():
+                yield
         except JournalFault as error:
             self._not_stored.fail(partition, what, str(error))
             raise

@@ -13,6 +13,7 @@ from accountant.errors import BudgetError
 from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
 from streams.answers.heads import AnswerHeads
 from streams.answers.published_states import StatePublisher
+from streams.answers.store import refusing_damage
 from streams.answers.untrusted import UntrustedAnswers
 from streams.answers.waiting import QuestionQueue
 from streams.clock import SystemClock
@@ -184,7 +185,8 @@ async def _check(store: SqliteAnswers, service: LedgerService) -> None:
     Raises: Refused: they differ. Unavailable.
     """
     (head,) = await service.heads()
-    await store.check(0, head.ledger)
+    with refusing_damage():
+        await store.check(0, head.ledger)
 
 
 def _without(error: BudgetError) -> Answered:

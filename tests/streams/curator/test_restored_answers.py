@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,9 +17,10 @@ from accountant.answers import FAILED
 from streams.answers import SqliteAnswers
 from streams.answers.answer_file import open_answers
 from streams.curator.curator import Curator, CuratorOptions
+from streams.curator.start import run_curator
 from streams.embedded.answer_heads import accept_answers, heads_of
 from streams.embedded.checkpointing import ledger_id
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.patience import PATIENCE_S
@@ -221,6 +223,36 @@ async def test_a_store_that_is_replaced_while_it_runs_stores_nothing_more(
                 await curator.run()
         assert ended.group_contains(Refused, match="replaced while it was in use")
         assert await ledger.store.get(grant) is None
+
+
+async def test_a_store_that_is_damaged_while_it_runs_says_what_to_do(
+    ledger: CuratedLedger,
+) -> None:
+    await start(ledger)
+    async with ledger.open():
+        curator = Curator(
+            ledger.service,
+            ledger.store,
+            ledger.answering,
+            CuratorOptions(tick=0.05),
+            access=ledger.access,
+        )
+        await curator.open()
+        os.truncate(ledger.store_path, 2_000)
+        os.truncate(f"{ledger.store_path}-wal", 0)
+        with pytest.raises(Unavailable):
+            await ledger.store.find("census", "ana", "an-id")
+        shown = ledger.store.trouble or ""
+        assert "put the newest copy of the answers back" in shown, "for those who only read, too"
+        ledger.store.trouble = None
+        await ledger.ask(question())
+        running = asyncio.create_task(run_curator(curator, ledger.store))
+        await asyncio.wait({running}, timeout=20)
+        curator.stop()
+        await running
+        note = ledger.store.trouble or ""
+        assert "put the newest copy of the answers back" in note
+        assert f"remove {ledger.store_path} and run `accountant accept-answers`" in note
 
 
 async def test_a_file_that_was_renamed_over_a_running_store_takes_nothing(tmp_path: Path) -> None:
