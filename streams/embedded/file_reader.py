@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -188,19 +188,6 @@ class FileReader(LedgerReads):
         self.log.close()
         with self._one_at_a_time:
             self._forget()
-
-    def appended(self) -> NoReturn:
-        """Refuse, like `events`.
-
-        Raises: Refused.
-        """
-        raise Refused(_READ_ONLY)
-
-    async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
-        return await self.in_thread(self._log.read, partition, first, limit)
-
-    async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        return await self.in_thread(self._log.last, partition)
 
     def _find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         if issued_at(request_id) is None:

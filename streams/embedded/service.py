@@ -278,19 +278,8 @@ class EmbeddedService(LedgerReads):
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return self.find_sync(dataset, caller, request_id)
 
-    async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
-        return await self.log.read(partition, first, limit)
-
-    async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        last = self._partition().sequence
-        (value,) = await self.read_log(partition, last, 1)
-        return last, value
-
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
-
-    def appended(self) -> Subscription[Appended]:
-        return self._appended.subscribe()
 
     def newest_checkpoint(self, partition: int) -> bytes | None:
         return None if self._heads is None else self._heads.newest
@@ -338,18 +327,17 @@ class EmbeddedService(LedgerReads):
         """Call `close`, blocking this thread."""
         # Close readers before the writer: SQLite empties the `-wal` into the file as the last
         # connection is closed, unless that one only reads.
-        self._usage.close()
-        self._reader.close()
+        self._close_readers()
         self._writer.stop()
         for each in (self._heads, self.checkpoint_places):
             if each is not None:
                 each.close()
-        self._close_readers()
+        for broadcast in (self._events, self._appended, self._alerts):
+            broadcast.end()
         self._lock.release()
 
     def _close_readers(self) -> None:
-        for each in (self._events, self._appended, self._alerts):
-            each.end()
+        self._usage.close()
         if self._outbox is not None:
             self._outbox.close()
         self.log.close()

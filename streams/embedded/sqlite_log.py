@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import apsw
 
@@ -17,6 +17,7 @@ from accountant.replay.sealed_log import SealSnapshot
 from accountant.replay.state_comparison import rows_at_one_moment
 from streams.embedded.journal import first_since
 from streams.embedded.ledger_file import (
+    FileChanged,
     numbered_decisions,
     partition_row,
     read_decisions,
@@ -27,6 +28,8 @@ from streams.embedded.sealed_log import first_unarchived, read_seal
 from streams.errors import Gone, InputInvalid, Unavailable
 from streams.log.archives import join_archives
 from streams.log.decision_log import MAX_LINE, DecisionLog, Part, PartSize
+
+T = TypeVar("T")
 
 _PAGE: Final = 1_000  # decisions read at a time from the end
 
@@ -50,34 +53,17 @@ class SqliteLog(DecisionLog):
         self._db: apsw.Connection | None = None
 
     def read(self, partition: int, first: int, limit: int) -> list[bytes]:
-        with self._reading() as db:
-            found = list(numbered_decisions(db, first=first, limit=limit))
-            for number, (sequence, _) in enumerate(found, first):
-                if sequence == number:
-                    continue
-                if number < (begin := first_unarchived(db)):
-                    raise Gone(f"decision {number} of the log is in an archive", first=begin)
-                raise LogDamaged(f"decision {number} of the log is missing")
-        return [value for _, value in found]
+        return self._of_one_file(partial(_page, first=first, limit=limit))
 
     def last(self, partition: int) -> tuple[int, bytes]:
-        with self._at_one_moment() as db:
-            end = db.execute("SELECT max(sequence) FROM decisions").get
-            last, row = -1 if end is None else int(end), partition_row(db)
-            due = last if row is None else max(last, row.partition_sequence)
-            values = dict(numbered_decisions(db, first=max(0, due), limit=1))
-        if due not in values:
-            raise LogDamaged(f"decision {max(0, due)} of the log is missing")
-        return due, values[due]
+        return self._of_one_file(_last)
 
     def seal(self, partition: int) -> tuple[SealSnapshot, Seal] | None:
-        with self._at_one_moment() as db:
-            return read_seal(db)
+        return self._of_one_file(read_seal)
 
     def first_unarchived(self) -> int:
         """Return the number of the first decision of the log's unbroken end."""
-        with self._reading() as db:
-            return first_unarchived(db)
+        return self._of_one_file(first_unarchived)
 
     def sizes(self) -> list[PartSize]:
         return [PartSize(0, self.last(0)[0] + 1)]
@@ -143,11 +129,15 @@ class SqliteLog(DecisionLog):
             self._db = None
             self._opened.close()
 
-    @contextlib.contextmanager
-    def _at_one_moment(self) -> Iterator[apsw.Connection]:
-        """Open one transaction, so that all reads in it see one state."""
-        with self._reading() as db, db:
-            yield db
+    def _of_one_file(self, read: Callable[[apsw.Connection], T]) -> T:
+        """Read in one transaction; read again once if the file was written without a lock."""
+        try:
+            with self._reading() as db, db:
+                found = read(db)
+        except FileChanged:
+            with self._reading() as db, db:
+                found = read(db)
+        return found
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
@@ -162,6 +152,27 @@ class SqliteLog(DecisionLog):
                 yield self._db
             except apsw.Error as error:
                 raise Unavailable(f"{self.path} cannot be read: {error}") from error
+
+
+def _page(db: apsw.Connection, *, first: int, limit: int) -> list[bytes]:
+    found = list(numbered_decisions(db, first=first, limit=limit))
+    for number, (sequence, _) in enumerate(found, first):
+        if sequence == number:
+            continue
+        if number < (begin := first_unarchived(db)):
+            raise Gone(f"decision {number} of the log is in an archive", first=begin)
+        raise LogDamaged(f"decision {number} of the log is missing")
+    return [value for _, value in found]
+
+
+def _last(db: apsw.Connection) -> tuple[int, bytes]:
+    end = db.execute("SELECT max(sequence) FROM decisions").get
+    last, row = -1 if end is None else int(end), partition_row(db)
+    due = last if row is None else max(last, row.partition_sequence)
+    values = dict(numbered_decisions(db, first=max(0, due), limit=1))
+    if due not in values:
+        raise LogDamaged(f"decision {max(0, due)} of the log is missing")
+    return due, values[due]
 
 
 def _newest_first(path: Path, first: int, end: int) -> Iterator[bytes]:

@@ -23,7 +23,6 @@ from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
-from streams.log.appended import Appending
 from streams.log.async_log import AsyncLog
 
 MAX_READ: Final = 5_000
@@ -310,21 +309,6 @@ class LedgerService(Service, Protocol):
         """The log of decisions, and of those that become visible."""
         ...
 
-    def appended(self) -> Appending:
-        """Subscribe to decisions from now on; a reader that lags far behind loses the oldest."""
-        ...
-
-    async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
-        """Return decisions from number `first` on, fewer than `limit` only where the log ends.
-
-        Raises: Gone: the first of them was archived. LogDamaged.
-        """
-        ...
-
-    async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """Return the last decision of a partition, with its number."""
-        ...
-
     def branch(self, partition: int) -> int | None:
         """Return the number of rollbacks that the log has accepted, None while unknown."""
         ...
@@ -337,12 +321,12 @@ class LedgerService(Service, Protocol):
 async def heads_of(service: LedgerService) -> list[Head]:
     """Return the end of each partition's log.
 
-    Raises: as `LedgerService.read_log`.
+    Raises: as `DecisionLog.read`.
     """
-    (first,) = await service.read_log(0, 0, 1)
+    (first,) = await service.log.read(0, 0, 1)
     ledger, found = ledger_of(first) or hash_of(first), list[Head]()
     for partition in range(service.partitions):
         note = service.newest_checkpoint(partition)  # first: never newer than `value`
-        _, value = await service.last_decision(partition)
+        _, value = await service.log.last(partition)
         found.append(head_of(ledger, partition, value, service.branch(partition), note))
     return found

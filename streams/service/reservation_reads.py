@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -17,6 +16,7 @@ from accountant.views.reservations import (
     reservation_view,
 )
 from streams.errors import Gone, Unavailable
+from streams.log.async_log import AsyncLog
 
 _MAX_READ: Final = 1_000
 """Decisions to read at most for the levels that broken reservations showed."""
@@ -33,7 +33,8 @@ class ReservationSource(Protocol):
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]: ...
 
-    async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]: ...
+    @property
+    def log(self) -> AsyncLog: ...
 
 
 async def reservations_of(
@@ -76,7 +77,7 @@ async def reservations_of(
 async def _request_id(source: ReservationSource, partition: int, row: Reservation) -> str | None:
     """Return the id of the request that reserved, None where its decision is in an archive."""
     try:
-        values = await source.read_log(partition, row.partition_sequence, 1)
+        values = await source.log.read(partition, row.partition_sequence, 1)
     except Gone:
         return None
     return decode_request_details(decode_header(values[0]).request).request_id if values else None

@@ -97,7 +97,7 @@ async def test_a_curator_ends_whose_session_nobody_begins(
             service = await KafkaService.start(ledger.deployment)
             await open_dataset(service)
             store = await KafkaAnswers.start(ledger.deployment)
-            (first,) = await service.read_log(0, 0, 1)
+            (first,) = await service.log.read(0, 0, 1)
             await store.open_log(0, ledger_of(first) or hash_of(first), 0)
             await store.close()
             grant = await send(service, session())

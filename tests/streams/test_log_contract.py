@@ -57,10 +57,10 @@ async def test_the_log_is_read_from_any_number_on(ledger: Opened) -> None:
         assert len(log) >= 7
         for first in range(len(log)):
             for most in (1, 3, 1_000):
-                found = await service.read_log(partition, first, most)
+                found = await service.log.read(partition, first, most)
                 assert list(found) == log[first : first + most]
-        assert list(await service.read_log(partition, len(log), 5)) == []
-        assert list(await service.read_log(partition, 10**15, 5)) == []
+        assert list(await service.log.read(partition, len(log), 5)) == []
+        assert list(await service.log.read(partition, 10**15, 5)) == []
 
 
 async def test_the_last_decision_is_the_one_that_was_answered_last(ledger: Opened) -> None:
@@ -68,13 +68,13 @@ async def test_the_last_decision_is_the_one_that_was_answered_last(ledger: Opene
     for _ in range(3):
         await ask(service, 2)
         for partition, log in enumerate(await parts(kept, service)):
-            assert await service.last_decision(partition) == (len(log) - 1, log[-1])
+            assert await service.log.last(partition) == (len(log) - 1, log[-1])
 
 
 async def test_decisions_become_visible_in_order(ledger: Opened) -> None:
     kept, service = ledger
     before = [len(log) for log in await parts(kept, service)]
-    coming = service.appended()
+    coming = service.log.appended()
     await ask(service, 8)
     after = await parts(kept, service)
     found: list[list[bytes]] = [[] for _ in after]

@@ -36,7 +36,7 @@ class ReplayBuffer:
     def __init__(self, service: LedgerService, stopping: asyncio.Event) -> None:
         self._service = service
         # Subscribe before reading the log's end: otherwise a decision in between would be lost.
-        self._coming = service.appended()
+        self._coming = service.log.appended()
         self._buffered: list[LogEvent] = []
         self._position: Position | None = None
         self._moved = asyncio.Event()
@@ -97,7 +97,7 @@ class ReplayBuffer:
     async def _run(self) -> None:
         try:
             lasts = [
-                await self._service.last_decision(partition)
+                await self._service.log.last(partition)
                 for partition in range(self._service.partitions)
             ]
             self._position = Position.of(lasts)
@@ -114,7 +114,7 @@ class ReplayBuffer:
         """Add consecutive decisions; first read any missing ones from the log."""
         while (missing := first - self.position.numbers[partition] - 1) > 0:
             known = self.position.numbers[partition]
-            read = await self._service.read_log(partition, known + 1, min(missing, SLICE))
+            read = await self._service.log.read(partition, known + 1, min(missing, SLICE))
             if not read:
                 raise Unavailable(f"partition {partition} has no decision {known + 1}")
             await self._add(partition, read)

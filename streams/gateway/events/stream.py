@@ -54,7 +54,7 @@ async def check_position(service: LedgerService, buffer: ReplayBuffer, position:
         # Ask the log, not the buffer: another server may be ahead of this one. Read the next
         # decision too: it may be archived, although decision 0 never is.
         more = number < max(needed, buffer.position.numbers[partition])
-        found = await service.read_log(partition, number, 1 + more)
+        found = await service.log.read(partition, number, 1 + more)
         if len(found) < needed + 1 - number:
             raise PositionNotInLog(f"partition {partition} has no decision {needed} yet")
         lasts.append((number, found[0]))
@@ -179,7 +179,7 @@ class EventStream:
         for partition, last in order:
             while (known := self._position.numbers[partition]) < last:
                 count = min(SLICE, last - known)
-                values = await self._service.read_log(partition, known + 1, count)
+                values = await self._service.log.read(partition, known + 1, count)
                 if not values:
                     raise Gone(f"partition {partition} has no decision {known + 1}")
                 found, position = list[LogEvent](), self._position

@@ -274,17 +274,8 @@ class KafkaService(LedgerReads):
             what = f"it is not known whether the dataset {dataset} is open: {error}"
             raise Unavailable(what) from error
 
-    async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
-        return await self.usage_index.log.read(partition, first, limit)
-
-    async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        return await self.usage_index.log.last(partition)
-
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
-
-    def appended(self) -> Subscription[Appended]:
-        return self._appended.subscribe()
 
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()

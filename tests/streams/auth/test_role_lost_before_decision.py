@@ -91,7 +91,7 @@ def test_a_member_removed_before_the_decision_gets_403_without_totals(
 
 def last_decided(server: RolesServer) -> tuple[str, str | None]:
     """Return outcome and reason of the last decision in the log."""
-    _, value = asyncio.run(server.service.last_decision(0))
+    _, value = asyncio.run(server.service.log.last(0))
     decision = decode_decision(value)
     return decision.outcome, decision.reason
 

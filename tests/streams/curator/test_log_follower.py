@@ -63,7 +63,7 @@ async def test_an_older_open_question_is_taken_again_after_a_restart(
         finished = {done, between}
         await Life(ledger, finished).run({done, older, between, newer})
         place = await ledger.store.place(0)
-        last, _ = await ledger.service.last_decision(0)
+        last, _ = await ledger.service.log.last(0)
         restarted = Life(ledger, {older, between, newer})
         await restarted.run({newer})
     assert place.number <= last - 2, "it lies before the older one of two open questions"

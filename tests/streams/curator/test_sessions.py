@@ -47,7 +47,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[CuratedLedger]:
 
 async def steps(ledger: CuratedLedger, grant: str) -> list[dict[str, Any]]:
     """Return the decisions on the steps of a grant, in the order of the log."""
-    values = await ledger.service.read_log(0, 0, 1_000)
+    values = await ledger.service.log.read(0, 0, 1_000)
     found = [json.loads(value) for value in values]
     return [each for each in found if each.get("request", {}).get("grant") == grant]
 

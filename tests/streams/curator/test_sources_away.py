@@ -102,7 +102,7 @@ async def has_no_attempt(ledger: CuratedLedger, grant: str) -> bool:
 
 async def begins(ledger: CuratedLedger) -> int:
     """Return how many `begin` the log has."""
-    values = await ledger.service.read_log(0, 0, 1_000)
+    values = await ledger.service.log.read(0, 0, 1_000)
     return sum(json.loads(each)["outcome"] == Outcome.BEGUN for each in values)
 
 

@@ -200,7 +200,7 @@ async def test_damage_is_reported_each_time(tmp_path: Path, what: str) -> None:
 
 async def test_a_view_says_as_of_which_decision_it_is(furnished: Furnished) -> None:
     reader = FileReader(furnished.path, furnished.clock)
-    last, _ = await reader.last_decision(0)
+    last, _ = await reader.log.last(0)
     for view in await reader.datasets():
         assert view.partition_sequence == last
     await reader.close()

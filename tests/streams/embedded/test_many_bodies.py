@@ -42,7 +42,7 @@ async def test_they_are_few_commits(
     file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = opened(file, clock)
-    commits = service.appended()
+    commits = service.log.appended()
     found = await service.submit_many(bodies(clock, 200), wait=20)
     assert {outcome(each) for each in found} == {"granted"}
     assert [each.offset for each in found if isinstance(each, Submission)] == list(range(200))

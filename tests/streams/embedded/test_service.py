@@ -97,7 +97,7 @@ def test_a_closed_file_has_all_decisions_itself_whatever_was_read(
 ) -> None:
     service = opened(file, clock)
     ask(service, msgspec.json.encode(request(clock)))
-    values = asyncio.run(service.read_log(0, 0, 10))
+    values = asyncio.run(service.log.read(0, 0, 10))
     service.close_sync()
     assert not file.with_name(f"{file.name}-wal").exists()
     copy = file.with_name("copy.db")

@@ -9,8 +9,11 @@ import apsw
 import pytest
 
 from accountant.errors import LogDamaged
+from streams.embedded.ledger_file import numbered_decisions
+from streams.embedded.service import EmbeddedService
 from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Gone, Refused
+from streams.settings import Settings
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import archive_file, fill
 
@@ -77,3 +80,18 @@ def test_another_file_at_the_path_is_read_once_the_log_was_forgotten(
     log.forget(0)
     with pytest.raises(Refused, match=r"ledger\.db"):
         log.read(0, 0, 1)
+
+
+async def test_a_file_that_is_written_while_it_is_read_is_read_again(
+    file: Path, clock: TestClock
+) -> None:
+    services, log = list[EmbeddedService](), SqliteLog(file, traceless=True)
+
+    def read(db: apsw.Connection) -> int:
+        if not services:
+            services.append(EmbeddedService.open(file, Settings(checkpoints="off"), clock=clock))
+            return -1
+        return len(list(numbered_decisions(db)))
+
+    assert log._of_one_file(read) == log.last(0)[0] + 1
+    await services[0].close()

@@ -31,7 +31,7 @@ async def test_the_bodies_of_a_turn_are_few_commits_in_their_order(
     file: Path, clock: TestClock
 ) -> None:
     service = opened(file, clock)
-    commits, sent = service.appended(), bodies(clock, 64)
+    commits, sent = service.log.appended(), bodies(clock, 64)
     found = await submit_all(service, sent)
     assert outcomes(found) == ["granted"] * 64
     assert [each.offset for each in found if isinstance(each, Submission)] == list(range(64))

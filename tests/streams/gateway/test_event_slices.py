@@ -16,18 +16,28 @@ from streams.gateway.events.position import Position
 from streams.gateway.events.replay_buffer import MAX_BUFFERED, SLICE, ReplayBuffer
 from streams.gateway.events.stream import PIECE_BYTES, EventStream, check_position
 from streams.log.appended import Appended
+from streams.log.async_log import AsyncLog
 from streams.settings import Settings
 from tests.streams.clock import TestClock
+
+
+class RecordedLog(AsyncLog):
+    """A log that notes how much is read of it."""
+
+    reads: list[int]
+
+    async def read(self, partition: int, first: int, limit: int) -> list[bytes]:
+        self.reads.append(limit)
+        return await super().read(partition, first, limit)
 
 
 class ReadRecorder(EmbeddedService):
     """A ledger in a file that notes how much is read of its log."""
 
-    reads: list[int]
-
-    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
-        self.reads.append(most)
-        return await super().read_log(partition, first, most)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.log = log = RecordedLog(self._decisions, self._appended.subscribe)
+        self.reads = log.reads = []
 
     async def submit_some(self, count: int) -> None:
         """Have so many decisions made, of bodies that are no JSON."""
@@ -40,7 +50,6 @@ class ReadRecorder(EmbeddedService):
 @pytest.fixture
 async def recorder(file: Path, clock: TestClock) -> AsyncIterator[ReadRecorder]:
     service = ReadRecorder.open(file, Settings(), clock=clock)
-    service.reads = []
     yield service
     await service.close()
 
@@ -130,7 +139,7 @@ async def test_decisions_missed_by_the_broadcast_are_read_from_the_log(
     recorder._on_begin(partition)  # as after a commit of which it was not known whether it was made
     assert await numbers_of(stream, 300) == list(range(1, 301))
     # A decision that comes twice, or in part, is sent once.
-    log = await recorder.read_log(0, 0, 1_000)
+    log = await recorder.log.read(0, 0, 1_000)
     for first, count in ((295, 6), (1, 300), (301, 0)):
         broadcast.send([Appended(0, first, log[first : first + count])])
     await recorder.submit_some(2)
@@ -144,7 +153,7 @@ async def test_a_server_waits_until_it_reaches_the_position_of_another_server(
     recorder._appended = type(broadcast)()
     await recorder.submit_some(5)  # of which this server does not hear yet
     recorder._appended = broadcast
-    position = Position.of([await recorder.last_decision(0)])
+    position = Position.of([await recorder.log.last(0)])
     checking = asyncio.create_task(check_position(recorder, ring, position))
     await asyncio.wait([checking], timeout=0.3)
     assert not checking.done()
