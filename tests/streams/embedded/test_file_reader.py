@@ -186,7 +186,7 @@ async def test_damage_is_reported_each_time(tmp_path: Path, what: str) -> None:
     path, clock = tmp_path / f"{list(DAMAGE).index(what)}.db", TestClock()
     change, message = DAMAGE[what]
     with ledger_of(path, clock) as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", {"filter": "basic", "epsilon": "1"}, as_given=True)
         ledger.ask("census", "pure:0.05")
     with connected(path) as file:
         file.execute(change)

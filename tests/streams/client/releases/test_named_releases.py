@@ -368,7 +368,7 @@ def test_a_name_is_the_same_at_every_address_of_its_ledger(
     file: Path, clock: TestClock, draws: Draws
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.as_owner("owner").open("census", ONE, as_given=True)
         assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
     moved = file.with_name("moved.db")
     for each in file.parent.glob(f"{file.name}*"):

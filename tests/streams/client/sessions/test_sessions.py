@@ -637,7 +637,7 @@ async def test_a_cancelled_end_names_the_reservation_and_not_its_last_step(
 ) -> None:
     with LocalServer(file, clock) as server, contextlib.closing(Proxy(server.url)) as proxy:
         async with AsyncAccountant(proxy.url, clock=clock, analyst="ana") as ledger:
-            await ledger.open("census", RHO, by="owner", as_given=True)
+            await ledger.as_owner("owner").open("census", RHO, as_given=True)
             session = ledger.reserve("census", PLAIN, until="PT1H")
 
             async def run() -> None:
