@@ -57,6 +57,13 @@ OpenPerHolder = Annotated[int, Rule("OpenPerHolder")]
 PartOfOne = Annotated[float, Rule("PartOfOne")]
 
 
+def plain_types(kind: Any) -> frozenset[Any]:
+    """Return the types that a field may have, without the names of their rules."""
+    if get_origin(kind) in {Union, UnionType}:
+        return frozenset().union(*map(plain_types, get_args(kind)))
+    return frozenset({kind.__origin__ if get_origin(kind) is Annotated else kind})
+
+
 def rule_of(kind: Any) -> str | None:
     """Return the rule of a field's type, also where the field may be left out or null."""
     if get_origin(kind) in {Union, UnionType}:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cache
 from numbers import Real
 from operator import is_
-from typing import Any, Final, cast, get_args, get_type_hints
+from typing import Any, Final, cast, get_args
 from uuid import UUID
 
 import msgspec
@@ -22,6 +22,7 @@ from msgspec.structs import astuple
 from accountant.claims import ATOMS, Claim
 from accountant.errors import RequestInvalid
 from accountant.exact_numbers import exact_text, whole_number
+from accountant.field_rules import plain_types
 from accountant.odometers import AnyOdometer
 from accountant.policy import Policy
 from accountant.records.inputs import MAX_NESTED
@@ -213,10 +214,10 @@ def _fields_of(plain: type[int] | type[bool]) -> frozenset[str]:
     """Return the fields of claims, policies and odometers that are integers, or true or false."""
     kinds: tuple[Any, ...] = (Policy, *get_args(Claim), *get_args(AnyOdometer))
     return frozenset(
-        name
+        field.name
         for kind in kinds
-        for name, of in get_type_hints(kind).items()  # without the rules beside them
-        if name in kind.__struct_fields__ and plain in (of, *get_args(of))
+        for field in msgspec.structs.fields(kind)
+        if plain in plain_types(field.type)
     )
 
 
