@@ -34,13 +34,13 @@ def damage(command, change):
 @pytest.mark.parametrize("value", ["CAST(value AS TEXT)", "CAST(x'22ff22' AS TEXT)", "200000000"])
 def test_every_reader_names_a_decision_that_is_no_bytes(ledger_of_four, value):
     whole = ledger_of_four("log", "export").out.splitlines()
-    damage(ledger_of_four, f"UPDATE decisions SET value = {value} WHERE sequence = 2")
+    damage(ledger_of_four, f"UPDATE decisions SET value = {value} WHERE sequence = 3")
     for reader in READERS:
         done = ledger_of_four(*reader)
         assert done.code == 4, reader
         assert done.err.startswith("error: "), reader
-        assert "is damaged: decision 2 must be stored as blob, got " in done.err, reader
-        assert done.out.splitlines() == (whole[:2] if reader == ("log", "export") else [])
+        assert "is damaged: decision 3 must be stored as blob, got " in done.err, reader
+        assert done.out.splitlines() == (whole[:3] if reader == ("log", "export") else [])
 
 
 def test_a_name_that_is_no_utf8_is_a_damaged_decision(ledger_of_four):
@@ -50,10 +50,8 @@ def test_a_name_that_is_no_utf8_is_a_damaged_decision(ledger_of_four):
         """'"dataset":"census"', CAST(x'2264617461736574223a22ff22' AS TEXT)) AS BLOB) """
         "WHERE sequence = 2",
     )
-    for reader in READERS[0], READERS[2]:
-        done = ledger_of_four(*reader)
-        assert (done.code, done.out) == (4, "")
-        assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
+    for reader in READERS[:3]:  # they read the rows and the last decision
+        assert ledger_of_four(*reader).code == 0
     done = ledger_of_four("audit")
     assert done.code == 1
     assert "disagrees partition 0, decision 2, field record" in done.out
@@ -65,10 +63,8 @@ def test_a_decision_that_nests_too_deep_for_the_stack_is_a_damaged_decision(ledg
     # With a word that makes the audit look for a genesis in it.
     deep = b'{"type":"decision","x":"genesis","y":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     damage(ledger_of_four, f"UPDATE decisions SET value = x'{deep.hex()}' WHERE sequence = 2")
-    for reader in READERS[0], READERS[2]:
-        done = ledger_of_four(*reader)
-        assert (done.code, done.out) == (4, "")
-        assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
+    for reader in READERS[:3]:  # they read the rows and the last decision
+        assert ledger_of_four(*reader).code == 0
     (ledger_of_four.directory / "log.jsonl").write_text(ledger_of_four("log", "export").out)
     for audit in ("audit",), ("audit", "log.jsonl"):
         done = ledger_of_four(*audit)
