@@ -238,7 +238,7 @@ def test_an_older_copy_of_the_ledger_is_relayed_from_the_fork(
             life.ask("0.6")
             until(lambda: receiver.taken == ALL[:1], "delivered")
         with contextlib.closing(apsw.Connection(str(file))) as source:
-            source.execute("VACUUM INTO ?", (str(copy),))
+            source.execute("VACUUM INTO ?", [str(copy)])
         with Life(file, options) as life:
             life.ask("0.25")
             until(lambda: receiver.taken == ALL[:2], "delivered")
