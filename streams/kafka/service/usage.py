@@ -16,7 +16,7 @@ from streams.index import IndexState, UsageReader
 from streams.kafka.deployment import Deployment
 from streams.kafka.log.kafka_log import KafkaLog
 from streams.log.appended import Appending
-from streams.log.async_log import AsyncLog
+from streams.log.async_log import AsyncLog, refuse_to_follow
 from streams.telemetry.logs import get_logger
 
 T = TypeVar("T")
@@ -41,7 +41,10 @@ class KafkaUsage:
     """
 
     def __init__(
-        self, deployment: Deployment, path: Path | None, appended: Callable[[], Appending]
+        self,
+        deployment: Deployment,
+        path: Path | None,
+        appended: Callable[[], Appending] = refuse_to_follow,
     ) -> None:
         self._deployment = deployment
         self._path = path
