@@ -24,7 +24,7 @@ class StoreDamaged(Unavailable):
         way_out: for whoever runs the process.
     """
 
-    def __init__(self, message: str, way_out: str) -> None:
+    def __init__(self, message: str = "", way_out: str = "") -> None:
         super().__init__(message)
         self.way_out = way_out
 
