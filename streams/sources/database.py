@@ -261,7 +261,14 @@ def run(connection: Any, statement: str) -> list[Any]:
 
 
 def files_of(settings: SourceSettings) -> list[str]:
-    """Return the paths of a source's files, in their order."""
+    """Return the paths of a source's files, in their order. Raises: SourceProblem."""
+    try:
+        return _files_of(settings)
+    except OSError as error:  # such as a directory that this process may not enter
+        raise EnvironmentProblem(error.strerror or type(error).__name__) from error
+
+
+def _files_of(settings: SourceSettings) -> list[str]:
     match settings:
         case PostgresqlSource():
             return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import stat
 from collections.abc import Callable
@@ -15,9 +16,15 @@ from accountant.questions import Schema, parse_question
 from accountant.questions.schema import decode_schema
 from streams.errors import Refused
 from streams.sources.confirmed_facts import ConfirmedFacts, changes_of
+from streams.sources.present_facts import PresentFacts
 from streams.sources.published_states import PublishedStates
 from streams.sources.source_facts import read_facts
-from streams.sources.source_settings import CsvSource, ParquetSource, SourceSettings
+from streams.sources.source_settings import (
+    CsvSource,
+    DuckdbSource,
+    ParquetSource,
+    SourceSettings,
+)
 from streams.sources.source_states import QuestionRefusal, SourceStates, closed_words
 from tests.streams.sources.source_files import Columns, write_parquet
 
@@ -333,3 +340,14 @@ def test_a_source_that_no_file_tells_of_is_read_again_where_that_is_asked_for(
     assert world.ask() == "", "questions ask no database"
     world.states.state(SCHEMA, again=True)
     assert world.ask() == "closed"
+
+
+def test_a_path_that_the_system_refuses_is_away(tmp_path: Path) -> None:
+    too_long = DuckdbSource(path=str(tmp_path / ("x" * 300)), table="t")
+    found = None
+    # An error here would end the watch of sources, and every question with it.
+    with contextlib.suppress(OSError):
+        found = PresentFacts({"census": too_long}).look("census")
+    assert found is not None
+    assert found.is_away
+    assert found.problem == "File name too long"
