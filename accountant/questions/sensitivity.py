@@ -14,6 +14,8 @@ from typing import Literal
 
 from accountant.questions.question import (
     CheckedQuestion,
+    CountQuestion,
+    HistogramQuestion,
     MeanQuestion,
     QuantileQuestion,
     SumQuestion,
@@ -66,7 +68,10 @@ class SelectionStatistic:
 def statistics_of(
     checked: CheckedQuestion,
 ) -> tuple[VectorStatistic, ...] | SelectionStatistic:
-    """Return the exact statistics that a question reads, with what a unit changes in them."""
+    """Return the exact statistics that a question reads, with what a unit changes in them.
+
+    Raises: TypeError: nobody has said what a unit changes. A guess would add too little noise.
+    """
     question, column = checked.question, checked.column
     match question:
         case QuantileQuestion() if isinstance(column, NumberColumn):
@@ -79,8 +84,9 @@ def statistics_of(
             return (_count(checked), _sum(checked, column))
         case VarianceQuestion() if isinstance(column, NumberColumn):
             return (_count(checked), _sum(checked, column), _sum_of_squares(checked, column))
-        case _:
+        case CountQuestion() | HistogramQuestion():
             return (_count(checked),)
+    raise TypeError(f"no sensitivity of {type(question).__name__}")
 
 
 def _count(checked: CheckedQuestion) -> VectorStatistic:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from accountant.questions import (
     statistics_of,
 )
 from accountant.questions.evaluate import Vector
+from accountant.questions.question import MeanQuestion, Question
 from tests.accountant.questions.schemas import (
     Cells,
     Table,
@@ -110,6 +112,19 @@ def largest_changes(checked: CheckedQuestion, rows: int) -> list[Change]:
                 *(max(getattr(largest[i], f), getattr(change, f)) for f in Change.__annotations__)
             )
     return largest
+
+
+def test_each_kind_of_question_is_compared_with_tables() -> None:
+    texts = (*VECTORS, *SELECTIONS)
+    asked = {type(parse_question(text, small_schema()).question) for text in texts}
+    assert asked == set(get_args(Question))
+
+
+def test_a_statistic_without_a_sensitivity_gets_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = parse_question("sum(x)", small_schema())
+    monkeypatch.setattr("accountant.questions.sensitivity.SumQuestion", MeanQuestion)
+    with pytest.raises(TypeError, match="no sensitivity of SumQuestion"):
+        statistics_of(checked)
 
 
 RELATIONS: list[Neighbours] = ["add_remove", "replace"]
