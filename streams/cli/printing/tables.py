@@ -61,7 +61,7 @@ _DECIDED_BEFORE = {
     Outcome.EXPIRED: "to see whether it was decided in time, run `accountant log export",
     Outcome.CONFLICT: "to see the other request with this id, run `accountant log export",
 }
-_REFUSED = "refused also counts owners' records; `accountant usage` counts requests alone"
+_REFUSED = "refused: a server also counts owners' records; `accountant usage` counts requests alone"
 _SAMPLED_CLAIM = b'"subsampled_gaussian"'
 
 

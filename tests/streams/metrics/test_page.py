@@ -16,6 +16,7 @@ from streams.answers.granted import GrantedQuestion
 from streams.curator.counts import CuratorCounts
 from streams.curator.metrics import CuratorMetrics, UnansweredMetrics
 from streams.errors import Fenced, Unavailable
+from streams.metrics.followed import FollowedCollector
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
 from tests.streams.auth.token_server import TokenServer
@@ -48,7 +49,10 @@ def described() -> Families:
 
 
 def waiting(clock: TestClock) -> bytes:
-    """Return the metrics of a question that waits, as a curator and as a gateway have them."""
+    """Return the metrics of a question that waits, as a curator and as a gateway have them.
+
+    With those of a gateway on Kafka alone.
+    """
     counts = CuratorCounts(closed_sources={"people": 1}, source_findings={"people": 1})
     counts.waiting.add(
         GrantedQuestion(
@@ -63,8 +67,9 @@ def waiting(clock: TestClock) -> bytes:
         )
     )
     collectors = CuratorMetrics(counts, clock), UnansweredMetrics(counts.waiting, clock)
+    followed = FollowedCollector(lambda: {0: True})
     text, _ = exposition(
-        make_registry(None, *collectors), "application/openmetrics-text; version=1.0.0"
+        make_registry(None, *collectors, followed), "application/openmetrics-text; version=1.0.0"
     )
     return text
 
