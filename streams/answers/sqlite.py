@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
@@ -71,7 +73,8 @@ class SqliteAnswers:
         self._firsts = dict[int, ChainHead]()  # of the chains that were compared
         self._shown = dict[int, int]()  # numbers up to which answers are shown
         self._unsent = list[StoredAnswer]()  # committed, and not named by a head yet
-        self._ready = list[StoredAnswer]()
+        self._ready = deque[StoredAnswer]()
+        self._storing = threading.Lock()  # also while the head is written
         self._new = Broadcast[StoredAnswer]()
         self.trouble: str | None = None
 
@@ -222,21 +225,22 @@ class SqliteAnswers:
             return []
         with self._unavailable():
             stored = await asyncio.to_thread(self._put_first, answers)
-        ready, self._ready = self._ready, []
-        self._new.send(ready)
+        self._new.send([self._ready.popleft() for _ in range(len(self._ready))])
         return stored
 
     def _put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
         partition = answers[0].partition
-        with self._writer.transaction() as db:
-            stored_head = self._finish_batch(db, partition)
-            stored, new = insert_first(db, answers)
-            head = add_entries(db, stored_head.head, new)
-        # Until here nobody reads them: `_is_shown` asks for the head.
-        self._unsent += new
-        self._heads.write(partition, stored_head._replace(head=head))
-        self._shown[partition] = max(head.number, self._shown.get(partition, 0))
-        self._ready, self._unsent = self._ready + self._unsent, []
+        with self._storing:
+            with self._writer.transaction() as db:
+                stored_head = self._finish_batch(db, partition)
+                stored, new = insert_first(db, answers)
+                head = add_entries(db, stored_head.head, new)
+            # Until here nobody reads them: `_is_shown` asks for the head.
+            self._unsent += new
+            self._heads.write(partition, stored_head._replace(head=head))
+            self._shown[partition] = max(head.number, self._shown.get(partition, 0))
+            self._ready.extend(self._unsent)
+            self._unsent.clear()
         return stored
 
     def _finish_batch(self, db: apsw.Connection, partition: int) -> StoredHead:

@@ -145,7 +145,7 @@ async def test_a_worker_with_a_slow_clock_stops_until_the_clock_is_corrected(
             place = await ledger.send(body)
             await asyncio.sleep(1)
             assert ledger.visible() == 3
-            assert not is_ready(worker)
+            await until(lambda: not is_ready(worker), "it refuses again")
         async with working(ledger):
             assert (await ledger.decision(place))["outcome"] == "repeated"
         await ledger.judged()

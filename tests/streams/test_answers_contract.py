@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from streams.answers import AnswerStore, LogPlace, NewAnswer, SqliteAnswers
+from streams.answers.heads import StoredHead
 from streams.errors import Refused
 from streams.testing.answer_heads import MemoryAnswerHeads
 from tests.patience import PATIENCE_S
@@ -209,3 +211,36 @@ async def test_a_writer_that_starts_later_knows_the_answers_of_an_earlier_one(
     with contextlib.suppress(Refused):
         (other,) = await first.put_first([answer(2, b'["first"]')])
         assert other.value == b'["second"]'
+
+
+class SlowHeads(MemoryAnswerHeads):
+    """Writes the head of the first answer slowly, and notes the numbers of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = list[int]()
+        self.is_slow = False
+
+    def write(self, partition: int, head: StoredHead) -> None:
+        if head.head.number == 1 and not self.is_slow:
+            self.is_slow = True
+            time.sleep(0.2)
+        super().write(partition, head)
+        self.numbers.append(head.head.number)
+
+
+async def test_answers_stored_at_once_have_their_heads_in_order_and_are_all_announced(
+    tmp_path: Path,
+) -> None:
+    heads = SlowHeads()
+    store = SqliteAnswers.open(tmp_path / "ledger.db.answers", heads)
+    try:
+        await store.open_log(0, LEDGER, 0)
+        coming = store.subscribe()
+        await asyncio.gather(*(store.put_first([answer(number)]) for number in range(1, 9)))
+        assert heads.numbers == sorted(heads.numbers)
+        await asyncio.sleep(0)
+        announced = {each.grant for _ in range(8) if (each := coming.ready()) is not None}
+        assert announced == {answer(number).grant for number in range(1, 9)}
+    finally:
+        await store.close()
