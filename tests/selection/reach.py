@@ -138,6 +138,8 @@ class Graph:
         """What each test file reaches, by its path."""
         found = {path: self._reach(path) for path in self.sources.tests()}
         gc.unfreeze()
+        if self.sources.frozen:
+            gc.freeze()
         return found
 
     def _reach(self, path: str) -> Reach:

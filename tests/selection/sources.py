@@ -141,17 +141,19 @@ class Sources:
         files: every file of it, from the root, with `/`.
         at: the Python files, by path.
         named: the same, by module.
+        frozen: whether this process had told its collector to pass over what it has.
     """
 
     root: Path
     files: frozenset[str]
     at: dict[str, Source] = field(default_factory=dict)
     named: dict[str, Source] = field(default_factory=dict)
+    frozen: bool = False
 
     @classmethod
     def under(cls, root: Path, *, deleted: frozenset[str] = frozenset()) -> Sources:
         """Read the tree; a deleted module remains one, so that what imports it is found."""
-        made = cls(root, frozenset(_files(root)))
+        made = cls(root, frozenset(_files(root)), frozen=gc.get_freeze_count() > 0)
         # The collector would walk through all trees again and again: `Graph` lets it do so again.
         gc.disable()
         for path in sorted(made.files | deleted):
