@@ -12,9 +12,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka import ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 from accountant.errors import LedgerFault, MadeByNewerVersion
 from accountant.partition import hash_of
@@ -22,14 +21,14 @@ from accountant.records import DECODE_ERRORS
 from accountant.records.header import decode_header
 from accountant.views.datasets import Alert
 from streams.alerts.alert_scan import AlertScan, may_have_alerts
-from streams.alerts.alerts_topic import FETCH_WAIT_MS, AlertTopicWriter
+from streams.alerts.alerts_topic import AlertTopicWriter
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.alerts.group_consumer import group_consumer
 from streams.alerts.relay_start import RelayCursor, RelayStart, RelayStarts, encode_cursor
 from streams.clock import steady
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.operate.acls.roles import RELAY_GROUP
-from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, fetch
 from streams.kafka.wire.reader import stop
@@ -148,22 +147,8 @@ class AlertRelay(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         """Do nothing: the next turn finds where to start."""
 
     async def _relay(self) -> None:
-        consumer: Any = with_short_connect(
-            AIOKafkaConsumer(
-                **self._deployment.cluster.options(),
-                group_id=self._group,
-                group_instance_id=f"{self._instance_id}-alert-relay",
-                partition_assignment_strategy=(RangePartitionAssignor,),
-                isolation_level="read_committed",
-                auto_offset_reset="earliest",
-                enable_auto_commit=False,
-                session_timeout_ms=10_000,
-                heartbeat_interval_ms=3_000,
-                request_timeout_ms=15_000,
-                fetch_max_wait_ms=FETCH_WAIT_MS,
-                retry_backoff_ms=100,
-            )
-        )
+        member = f"{self._instance_id}-alert-relay"
+        consumer = group_consumer(self._deployment, self._group, member)
         consumer.subscribe([self._deployment.topics.decisions], listener=self)
         self._partitions.clear()
         try:

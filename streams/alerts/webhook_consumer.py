@@ -6,18 +6,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 from accountant.views.datasets import SeenAlerts
-from streams.alerts.alerts_topic import FETCH_WAIT_MS, decode_or_none
+from streams.alerts.alerts_topic import decode_or_none
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.alerts.group_consumer import group_consumer
 from streams.alerts.webhook import AlertWebhook, DeliveryAttempts
 from streams.clock import steady
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
@@ -78,23 +77,8 @@ class WebhookFeed:
 
     async def _consume(self) -> None:
         group = f"{self._deployment.application}-webhook"
-        consumer: Any = with_short_connect(
-            AIOKafkaConsumer(
-                **self._deployment.cluster.options(),
-                group_id=group,
-                group_instance_id=f"{self._instance_id}-webhook",
-                partition_assignment_strategy=(RangePartitionAssignor,),
-                isolation_level="read_committed",
-                # A group that is new, or was away for long, posts all again, under the same ids.
-                auto_offset_reset="earliest",
-                enable_auto_commit=False,
-                session_timeout_ms=10_000,
-                heartbeat_interval_ms=3_000,
-                request_timeout_ms=15_000,
-                fetch_max_wait_ms=FETCH_WAIT_MS,
-                retry_backoff_ms=100,
-            )
-        )
+        # A group that is new, or was away for long, posts all again, under the same ids.
+        consumer = group_consumer(self._deployment, group, f"{self._instance_id}-webhook")
         consumer.subscribe([self._deployment.topics.alerts])
         self._resting.clear()
         try:

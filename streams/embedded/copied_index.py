@@ -10,14 +10,13 @@ from typing import Any, Final, Protocol, TypeVar
 from accountant.errors import LedgerFault
 from accountant.partition import Partition
 from accountant.records.outcomes import Outcome
-from accountant.records.parts import value_about
 from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsageSums
+from streams.embedded.file_index import decisions_of
 from streams.embedded.sqlite_log import SqliteLog
-from streams.errors import Gone, Refused, Unavailable
+from streams.errors import Refused, Unavailable
 from streams.index import UsageIndex
 from streams.index.rows import Rows
-from streams.log.single_decisions import decisions_at
 
 _MOST_BEHIND: Final = 10_000  # decisions; an index further behind is caught up for usage alone
 
@@ -92,12 +91,7 @@ class CopiedIndex:
         with self._caught_up() as rows:
             places = rows.places(dataset, after=after, limit=limit, since=first)
         last = 0 if ledger is None else ledger.sequence
-        before = places[0][0] - 1 if places else last
-        if before > after:
-            what = f"decisions {after + 1} to {before} of {dataset} are in an archive"
-            raise Gone(f"{what} of the log: read on after={before}", after=before)
-        found = decisions_at(self._log, 0, [place for _, place in places])
-        return [value_about(value, dataset) for value in found]
+        return decisions_of(self._log, dataset, places, after=after, last=last)
 
     @contextmanager
     def _caught_up(self) -> Iterator[Rows]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from accountant.partition import Partition
 from accountant.records.parts import value_about
@@ -54,12 +54,26 @@ class FileIndex:
         kept = self._log.first_unarchived()
         # An index that is older than an archive still lists archived decisions.
         places = self._index.places(dataset, upto, after=after, limit=limit, since=kept)
-        before = places[0][0] - 1 if places else last
-        if before > after:
-            raise Gone(
-                f"decisions {after + 1} to {before} of {dataset} are in an archive of the log: "
-                f"read on after={before}; `accountant log export --archive FILE` has the others",
-                after=before,
-            )
-        found = decisions_at(self._log, 0, [place for _, place in places])
-        return [value_about(value, dataset) for value in found]
+        return decisions_of(self._log, dataset, places, after=after, last=last)
+
+
+def decisions_of(
+    log: SqliteLog, dataset: str, places: Sequence[tuple[int, int]], *, after: int, last: int
+) -> list[bytes]:
+    """Return decisions of a dataset, as it sees them.
+
+    Args:
+        places: their numbers in the dataset and in the log, in order.
+        after: the number in the dataset that the first one should follow.
+        last: the number of the dataset's last decision, or of an earlier one.
+    Raises: Gone: decisions before the first one are in an archive. LogDamaged, Unavailable.
+    """
+    before = places[0][0] - 1 if places else last
+    if before > after:
+        raise Gone(
+            f"decisions {after + 1} to {before} of {dataset} are in an archive of the log: "
+            f"read on after={before}; `accountant log export --archive FILE` has the others",
+            after=before,
+        )
+    found = decisions_at(log, 0, [place for _, place in places])
+    return [value_about(value, dataset) for value in found]
