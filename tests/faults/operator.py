@@ -31,12 +31,21 @@ class Operator:
         self._admin = AdminClient({"bootstrap.servers": ledger.bootstrap})
 
     def alter(self, topic: str, name: str, value: str) -> None:
-        """Set one setting of a topic."""
+        """Set one setting of a topic, and return once the broker says that it holds."""
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         where = ConfigResource(
             ResourceType.TOPIC, self._ledger.topic(topic), incremental_configs=[entry]
         )
         _wait(self._admin.incremental_alter_configs([where]).values())
+        deadline = time.monotonic() + PATIENCE_S
+        while self._setting(where, name) != value:
+            assert time.monotonic() < deadline, f"{topic}: {name} is not {value}"
+            time.sleep(0.05)
+
+    def _setting(self, where: ConfigResource, name: str) -> str | None:
+        (answer,) = self._admin.describe_configs([where]).values()
+        found: str | None = answer.result(PATIENCE_S)[name].value
+        return found
 
     def grow(self, topic: str, partitions: int) -> None:
         """Raise the number of a topic's partitions."""

@@ -141,7 +141,7 @@ class Sources:
         files: every file of it, from the root, with `/`.
         at: the Python files, by path.
         named: the same, by module.
-        frozen: whether this process had told its collector to pass over what it has.
+        frozen: whether the collector of this process passes over what it has.
     """
 
     root: Path

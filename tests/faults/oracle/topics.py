@@ -54,11 +54,15 @@ def consumer(bootstrap: str, topic: str, partitions: int, *, committed: bool) ->
 def read(
     bootstrap: str, topic: str, partitions: int, *, committed: bool = True, headers: bool = False
 ) -> list[list[Record]]:
-    """Return the present records of each partition of a topic, up to its (last stable) end.
+    """Return the present records of each partition of a topic.
+
+    A commit is answered before its markers are in every partition. So a reader of committed
+    records waits until the transactions that it finds have ended in this topic too.
 
     Args:
         headers: read them too, all of which are text; the client library crashes on some others.
     """
+    ends = _ends(bootstrap, topic, partitions)
     opened = consumer(bootstrap, topic, partitions, committed=committed)
     found: list[list[Record]] = [[] for _ in range(partitions)]
     ended: set[int] = set()
@@ -69,14 +73,24 @@ def read(
                 moved = time.monotonic()
                 if message.error() is None:
                     found[message.partition()].append(_record(message, headers))
-                elif message.error().code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-                else:
+                elif message.error().code() != KafkaError._PARTITION_EOF:
                     raise AssertionError(message.error())
+                elif message.offset() >= ends[message.partition()]:
+                    ended.add(message.partition())
             assert time.monotonic() - moved < STALLED_S, f"{topic} cannot be read to its end"
     finally:
         opened.close()
     return found
+
+
+def _ends(bootstrap: str, topic: str, partitions: int) -> list[int]:
+    """Return the end of each partition, with the records of transactions that have not ended."""
+    opened = consumer(bootstrap, topic, partitions, committed=False)
+    try:
+        places = (TopicPartition(topic, number) for number in range(partitions))
+        return [opened.get_watermark_offsets(each, STALLED_S)[1] for each in places]
+    finally:
+        opened.close()
 
 
 def _record(message: Message, headers: bool) -> Record:
