@@ -17,13 +17,11 @@ class CountedDecision(msgspec.Struct, gc=False):
     Attributes:
         partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
         decided_at: milliseconds since 1970.
-        value: the decision's bytes.
         analyst: the analyst of a granted or refused request, and of a step of a reservation; None
             for any other decision.
         charged: the amount that a grant added to the first of the dataset's totals, in units of
             1e-40, or a step of a reservation, below 0 for what comes back; 0 if that total is
             infinite now. None for any other decision.
-        crossed: whether the decision crossed a threshold, of the dataset or of one of its levels.
     """
 
     partition_sequence: int
@@ -32,16 +30,16 @@ class CountedDecision(msgspec.Struct, gc=False):
     dataset: str | None
     sequence: int | None
     decided_at: int
-    value: bytes
     analyst: str | None
     charged: Units | None
-    crossed: bool
 
 
 class EncodedDecision(CountedDecision, gc=False):
     """One decision ready for the log; the next decision holds the hash of its `value`.
 
     Attributes:
+        crossed: whether the decision crossed a threshold, of the dataset or of one of its levels.
+        value: the decision's bytes.
         key: the input's key, which is also the key of the decision's record.
         digest: SHA-256 of the value.
         cached: the whole decision, None until it is built or decoded.
@@ -49,6 +47,8 @@ class EncodedDecision(CountedDecision, gc=False):
             `records.parts` has them.
     """
 
+    crossed: bool
+    value: bytes
     key: bytes | None
     digest: bytes
     cached: Decision | None = None

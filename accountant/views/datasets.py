@@ -1,9 +1,4 @@
-"""Views: budgets, usage by analyst, alerts. Pure folds of committed decisions.
-
-A view may miss decisions or get them twice: an older one changes nothing, and the next one
-carries the running totals, so what is shown of a budget heals by itself. Counts are of the
-decisions that a view was given, and say so.
-"""
+"""Views of datasets, made from their ledgers, and alerts."""
 
 from __future__ import annotations
 
@@ -14,30 +9,24 @@ import msgspec
 
 from accountant.dataset_ledger import DatasetLedger
 from accountant.field_rules import Amounts, Count, Excess, Name, PartOfOne, Time, Totals
-from accountant.ledger.administer import count_reported
 from accountant.ledger.snapshots import (
     held_row,
-    ledger_of_row,
     odometers_wire,
     remaining_wire,
     rounded_up_wire,
-    totals_from,
     totals_wire,
 )
 from accountant.policy import Policy
-from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.questions.schema import Schema, decode_schema
-from accountant.records import Decision, Snapshot
 from accountant.records.limit_records import Scope
-from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.records import HeldRow
-from accountant.records.request_names import schema_of_opening
 from accountant.records.reservation_rows import GuaranteeState
-from accountant.times import from_iso, iso
+from accountant.times import iso
 from accountant.views.joint import JointGuarantee
 
 UNKNOWN: Final = -1
-"""Number of the last partition decision of a view that was made from a snapshot."""
+"""Number of the last partition decision of a view that counts none."""
 
 State = Literal["open", "exhausted", "halted", "paused", "suspended", "closed"]
 
@@ -174,14 +163,6 @@ decode_alert = msgspec.json.Decoder(Alert).decode
 decode_dataset_view = msgspec.json.Decoder(DatasetView).decode
 
 
-def view_of_snapshot(row: Snapshot) -> DatasetView:
-    """Return the view of a dataset's row in `state`; it has counted nothing yet.
-
-    Raises: LogDamaged: the row does not fit its own policy.
-    """
-    return view_of_ledger(ledger_of_row(row))
-
-
 def view_of_ledger(ledger: DatasetLedger) -> DatasetView:
     """Return the view of a ledger; it has counted nothing yet."""
     plan = ledger.plan
@@ -217,110 +198,6 @@ def _held_fields(held: HeldRow | None) -> dict[str, Any]:
     if held is None or not held.count:
         return {"reserved": {}, "open_reservations": 0, "broken": 0}
     return {"reserved": held.totals, "open_reservations": held.count, "broken": held.broken}
-
-
-def fold_snapshot(view: DatasetView | None, row: Snapshot) -> DatasetView:
-    """Return the view with a row taken in; what was counted stays, an older row is nothing."""
-    if view is not None and row.sequence <= view.sequence:
-        return view
-    fresh = view_of_snapshot(row)
-    if view is None:
-        return fresh
-    return msgspec.structs.replace(
-        fresh,
-        partition_sequence=view.partition_sequence,
-        outcomes=view.outcomes,
-        reasons=view.reasons,
-    )
-
-
-def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView | None:
-    """Return the view with a decision of its dataset taken in, in O(1).
-
-    None as long as neither the opening nor a snapshot was seen. Decisions of no dataset, of
-    a wrong partition, and those already taken in change nothing.
-    """
-    if decision.dataset is None or decision.reason is Reason.WRONG_PARTITION:
-        return view
-    if view is None:
-        return _open_view(decision) if decision.outcome.opens else None
-    if decision.partition_sequence <= view.partition_sequence:
-        return view
-    sequence = decision.sequence
-    if sequence is not None and sequence <= view.sequence:
-        return view
-    counted: dict[str, object] = {
-        "partition_sequence": decision.partition_sequence,
-        "outcomes": _one_more(view.outcomes, decision.outcome),
-        "last_decided_at": decision.decided_at,
-    }
-    if decision.reason is not None:
-        counted["reasons"] = _one_more(view.reasons, decision.reason)
-    counted_view = msgspec.structs.replace(view, **counted)
-    return counted_view if sequence is None else fold_numbered(counted_view, decision)
-
-
-def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
-    """Return the view after a numbered decision on its dataset, without the counts."""
-    return msgspec.structs.replace(view, **_fields_set_by(view, decision))
-
-
-def _open_view(decision: Decision) -> DatasetView:
-    assert decision.policy is not None
-    assert decision.budget is not None
-    plan = stored_plan(decision.policy, tuple(decision.budget.values()))
-    at, schema = from_iso(decision.decided_at), schema_of_opening(decision)
-    ledger = DatasetLedger.new(str(decision.dataset), plan, at, schema)
-    return msgspec.structs.replace(
-        view_of_ledger(ledger),
-        partition_sequence=decision.partition_sequence,
-        outcomes={str(Outcome.OPENED): 1},
-    )
-
-
-def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
-    """Return the fields that a numbered decision of the dataset sets, all from the decision."""
-    assert decision.totals is not None
-    budget = decision.budget or view.budget
-    plan = stored_plan(decision.policy or view.policy, tuple(budget.values()))
-    _, totals = totals_from(plan, decision.totals, decision.rounded_up)
-    spent = plan.progress(totals)
-    halts = bool(plan.policy.halt_on_refusal)
-    did_not_fit = decision.reason is Reason.EXHAUSTED and decision.level is None
-    ran_out = did_not_fit and spent >= plan.nearly
-    # What a reservation gives back makes room again; thresholds stay crossed.
-    gives_back = decision.outcome.is_step and decision.totals != view.totals
-    exhausted = (view.exhausted and not gives_back) or ran_out or spent >= plan.capacity[0]
-    crossed = plan.count_crossed(spent, exhausted=exhausted)
-    crossed = max(crossed, count_reported(plan.policy.alert_at, view.crossed))
-    fields: dict[str, object] = {
-        "sequence": decision.sequence,
-        "spent_ratio": plan.spent_ratio(totals),
-        "totals": decision.totals,
-        "rounded_up": decision.rounded_up or {},
-        "left": decision.left,
-        "odometers": decision.odometers or {},
-        # From the totals and not from `decision.crossed`, which a lost decision may have had.
-        "crossed": plan.policy.alert_at[:crossed],
-        "exhausted": exhausted,
-        "closed": view.closed or decision.outcome is Outcome.CLOSED,
-        # A lost refusal shows in those after it.
-        "halted": view.halted or decision.reason is Reason.HALTED or (halts and did_not_fit),
-        **_held_fields(decision.held),
-        "guarantee": decision.guarantee or "",
-    }
-    paused = paused_by(decision.outcome, decision.reason)
-    if paused is not None:  # a lost pause, or resume, shows in the decisions after it
-        fields["paused"] = paused
-    if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
-        fields["granted_at"] = decision.decided_at
-    if plan.dates_grants and decision.outcome is Outcome.CLOSED:
-        fields["closed_at"] = decision.decided_at
-    if decision.policy is not None:
-        fields["policy"] = plan.policy
-        fields["budget"] = budget
-        fields["horizon_ends_at"] = _horizon(plan, from_iso(view.opened_at))
-    return fields
 
 
 def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:
@@ -383,11 +260,6 @@ class SeenAlerts:
                 self.add(alert)
                 new.append(alert)
         return new
-
-
-def _one_more(counts: dict[str, int], kind: Outcome | Reason) -> dict[str, int]:
-    name = str(kind)
-    return {**counts, name: counts.get(name, 0) + 1}
 
 
 def _horizon(plan: CompiledPolicy, opened_at: int) -> str | None:

@@ -69,7 +69,7 @@ class LedgerReads(LedgerService, ABC):
         self._async_log = log
         self._clock = clock
         self._index = index
-        self.views = LiveViews(self._every_partition, self._partition_with, counts)
+        self.views = LiveViews(self._ledgers, self._ledger, counts)
         self._limits = LiveLimits(self._partition_with, clock)
 
     @abstractmethod
@@ -99,6 +99,9 @@ class LedgerReads(LedgerService, ABC):
 
     def _every_partition(self) -> list[Partition]:
         return [self._partition(number) for number in range(self.partitions)]
+
+    def _ledgers(self) -> list[dict[str, DatasetLedger]]:
+        return [partition.ledgers.copy() for partition in self._every_partition()]
 
     def _ledger(self, dataset: str) -> DatasetLedger | None:
         return self._partition_with(dataset).ledgers.get(dataset)

@@ -1,4 +1,4 @@
-"""Views of the datasets in the partitions whose state this process has."""
+"""Views of the datasets whose ledgers this process has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from accountant.dataset_ledger import DatasetLedger
 from accountant.partition import Partition
 from accountant.records import Decision
-from accountant.records.parts import by_dataset
+from accountant.records.encoded_decision import CountedDecision
 from accountant.views.datasets import UNKNOWN, DatasetView, view_of_ledger
 
 
@@ -37,16 +37,17 @@ class CountedDecisions:
         self._counts: dict[str, dict[tuple[str, str | None], int]] = {}
         self._last: dict[str, int] = {}
 
-    def count(self, partition: Partition, decision: Decision) -> None:
-        """Count a decision on the datasets that it names, if they were ever opened."""
-        for part in by_dataset(decision):
-            name, reason = part.dataset, part.reason
+    def count(self, partition: Partition, decisions: Iterable[Decision | CountedDecision]) -> None:
+        """Count decisions, each on one dataset, if that was ever opened."""
+        for each in decisions:
+            name, reason = each.dataset, each.reason
             if name is None or name not in partition.ledgers:
                 continue
-            kind = part.outcome._value_, reason if reason is None else reason._value_
+            # `value` is a function of Python.
+            kind = each.outcome._value_, reason if reason is None else reason._value_
             counts = self._counts.setdefault(name, {})
             counts[kind] = counts.get(kind, 0) + 1
-            self._last[name] = decision.partition_sequence
+            self._last[name] = each.partition_sequence
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget datasets whose state was dropped."""
@@ -70,33 +71,31 @@ class CountedDecisions:
 
 
 class LiveViews:
-    """Views of the ledgers of some partitions. Any thread may call it.
+    """Views of ledgers. Any thread may call it.
 
     It makes a view at the first request, and caches it until the ledger changes. To update views
     with every decision would cost about 10 microseconds each if all decisions are on different
     datasets.
 
     Args:
-        every: returns the current states of all partitions.
-        partition_with: returns that of a dataset's partition. Both raise Unavailable where a
-            state is not known now.
+        every: returns copies of the tables of all ledgers, by dataset.
+        ledger_of: returns that of a dataset. Both raise Unavailable where a state is not known now.
     """
 
     def __init__(
         self,
-        every: Callable[[], Sequence[Partition]],
-        partition_with: Callable[[str], Partition],
+        every: Callable[[], Sequence[Mapping[str, DatasetLedger]]],
+        ledger_of: Callable[[str], DatasetLedger | None],
         counts: RequestCounts,
     ) -> None:
         self._every = every
-        self._partition_with = partition_with
+        self._ledger_of = ledger_of
         self._counts = counts
         self._made: dict[str, tuple[DatasetLedger, DatasetView]] = {}
 
     def datasets(self) -> dict[str, DatasetView]:
         """Return every dataset, by name."""
-        tables = [partition.ledgers.copy() for partition in self._every()]
-        ledgers = {name: ledger for table in tables for name, ledger in table.items()}
+        ledgers = {name: ledger for table in self._every() for name, ledger in table.items()}
         counted: dict[str, dict[tuple[str, str | None], int]] = {}
         for (name, outcome, reason), count in self._counts.requests().items():
             counted.setdefault(name, {})[outcome, reason] = count
@@ -109,7 +108,7 @@ class LiveViews:
 
     def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
-        ledger = self._partition_with(name).ledgers.get(name)
+        ledger = self._ledger_of(name)
         return None if ledger is None else self._view(ledger, self._counts.requests_on(name))
 
     def _view(

@@ -161,7 +161,7 @@ def build(settings: Settings) -> App:
         _add_service(app, answers.run, "answers_heads_interrupted")
     if settings.read_side:
         app.read_side = ReadSide(app, deployment, local=local)
-        server.show(app.read_side.budgets, app.read_side.usage)
+        server.show(app.read_side.views, app.read_side.usage)
         relay = AlertRelay(deployment, counts, instance_id=instance_id)
         _add_service(app, relay.run, "alerts_interrupted")
     webhook = webhook_of(settings)

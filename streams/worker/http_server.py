@@ -36,6 +36,7 @@ from streams.server.connection_limits import GuestServer
 from streams.server.monitoring import monitoring
 from streams.server.probes import Probes
 from streams.service.ledger_service import Readiness
+from streams.service.live_views import CountedDecisions, LiveViews
 from streams.settings import Settings
 from streams.telemetry.logs import get_logger
 from streams.telemetry.tracing import Tracing
@@ -43,8 +44,8 @@ from streams.telemetry.tracing import Tracing
 _log = get_logger(__name__)
 
 
-def _encode_views(views: list[tuple[str, DatasetView]]) -> bytes:
-    return encode([view for _, view in sorted(views)])
+def _encode_views(views: LiveViews) -> bytes:
+    return encode(list(views.datasets().values()))
 
 
 def _encode_view(view: DatasetView, rows: Rows) -> bytes:
@@ -84,17 +85,17 @@ class WorkerHttpServer:
     ) -> None:
         registry = make_registry(source, *more)
 
-        # Decisions run on this loop too: copy here, and encode in a thread.
+        # Decisions run on this loop too, so views are made and encoded in a thread.
         @get("/datasets")
         async def datasets(request: HttpRequest) -> Response[bytes]:
             _check_administrator(request)
-            encoded = await asyncio.to_thread(_encode_views, list(self._budgets.items()))
+            encoded = await asyncio.to_thread(_encode_views, self._views)
             return Response(encoded, media_type=JSON)
 
         @get("/datasets/{name:str}")
         async def dataset(request: HttpRequest, name: FromPath[str]) -> Response[bytes]:
             _check_administrator(request)
-            view = self._budgets.get(name)
+            view = self._views.dataset(name)
             if view is None:
                 return problem(
                     404, "unknown_dataset", f"this worker's tables have no dataset {name[:100]}"
@@ -133,16 +134,12 @@ class WorkerHttpServer:
         )
         self._where = f"{host}:{port}"
         self._task: asyncio.Task[None] | None = None
-        self._budgets: Mapping[str, DatasetView] = {}
+        self._views = LiveViews(list, lambda _: None, CountedDecisions())
         self._usage: Mapping[str, Rows] = {}
 
-    def show(
-        self,
-        budgets: Mapping[str, DatasetView],
-        usage: Mapping[str, Rows],
-    ) -> None:
+    def show(self, views: LiveViews, usage: Mapping[str, Rows]) -> None:
         """Serve the tables of the read side under /datasets."""
-        self._budgets, self._usage = budgets, usage
+        self._views, self._usage = views, usage
 
     async def start(self) -> None:
         """Listen.

@@ -19,6 +19,7 @@ class _LocalPartition:
     """One partition that this process decides.
 
     Attributes:
+        state: as of its last commit.
         last: number of the last committed decision.
         decided_at: of that decision.
         waiting: decisions that are committed and not handed over.
@@ -26,6 +27,7 @@ class _LocalPartition:
     """
 
     def __init__(self, partition: Partition) -> None:
+        self.state = partition
         self.last = partition.sequence
         self.decided_at = partition.decided_at
         self.waiting: deque[EncodedDecision] = deque()
@@ -76,6 +78,11 @@ class LocalDecisions:
 
     def halted(self, partition: int, error: BaseException) -> None:
         self.dropped(partition, error)
+
+    def state(self, partition: int) -> Partition | None:
+        """Return the state of a partition that this process decides, None of any other."""
+        local = self._partitions.get(partition)
+        return None if local is None else local.state
 
     def reach(self, partition: int, sequence: int) -> bool:
         """Record how far a partition was read; return whether `take` has all later decisions."""

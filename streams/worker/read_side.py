@@ -1,7 +1,7 @@
-"""Faust's half of a worker: tables of budgets and usage.
+"""Faust's half of a worker: tables of ledgers and usage.
 
-This module decides nothing. A lost or repeated record repairs itself, since every decision carries
-running totals and its dataset's sequence.
+This module decides nothing. The state of a partition is its processor's where this worker has it,
+and otherwise follows the rows and the decisions of another worker.
 """
 
 from __future__ import annotations
@@ -14,26 +14,24 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.errors import MadeByOtherVersion
-from accountant.ledger.snapshots import snapshot
-from accountant.records import Snapshot
+from accountant.dataset_ledger import DatasetLedger
+from accountant.partition import Partition
 from accountant.records.encoded_decision import CountedDecision, by_dataset
-from accountant.records.header import decode_header
-from accountant.replay.follow import FollowedPartition
-from accountant.replay.replay import StateMismatch
-from accountant.views.datasets import DatasetView
-from accountant.views.follow import Run, ViewFolder, counted_decisions, runs
+from accountant.views.counted_decisions import Run, counted_decisions, runs
 from accountant.views.usage import Rows
 from streams.kafka.deployment import Deployment
-from streams.kafka.service.follower.state_rows import StateRowsReader
+from streams.kafka.service.follower.followed_states import FollowedStates
 from streams.kafka.service.follower.tail import Tail
+from streams.service.live_views import LiveViews
 from streams.telemetry.logs import get_logger
 from streams.worker.local_decisions import LocalDecisions
+from streams.worker.tables import WorkerTables
 
 _log = get_logger(__name__)
 
-RUNS_PER_TURN: Final = 20  # applied before admission, on the same loop, gets its turn
-VALUES_PER_TURN: Final = 200
+RUNS_PER_TURN: Final = 20  # shown before admission, on the same loop, gets its turn
+DECISIONS_PER_TURN: Final = 50
+LEDGERS_PER_TURN: Final = 200
 PAUSE_S: Final = 0.1  # between two polls: the lag of a view
 MAX_PAUSE_S: Final = 1.0  # under a high load, update the views less often
 PAUSE_FOR_EACH_S: Final = 1e-4
@@ -42,11 +40,17 @@ _RETRY_S: Final = 1.0
 
 
 class DecisionBatch(NamedTuple):
-    """One message from the tail to the agent."""
+    """One message to the agent.
+
+    Attributes:
+        ledgers: of a partition's rows.
+        own: this worker has made the decisions of `runs`.
+    """
 
     partition: int
-    rows: Sequence[Snapshot] = ()
+    ledgers: Sequence[DatasetLedger] = ()
     runs: Mapping[str, Run] = {}
+    own: bool = False
 
 
 class LocalTable(faust.Table[Any, Any]):
@@ -59,6 +63,10 @@ class LocalTable(faust.Table[Any, Any]):
     def get(self, key: Any, default: Any = None) -> Any:
         """Return a value, without the hook for sensors, since there are none."""
         return self.data.get(key, default)
+
+    def copy(self) -> dict[Any, Any]:
+        """Return all values by key. Any thread may call it."""
+        return dict(self.data.items())
 
     def on_key_set(self, key: Any, value: Any) -> None:
         self.app.sensors.on_table_set(self, key, value)
@@ -84,8 +92,8 @@ class ReadSide:
         local: its own decisions, which it does not read back from the log.
 
     Attributes:
-        budgets: DatasetView by dataset.
-        usage: rows by analyst, by dataset, of the decisions since `history_ms` ago.
+        usage: table of rows by analyst, by dataset, of the decisions since `history_ms` ago.
+        views: of the table of ledgers.
     """
 
     def __init__(self, app: faust.App, deployment: Deployment, *, local: LocalDecisions) -> None:
@@ -93,14 +101,18 @@ class ReadSide:
         self._local = local
         self._order = asyncio.Lock()  # orders the messages to the feed
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
-        self.budgets: TableT[str, DatasetView] = app.Table("budgets")
+        self._states = FollowedStates(deployment, on_state=self._show_state)
+        ledgers: TableT[str, DatasetLedger] = app.Table("ledgers")
         self.usage: TableT[str, Rows] = app.Table("usage")
-        self._following = ViewFolder(self.budgets, self.usage)
+        self._tables = WorkerTables(ledgers, self.usage, self._states.counts, self._state)
+        self.views = LiveViews(lambda: [ledgers.copy()], ledgers.get, self._states.counts)
         self._tail = Tail(
             deployment,
-            rows=StateRowsReader(deployment, self._on_rows),
+            rows=self._states.rows,
             on_decisions=self._on_decisions,
-            read_on=local.read_on,
+            read_on=self._read_on,
+            on_end=self._states.reach_end,
+            on_lost=self._states.lose,
             history_ms=deployment.window_ms,
             pause=lambda: asyncio.sleep(PAUSE_S),
         )
@@ -134,32 +146,39 @@ class ReadSide:
                     except Exception:
                         _log.exception("left_out_of_tables")
 
-    async def _on_rows(self, partition: int, rows: Mapping[bytes, bytes]) -> bool:
-        """Hand on a partition's datasets, once its rows are all there."""
-        try:
-            # In a thread: admission shares this loop.
-            found = await asyncio.to_thread(FollowedPartition.from_rows, partition, rows.items())
-        except (StateMismatch, MadeByOtherVersion) as error:
-            if rows:
-                _log.warning("state_not_taken", partition=partition, why=str(error), then="retry")
-            return False
-        datasets = list(map(snapshot, found.state.ledgers.values()))
-        for first in range(0, len(datasets), VALUES_PER_TURN):
-            batch = DecisionBatch(partition, rows=datasets[first : first + VALUES_PER_TURN])
+    def _state(self, partition: int) -> Partition | None:
+        return self._local.state(partition) or self._states.last_known(partition)
+
+    def _read_on(self) -> dict[int, int]:
+        again = self._local.read_on()
+        for number in again:
+            if self._local.state(number) is None:
+                self._states.come_back(number)
+        for number, since in self._states.read_on().items():
+            again[number] = min(since, again.get(number, since))
+        return again
+
+    async def _show_state(self, state: Partition) -> None:
+        ledgers, partition = list(state.ledgers.values()), state.genesis.partition
+        for first in range(0, len(ledgers), LEDGERS_PER_TURN):
+            batch = DecisionBatch(partition, ledgers=ledgers[first : first + LEDGERS_PER_TURN])
             await self._feed.send(value=batch, partition=partition)
-        return True
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
         decided: list[CountedDecision] = []
-        for i in range(0, len(values), VALUES_PER_TURN):
-            some = values[i : i + VALUES_PER_TURN]
-            for value in some:
-                decided += counted_decisions(decode_header(value), value)
+        for i in range(0, len(values), DECISIONS_PER_TURN):
+            for value in values[i : i + DECISIONS_PER_TURN]:
+                taken = self._states.take(partition, value)
+                if taken is not None:
+                    decided += counted_decisions(taken.line)
             await asyncio.sleep(0)
         async with self._order:
             await self._send(partition, decided)
             last = decided[-1].partition_sequence if decided else -1
-            return self._local.reach(partition, last)
+            reached = self._local.reach(partition, last)
+            if reached:
+                self._states.leave(partition)
+            return reached
 
     async def _take_local(self) -> int:
         """Apply this process's own decisions; return their number."""
@@ -167,36 +186,34 @@ class ReadSide:
             taken = self._local.take()
             try:
                 for partition, decided in taken.items():
-                    await self._send(partition, by_dataset(decided))
+                    await self._send(partition, by_dataset(decided), own=True)
                     await asyncio.sleep(0)
             except Exception:
                 self._local.give_back(taken)
                 raise
             return sum(map(len, taken.values()))
 
-    async def _send(self, partition: int, decided: Sequence[CountedDecision]) -> None:
-        # Send all in one batch: longer runs of a dataset need fewer full decodes.
-        batch = DecisionBatch(partition, runs=runs(decided))
+    async def _send(
+        self, partition: int, decided: Sequence[CountedDecision], *, own: bool = False
+    ) -> None:
+        # Send all in one batch: of a run of a dataset only the last state is shown.
+        batch = DecisionBatch(partition, runs=runs(decided), own=own)
         await self._feed.send(value=batch, partition=partition)
 
     def _declare_agent(self) -> None:
-        async def fold(stream: StreamT[DecisionBatch]) -> None:
+        async def follow(stream: StreamT[DecisionBatch]) -> None:
             async for batch in stream:
-                for row in batch.rows:
-                    self._taken(batch.partition, row.dataset, self._following.take_row, row)
+                number = batch.partition
+                for ledger in batch.ledgers:
+                    self._tables.take_ledger(number, ledger)
                 for n, (name, run) in enumerate(batch.runs.items(), 1):
-                    self._taken(batch.partition, name, self._following.take_run, name, run)
+                    try:
+                        self._tables.take_run(number, name, run, own=batch.own)
+                    except Exception:
+                        # Do not raise: an agent that raises twice in 5 s stops and loses the batch.
+                        _log.exception("left_out_of_tables", partition=number, dataset=name)
                     if n % RUNS_PER_TURN == 0:
                         await asyncio.sleep(0)
 
         agent: Callable[..., Callable[[Callable[..., Awaitable[None]]], Any]] = self._app.agent
-        agent(self._feed, name="budgets")(fold)
-
-    def _taken(
-        self, partition: int, dataset: str, take: Callable[..., None], *what: object
-    ) -> None:
-        try:
-            take(*what)
-        except Exception:
-            # Do not raise: an agent that raises twice in 5 s stops and loses the batch.
-            _log.exception("left_out_of_tables", partition=partition, dataset=dataset)
+        agent(self._feed, name="tables")(follow)

@@ -13,8 +13,9 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.times import from_iso, iso
-from accountant.views.datasets import DatasetView
-from accountant.views.follow import ViewFolder, counted_decision, runs
+from accountant.views.counted_decisions import counted_decisions
+from accountant.views.datasets import view_of_ledger
+from accountant.views.usage import UsageTable
 from tests.accountant.world import SKEW, START, WINDOW, World, opened
 
 DAY = 86_400_000
@@ -196,13 +197,11 @@ def test_after_a_clock_reset_views_follow_the_number_of_the_decision(ahead: Worl
     reset(ahead)
     ahead.now += SKEW + 1
     ahead.ask("pure:0.1")
-    views: dict[str, DatasetView] = {}
-    folder = ViewFolder(views, {})
-    for dataset, run in runs(
-        counted_decision(decode_header(value), value) for value in ahead.log
-    ).items():
-        folder.take_run(dataset, run)
-    assert views["census"].last_decided_at == iso(ahead.now)
-    (usage,) = folder.usage["census"].values()
+    table = UsageTable()
+    for value in ahead.log:
+        table.take(counted_decisions(decode_header(value)), lambda _: ("epsilon", 1))
+    (usage,) = table.rows["census"].values()
     assert usage.decided_at == ahead.now
-    assert views["census"].totals["mechanisms"] == 5
+    view = view_of_ledger(ahead.replayed().ledgers["census"])
+    assert view.last_decided_at == iso(ahead.now)
+    assert view.totals["mechanisms"] == 5

@@ -13,13 +13,13 @@ from accountant.partition.key_hash import home_of
 from accountant.records import Decision, decode_decision, encode
 from accountant.records.header import decode_header
 from accountant.records.inputs import Input
-from accountant.records.parts import about, by_dataset, lines_by_dataset, value_about
+from accountant.records.parts import about, by_dataset, value_about
 from accountant.replay.audit import audit
 from accountant.replay.check_rows import RowContradictsLog
 from accountant.replay.replay import Replay, state_rows
-from accountant.views.datasets import DatasetView
-from accountant.views.follow import counted_decisions, fold_run, runs
+from accountant.views.counted_decisions import counted_decisions
 from accountant.views.tallies import count
+from streams.service.live_views import CountedDecisions, LiveViews
 from tests.accountant.world import World, code
 
 NAMES: Final = ("sales", "returns", "visits")
@@ -278,21 +278,15 @@ def test_views_of_each_dataset_follow_the_decision() -> None:
     world = shop()
     world.ask("pure:0.5", **ALL)
     world.ask("pure:0.75", **ALL)
-    views = dict[str, DatasetView | None]()
-    lines = [
-        each
-        for value in world.log
-        for line, own in lines_by_dataset(decode_header(value), value)
-        for each in counted_decisions(line, own)
-    ]
-    for name, run in runs(lines).items():
-        views[name] = fold_run(views.get(name), run)
+    state, counts = world.replayed(), CountedDecisions()
+    for value in world.log:
+        counts.count(state, counted_decisions(decode_header(value)))
+    views = LiveViews(lambda: [state.ledgers], state.ledgers.get, counts).datasets()
     for name in NAMES:
         view = views[name]
-        assert view is not None
         assert (view.totals["epsilon"], view.sequence) == ("0.5", 3)
         assert view.outcomes == {"opened": 1, "granted": 1, "refused": 1}
-    assert [views[name].reasons for name in NAMES] == [  # type: ignore[union-attr]
+    assert [views[name].reasons for name in NAMES] == [
         {"exhausted": 1},
         {"other_dataset": 1},
         {"other_dataset": 1},

@@ -6,36 +6,39 @@ from hypothesis import given, settings
 
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
+from accountant.replay.follow import FollowedPartition
 from accountant.views.alerts import alerts_of
-from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
+from accountant.views.datasets import Alert, DatasetView, alerts, view_of_ledger
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 
 
-def folded(values: list[bytes]) -> list[list[Alert]]:
-    """Return the alerts of each decision by what a dataset's view was before it and after it."""
+def alerts_of_states(world: World) -> list[list[Alert]]:
+    """Return the alerts of each decision by its dataset's view before it and after it."""
+    followed = FollowedPartition.from_beginning(world.genesis)
     views: dict[str, DatasetView] = {}
     found: list[list[Alert]] = []
-    for decision in map(decode_decision, values):
-        name = decision.dataset
-        before = None if name is None else views.get(name)
-        after = None if name is None else fold_decision(before, decision)
+    for value in world.log:
         found.append([])
-        if name is not None and after is not None:
+        line = decode_header(value)
+        followed.take(line, value)
+        name = line.dataset or ""
+        if name in followed.state.ledgers:
+            after = view_of_ledger(followed.state.ledgers[name])
+            found[-1] += alerts(views.get(name), after)
             views[name] = after
-            found[-1] += alerts(before, after)
     return found
 
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
-def test_each_decision_has_the_alerts_of_whoever_folds_the_log(
+def test_each_decision_has_the_alerts_of_whoever_follows_the_state(
     history: tuple[World, list[bytes]],
 ) -> None:
     values = history[0].log
     own = [alerts_of(decode_decision(value)) for value in values]
-    assert own == folded(values)
+    assert own == alerts_of_states(history[0])
     assert own == [alerts_of(decode_header(value)) for value in values]
 
 

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.partition.decide import decide
@@ -31,10 +32,10 @@ def partition(clock: TestClock) -> Partition:
 
 
 def live_views(made: LiveLedgers) -> LiveViews:
-    def partition_with(name: str) -> Partition:
-        return next(each for each in made._held.values() if name in each.ledgers)
+    def ledger(name: str) -> DatasetLedger | None:
+        return next(found for each in made._held.values() if (found := each.ledgers.get(name)))
 
-    return LiveViews(lambda: list(made._held.values()), partition_with, made)
+    return LiveViews(lambda: [each.ledgers for each in made._held.values()], ledger, made)
 
 
 def commit(

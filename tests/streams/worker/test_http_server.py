@@ -12,19 +12,21 @@ from typing import Any
 import httpx
 import pytest
 
-from accountant.views.follow import ViewFolder, runs
+from accountant.views.counted_decisions import runs
 from accountant.views.usage import MAX_ANALYSTS, OTHERS
 from streams.auth import token_file
 from streams.clock import SystemClock
 from streams.metrics.live_ledgers import LiveLedgers
+from streams.service.live_views import CountedDecisions, LiveViews
 from streams.settings import Settings
 from streams.worker.http_server import WorkerHttpServer
 from streams.worker.status import Status
+from streams.worker.tables import WorkerTables
 from tests.accountant.world import World
 
 
 @pytest.fixture(scope="module")
-def following() -> ViewFolder:
+def tables() -> WorkerTables:
     """Return the tables of two datasets, one of them with more analysts than are distinguished."""
     world = World(batch=500)
     for name in "census", "adult":
@@ -33,20 +35,22 @@ def following() -> ViewFolder:
         world.ask("pure:5", analyst=f"a{number}")
     world.ask("pure:0.1", dataset="adult", analyst="eve")
     world.ask("pure:0.1", dataset="adult", analyst="ana")
-    found = ViewFolder({}, {})
+    world.commit()
+    found = WorkerTables({}, {}, CountedDecisions(), lambda _: world.state)
     for dataset, run in runs(world.encoded).items():
-        found.take_run(dataset, run)
+        found.take_run(0, dataset, run, own=True)
     return found
 
 
 @contextlib.asynccontextmanager
-async def served(following: ViewFolder, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def served(tables: WorkerTables, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     server = WorkerHttpServer(
         Settings(metrics_port=port, **more), source=LiveLedgers(), readiness=Status().readiness
     )
-    server.show(following.budgets, following.usage)
+    ledgers = dict(tables.ledgers)
+    server.show(LiveViews(lambda: [ledgers], ledgers.get, tables.counts), tables.usage)
     await server.start()
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
@@ -55,8 +59,8 @@ async def served(following: ViewFolder, **more: Any) -> AsyncIterator[httpx.Asyn
         await server.stop()
 
 
-async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -> None:
-    async with served(following) as client:
+async def test_a_dataset_is_shown_with_its_own_analysts(tables: WorkerTables) -> None:
+    async with served(tables) as client:
         shown = (await client.get("/datasets/adult")).json()
         listed = (await client.get("/datasets")).json()
         misspelt = await client.get("/datasets?dataset=adult")
@@ -77,22 +81,22 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -
     assert "nowhere" in missing.json()["message"]
 
 
-async def test_a_server_leaves_the_lines_of_its_process_as_they_are(following: ViewFolder) -> None:
+async def test_a_server_leaves_the_lines_of_its_process_as_they_are(tables: WorkerTables) -> None:
     before = list(logging.getLogger().handlers)
-    async with served(following):
+    async with served(tables):
         assert logging.getLogger().handlers == before
 
 
-async def test_excess_analysts_are_shown_together_at_the_end(following: ViewFolder) -> None:
-    async with served(following) as client:
+async def test_excess_analysts_are_shown_together_at_the_end(tables: WorkerTables) -> None:
+    async with served(tables) as client:
         usage = (await client.get("/datasets/census")).json()["usage"]
     assert len(usage) == MAX_ANALYSTS + 1
     assert usage[:-1] == sorted(usage[:-1], key=lambda use: use["analyst"])
     assert (usage[-1]["analyst"], usage[-1]["refused"]) == (OTHERS, 2)
 
 
-async def test_a_page_with_dns_rebinding_reads_nothing(following: ViewFolder) -> None:
-    async with served(following) as client:
+async def test_a_page_with_dns_rebinding_reads_nothing(tables: WorkerTables) -> None:
+    async with served(tables) as client:
         answers = [
             await client.get(path, headers={"Host": "ledger.example.org"})
             for path in ("/datasets/adult", "/datasets", "/metrics")
@@ -102,8 +106,8 @@ async def test_a_page_with_dns_rebinding_reads_nothing(following: ViewFolder) ->
     assert local.status_code == 200
 
 
-async def test_health_checks_are_answered_as_by_a_gateway(following: ViewFolder) -> None:
-    async with served(following) as client:
+async def test_health_checks_are_answered_as_by_a_gateway(tables: WorkerTables) -> None:
+    async with served(tables) as client:
         alive, ready, metrics = [
             await client.get(path) for path in ("/healthz", "/readyz", "/metrics")
         ]
@@ -114,7 +118,7 @@ async def test_health_checks_are_answered_as_by_a_gateway(following: ViewFolder)
 
 
 async def test_with_authentication_only_health_is_open(
-    following: ViewFolder, tmp_path: Path
+    tables: WorkerTables, tmp_path: Path
 ) -> None:
     tokens, now = tmp_path / "tokens.json", SystemClock().now()
     names = ("olga", "scraper", "ana")
@@ -127,7 +131,7 @@ async def test_with_authentication_only_health_is_open(
         "ana": [403, 403, 403, 404, 200, 200],
         None: [401, 401, 401, 401, 200, 200],
     }
-    async with served(following, **known) as client:
+    async with served(tables, **known) as client:
         for name, statuses in expected.items():
             shown = {} if name is None else {"Authorization": f"Bearer {made[name]}"}
             for method in (client.get, client.head):

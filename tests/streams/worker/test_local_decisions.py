@@ -2,56 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import EncodedDecision
+from accountant.records.encoded_decision import CountedDecision, EncodedDecision
+from accountant.records.header import decode_header
 from accountant.records.inputs import Input
-from accountant.views.follow import ViewFolder, runs
-from accountant.views.usage import views_of
+from accountant.replay.follow import FollowedPartition, OtherLog
+from accountant.views.counted_decisions import counted_decisions, runs
+from accountant.views.usage import UsageTable, views_of
 from streams.processing.observers import Committed
+from streams.service.live_views import CountedDecisions
 from streams.worker.local_decisions import LocalDecisions
+from streams.worker.tables import WorkerTables
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 from tests.nightly import examples
 
 
+def followed(world: World, log: list[EncodedDecision]) -> FollowedPartition:
+    found = FollowedPartition.from_beginning(world.genesis)
+    for each in log:
+        found.take(decode_header(each.value), each.value)
+    return found
+
+
 class Stage:
-    """A log that grows, its reader, and a view that is fed by both as the read side feeds it."""
+    """A log that grows, its reader, and tables that both fill as the read side fills them."""
 
     def __init__(self, log: list[EncodedDecision], world: World, most_waiting: int) -> None:
         self.log = log
-        self.partition = Partition(world.genesis)
+        self.world = world
+        self.owner = followed(world, log[:1])  # the genesis
+        self.reader = followed(world, log[:1])
         self.own = LocalDecisions(most_waiting)
-        self.following = ViewFolder({}, {})
-        self.committed = 1  # the genesis
+        self.tables = WorkerTables({}, {}, CountedDecisions(), self.state)
+        self.committed = 1
         self.position = 0
         self.left = False
         self.owns = False
 
-    def feed(self, decided: list[EncodedDecision]) -> None:
-        for dataset, run in runs(decided).items():
-            self.following.take_run(dataset, run)
+    def state(self, partition: int) -> Partition | None:
+        return self.own.state(partition) or self.reader.state
 
-    def move_on(self) -> None:
-        last = self.log[self.committed - 1]
-        self.partition.sequence = last.partition_sequence
-        self.partition.decided_at = last.decided_at
+    def show(self, decided: Sequence[CountedDecision], *, own: bool) -> None:
+        for dataset, run in runs(decided).items():
+            self.tables.take_run(0, dataset, run, own=own)
 
     def commit(self, count: int) -> None:
         new = self.log[self.committed : self.committed + count]
         self.committed += len(new)
-        self.move_on()
+        for each in new:
+            self.owner.take(decode_header(each.value), each.value)
         if new and self.owns:
             record = Input("requests", 0, None, None, 0)
-            self.own.committed(Committed(self.partition, [(record, each) for each in new], 0.0))
+            records = [(record, each) for each in new]
+            self.own.committed(Committed(self.owner.state, records, 0.0))
 
     def refold(self) -> None:
         if not self.owns:
-            self.own.replayed(self.partition, 0.0)
+            self.own.replayed(self.owner.state, 0.0)
             self.owns = True
 
     def drop(self) -> None:
@@ -62,17 +78,23 @@ class Stage:
         for since in self.own.read_on().values():
             self.left = False
             self.position = next(i for i, each in enumerate(self.log) if each.decided_at >= since)
+            if self.own.state(0) is None:
+                self.reader = followed(self.world, self.log[: self.committed])
         if self.left:
             return
         got = self.log[self.position : min(self.committed, self.position + most)]
         if got:
             self.position += len(got)
-            self.feed(got)
+            lines = [decode_header(each.value) for each in got]
+            for line, each in zip(lines, got, strict=True):
+                with suppress(OtherLog):  # decisions that the owner has shown lie between
+                    self.reader.take(line, each.value)
+            self.show([each for line in lines for each in counted_decisions(line)], own=False)
             self.left = self.own.reach(0, got[-1].partition_sequence)
 
     def take(self) -> None:
         for decided in self.own.take().values():
-            self.feed(list(decided))
+            self.show(decided, own=True)
 
 
 STEPS = st.lists(
@@ -103,13 +125,12 @@ def test_no_interleaving_of_reading_owning_and_dropping_misses_a_decision(
         stage.read(len(world.encoded))
     stage.take()
 
-    every = ViewFolder({}, {})
-    for dataset, run in runs(world.encoded).items():
-        every.take_run(dataset, run)
-    assert stage.following.budgets == every.budgets
+    every = UsageTable()
+    every.take(world.encoded, stage.tables.unit_of)
+    assert stage.tables.ledgers == world.replayed().ledgers
     found, wanted = (
-        {name: views_of(name, rows) for name, rows in each.usage.items()}
-        for each in (stage.following, every)
+        {name: views_of(name, rows) for name, rows in each.items()}
+        for each in (stage.tables.usage, every.rows)
     )
     assert found == wanted
 

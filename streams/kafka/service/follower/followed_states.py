@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
 from accountant.errors import LedgerFault, MadeByOtherVersion
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.header import DecisionHeader, decode_header
+from accountant.records.parts import by_dataset
 from accountant.replay.follow import FollowedPartition, OtherLog
 from accountant.replay.replay import StateMismatch
 from streams.errors import Unavailable
@@ -42,13 +43,21 @@ class FollowedStates:
     state, and the rows are read again. A decision that cannot be applied stops its partition
     alone, until another version of this program starts.
 
+    Args:
+        on_state: called with each state that was made of rows, before it is shown.
+
     Attributes:
         rows: reader of the rows.
         counts: of the decisions that were applied.
     """
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        on_state: Callable[[Partition], Awaitable[None]] | None = None,
+    ) -> None:
         self._deployment = deployment
+        self._on_state = on_state
         every = range(deployment.partitions)
         self._followed: dict[int, FollowedPartition] = {}
         self._accepted: dict[int, FollowedPartition] = {}  # until the tail reads from their rows on
@@ -64,10 +73,15 @@ class FollowedStates:
 
         Raises: Unavailable: it is not known now.
         """
-        followed, why = self._followed.get(number), self._unknown.get(number)
-        if followed is None or why is not None:
+        state, why = self.last_known(number), self._unknown.get(number)
+        if state is None or why is not None:
             raise Unavailable(f"partition {number} cannot be shown: {why}")
-        return followed.state
+        return state
+
+    def last_known(self, number: int) -> Partition | None:
+        """Return the state of a partition as far as its log was read, which may be in the past."""
+        followed = self._followed.get(number)
+        return None if followed is None else followed.state
 
     def notes(self) -> list[str]:
         """Return for each partition that is not known what is wrong."""
@@ -106,6 +120,8 @@ class FollowedStates:
             )
             _log.warning("state_not_taken", partition=number, why=str(error), then="retry")
             return False
+        if self._on_state is not None:
+            await self._on_state(found.state)
         self._accepted[number] = found
         return True
 
@@ -141,7 +157,7 @@ class FollowedStates:
             except LedgerFault as error:
                 self._stop(number, str(error))
         if decision is not None and followed is not None:
-            self.counts.count(followed.state, decision)
+            self.counts.count(followed.state, by_dataset(decision))
         return Taken(line, value, decision)
 
     def reach_end(self, number: int) -> None:
@@ -162,6 +178,15 @@ class FollowedStates:
         self._unknown[number] = f"its log is another one than before ({why}): reading it again"
         self._stopped.pop(number, None)
         self._drop(number)
+        self.rows.want(number)
+
+    def leave(self, number: int) -> None:
+        """Drop the state of a partition that its owner in this process has from here on."""
+        self._accepted.pop(number, None)
+        self._followed.pop(number, None)
+
+    def come_back(self, number: int) -> None:
+        """Read the rows of a partition again that was left."""
         self.rows.want(number)
 
     def _stop(self, number: int, why: str) -> None:

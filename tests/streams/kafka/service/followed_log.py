@@ -27,7 +27,11 @@ class Gateway:
             lambda _: self.followed.state, TestClock(world.now if clock is None else clock)
         )
         counts = CountedDecisions()
-        self.views = LiveViews(lambda: [self.followed.state], lambda _: self.followed.state, counts)
+        self.views = LiveViews(
+            lambda: [self.followed.state.ledgers],
+            lambda name: self.followed.state.ledgers.get(name),  # noqa: PLW0108 (it is replaced)
+            counts,
+        )
 
     def read_rows(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
         self.followed = FollowedPartition.from_rows(0, rows)

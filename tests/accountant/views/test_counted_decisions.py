@@ -1,9 +1,9 @@
-"""Views kept by following whole runs of decisions."""
+"""Decisions that were read are counted like own ones, and usage counts each once."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 import pytest
@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from accountant.records import decode_decision, encode
+from accountant.records import encode
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
-from accountant.views.datasets import DatasetView, fold_decision
-from accountant.views.follow import Run, ViewFolder, counted_decision, fold_run, runs
+from accountant.views.counted_decisions import counted_decisions
 from accountant.views.usage import (
     MAX_ANALYSTS,
     OTHERS,
+    Unit,
+    UsageTable,
     UsageView,
     Vacancies,
     decode_usage_view,
@@ -30,58 +31,38 @@ from tests.accountant.world import World, opened
 from tests.nightly import examples
 
 
-def runs_of(values: list[bytes]) -> Mapping[str, Run]:
-    return runs([counted_decision(decode_header(value), value) for value in values])
+def unit_of(_: str) -> Unit:
+    return "epsilon", 1
 
 
-def followed(values: list[bytes], cuts: list[int]) -> ViewFolder:
-    """Take a log in, cut into runs at some places."""
-    following = ViewFolder({}, {})
+def counted(values: Iterable[bytes]) -> list[CountedDecision]:
+    return [each for value in values for each in counted_decisions(decode_header(value))]
+
+
+def counted_usage(values: list[bytes], cuts: Iterable[int] = ()) -> UsageTable:
+    """Count a log, cut at some places."""
+    table = UsageTable()
     edges = [0, *sorted(cut % (len(values) + 1) for cut in cuts), len(values)]
     for begin, end in itertools.pairwise(edges):
-        for dataset, run in runs_of(values[begin:end]).items():
-            following.take_run(dataset, run)
-    return following
+        table.take(counted(values[begin:end]), unit_of)
+    return table
 
 
-def one_by_one(values: list[bytes]) -> dict[str, DatasetView]:
-    views: dict[str, DatasetView] = {}
-    for value in values:
-        decision = decode_decision(value)
-        if decision.dataset is None:
-            continue
-        before = views.get(decision.dataset)
-        after = fold_decision(before, decision)
-        if after is not None:
-            views[decision.dataset] = after
-    return views
-
-
-def used(following: ViewFolder) -> dict[str, list[UsageView]]:
-    return {name: views_of(name, rows) for name, rows in following.usage.items()}
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
-def test_runs_come_down_to_one_after_another(
-    history: tuple[World, list[bytes]], cuts: list[int]
-) -> None:
-    values = history[0].log
-    assert followed(values, cuts).budgets == one_by_one(values)
+def used(table: UsageTable) -> Mapping[str, list[UsageView]]:
+    return {name: views_of(name, rows) for name, rows in table.rows.items()}
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=3))
-def test_reading_the_same_runs_twice_changes_no_view_or_usage(
+def test_reading_the_same_decisions_twice_changes_no_usage(
     history: tuple[World, list[bytes]], cuts: list[int]
 ) -> None:
     values = history[0].log
-    following = followed(values, cuts)
-    before, before_used = following.budgets.copy(), used(following)
-    for dataset, run in runs_of(values).items():
-        following.take_run(dataset, run)
-    assert following.budgets == before
-    assert used(following) == before_used
+    table = counted_usage(values, cuts)
+    assert used(table) == used(counted_usage(values))
+    before = used(table)
+    table.take(counted(values), unit_of)
+    assert used(table) == before
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -90,23 +71,12 @@ def test_own_decisions_are_counted_like_those_read_from_the_log(
     history: tuple[World, list[bytes]],
 ) -> None:
     for made in history[0].encoded:
-        read = counted_decision(decode_header(made.value), made.value)
+        (read,) = counted([made.value])
         assert astuple(read) == astuple(made)[: len(CountedDecision.__struct_fields__)]
 
 
-def test_a_run_without_its_opening_makes_no_view() -> None:
-    world = opened(**BASIC)
-    world.ask("pure:0.1")
-    late = runs_of(world.log[2:])["census"]
-    assert fold_run(None, late) is None
-    following = ViewFolder({}, {})
-    following.take_run("census", late)
-    assert following.budgets == {}
-
-
 def usage(world: World, analyst: str) -> UsageView:
-    following = followed(world.log, [])
-    return following.usage["census"][analyst].view("census", analyst)
+    return counted_usage(world.log).rows["census"][analyst].view("census", analyst)
 
 
 def test_usage_counts_the_grants_and_refusals_of_one_analyst() -> None:
@@ -131,8 +101,7 @@ def test_usage_counts_the_grants_and_refusals_of_one_analyst() -> None:
 def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[bytes]]) -> None:
     world, _ = history
     world.commit()
-    following = followed(world.log, [])
-    views = views_of("census", following.usage.get("census", {}))
+    views = views_of("census", counted_usage(world.log).rows.get("census", {}))
     spent = sum((Fraction(view.spent) for view in views), Fraction(0))
     assert spent == Fraction(int(world.ledger().totals[0]), 10**40)
 
@@ -152,8 +121,7 @@ def crowd() -> World:
 
 
 def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
-    following = followed(crowd.log, [5_000, 12_000])
-    views = views_of("census", following.usage["census"])
+    views = views_of("census", counted_usage(crowd.log, [5_000, 12_000]).rows["census"])
     assert len(views) == MAX_ANALYSTS + 1
     assert {(view.granted, view.refused) for view in views[:-1]} == {(1, 1)}
     assert not {f"a{MAX_ANALYSTS + i}" for i in range(4)} & {view.analyst for view in views}
@@ -164,13 +132,11 @@ def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
 
 
 def test_decisions_read_twice_are_counted_once_in_the_row_of_other_analysts(crowd: World) -> None:
-    following = followed(crowd.log, [])
-    before = used(following)
+    table = counted_usage(crowd.log)
+    before = used(table)
     assert before["census"][-1].analyst == OTHERS
-    again = crowd.log[-6_000:]
-    for dataset, run in runs_of(again).items():
-        following.take_run(dataset, run)
-    assert used(following) == before
+    table.take(counted(crowd.log[-6_000:]), unit_of)
+    assert used(table) == before
 
 
 def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> None:
@@ -185,20 +151,18 @@ def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> 
     ):
         for analyst in analysts:
             world.ask("pure:0.01", dataset=dataset, analyst=analyst)
-    following = ViewFolder({}, {}, Vacancies(4))
+    table = UsageTable(vacancies=Vacancies(4))
 
-    def counted_decision() -> dict[str, dict[str, int]]:
-        for value in world.log:
-            for dataset, run in runs_of([value]).items():
-                following.take_run(dataset, run)
+    def granted() -> dict[str, dict[str, int]]:
+        table.take(counted(world.log), unit_of)
         return {
             dataset: {view.analyst: view.granted for view in views}
-            for dataset, views in used(following).items()
+            for dataset, views in used(table).items()
         }
 
-    found = counted_decision()
+    found = granted()
     assert found == {
         "census": {"a": 2, "b": 1, "c": 1, OTHERS: 1},
         "adult": {"a": 2, OTHERS: 2},
     }
-    assert counted_decision() == found  # what is read again finds its own row
+    assert granted() == found  # what is read again finds its own row
