@@ -16,7 +16,6 @@ from accountant.records import Decision, Source
 from accountant.records.inputs import CheckedInput
 from accountant.times import issued_at
 from accountant.views.alerts import alerts_of
-from accountant.views.datasets import Alert
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook_outbox import outbox_of
 from streams.clock import CheckedClock, Clock, SystemClock
@@ -44,11 +43,11 @@ from streams.log.async_log import AsyncLog
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
+from streams.service.announcements import Announcements
 from streams.service.ledger_reads import LedgerReads
 from streams.service.ledger_service import Readiness, Submission
 from streams.settings import Settings
 from streams.tasks.background import THREADS, Background
-from streams.tasks.broadcast import Broadcast, Subscription
 
 if TYPE_CHECKING:
     from streams.evidence.sink_choice import TopicSink
@@ -80,8 +79,8 @@ class EmbeddedService(LedgerReads):
         self._path = file.path
         self._inbox = InputQueue(settings.most_waiting)
         self._decisions = SqliteLog(file.path)
-        self._appended = Broadcast[Appended]()
-        log = AsyncLog(self._decisions, self._appended.subscribe, max_waiting=_MAX_READS)
+        announced = Announcements()
+        log = AsyncLog(self._decisions, announced.appended.subscribe, max_waiting=_MAX_READS)
         index = index_path(file.path, settings)
         self._usage = UsageReader(SqliteLog(file.path), index, background=background)
         self.live_ledgers = LiveLedgers(
@@ -92,9 +91,7 @@ class EmbeddedService(LedgerReads):
             index=self._usage,
         )
         file_index = FileIndex(self._decisions, self._usage, self._partition)
-        super().__init__(clock, self.live_ledgers, file_index, log)
-        self._events = Broadcast[Decision]()
-        self._alerts = Broadcast[Alert]()
+        super().__init__(clock, self.live_ledgers, file_index, log, announced)
         self.alert_counts = AlertDeliveryMetrics()
         self._outbox = outbox_of(
             file.path, self._decisions, settings, self.alert_counts, background
@@ -278,14 +275,8 @@ class EmbeddedService(LedgerReads):
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return self.find_sync(dataset, caller, request_id)
 
-    def events(self) -> Subscription[Decision]:
-        return self._events.subscribe()
-
     def newest_checkpoint(self, partition: int) -> bytes | None:
         return None if self._heads is None else self._heads.newest
-
-    def alerts(self) -> Subscription[Alert]:
-        return self._alerts.subscribe()
 
     def readiness(self) -> Readiness:
         reasons = self._writer.reasons
@@ -332,8 +323,7 @@ class EmbeddedService(LedgerReads):
         for each in (self._heads, self.checkpoint_places):
             if each is not None:
                 each.close()
-        for broadcast in (self._events, self._appended, self._alerts):
-            broadcast.end()
+        self._announced.end()
         self._lock.release()
 
     def _close_readers(self) -> None:
@@ -356,7 +346,7 @@ class EmbeddedService(LedgerReads):
         if self._heads is not None:
             self._heads.begin(partition)
         # A commit whose outcome was unknown to this process is read from the log.
-        self._appended.send([Appended(0, partition.sequence + 1, ())])
+        self._announced.appended.send([Appended(0, partition.sequence + 1, ())])
         if self._outbox is not None:
             self._outbox.begin(partition.sequence)
 
@@ -364,19 +354,19 @@ class EmbeddedService(LedgerReads):
         records = [encoded for _, encoded in committed.records]
         if self._heads is not None:
             self._heads.wake(committed.partition)  # before anybody sees them
-        if self._events.has_readers:
-            self._events.send([encoded.decision for encoded in records])
-        if self._appended.has_readers:
-            values = [encoded.value for encoded in records]
-            self._appended.send([Appended(0, records[0].partition_sequence, values)])
         self._usage.wake()
         alerts = {
             each.partition_sequence: alerts_of(each.decision) for each in records if each.crossed
         }
-        if alerts:
-            self._alerts.send([alert for found in alerts.values() for alert in found])
-            if self._outbox is not None:
-                self._outbox.note({number: len(found) for number, found in alerts.items()})
+        self._announced.send(
+            0,
+            records[0].partition_sequence,
+            [encoded.value for encoded in records],
+            lambda: [encoded.decision for encoded in records],
+            lambda: [alert for found in alerts.values() for alert in found],
+        )
+        if alerts and self._outbox is not None:
+            self._outbox.note({number: len(found) for number, found in alerts.items()})
 
 
 def _answer_of(settled: Settled) -> Submission | BudgetError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -12,10 +12,11 @@ from accountant.advice.preview import Preview
 from accountant.dataset_ledger import DatasetLedger
 from accountant.partition import Partition
 from accountant.policy import Policy
+from accountant.records import Decision
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.reservations.reservation import Reservation
-from accountant.views.datasets import DatasetView
+from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
@@ -27,6 +28,7 @@ from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
 from streams.errors import Unavailable
 from streams.log.async_log import AsyncLog
+from streams.service.announcements import Announcements
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.service.ledger_service import LedgerService, heads_of
 from streams.service.live_limits import LiveLimits
@@ -63,10 +65,19 @@ class LedgerReads(LedgerService, ABC):
     Args:
         counts: of the decisions.
         index: of the log.
+        announced: to subscribers; nothing by a process that is not notified.
     """
 
-    def __init__(self, clock: Clock, counts: RequestCounts, index: LogIndex, log: AsyncLog) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        counts: RequestCounts,
+        index: LogIndex,
+        log: AsyncLog,
+        announced: Announcements | None = None,
+    ) -> None:
         self._async_log = log
+        self._announced = announced or Announcements()
         self._clock = clock
         self._index = index
         self.views = LiveViews(self._ledgers, self._ledger, counts)
@@ -82,6 +93,12 @@ class LedgerReads(LedgerService, ABC):
     async def _read(self, read: Callable[..., T], *args: object) -> T:
         """Read the state, which takes microseconds where it is in memory."""
         return read(*args)
+
+    def events(self) -> AsyncIterator[Decision]:
+        return self._announced.decisions.subscribe()
+
+    def alerts(self) -> AsyncIterator[Alert]:
+        return self._announced.alerts.subscribe()
 
     @property
     def log(self) -> AsyncLog:

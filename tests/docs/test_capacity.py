@@ -20,7 +20,7 @@ from streams.auth.token_file import MOST_TOKENS
 from streams.gateway.batch import MAX_BATCHES, MAX_BATCHES_OF_ONE, MAX_LINES
 from streams.gateway.events.route import MAX_STREAMS, MAX_STREAMS_OF_ONE
 from streams.kafka.log.topics import SETTINGS as TOPICS
-from streams.kafka.service.kafka_service import MAX_PENDING
+from streams.kafka.service.submissions import MAX_PENDING
 from streams.pages.login.browser_sessions import MAX_SESSIONS
 from streams.server.connection_limits import room
 from streams.settings import Settings

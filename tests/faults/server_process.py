@@ -8,7 +8,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -124,6 +124,11 @@ class Clients:
         while self.decided < enough:
             assert time.monotonic() < deadline, f"{self.decided} of {enough} requests are decided"
             time.sleep(0.01)
+
+    def wait_for_kinds(self, missing: Callable[[Sequence[Answer]], object]) -> None:
+        """Return once no kind of answer is missing; how fast the ledger answers does not matter."""
+        while missing(self.answers.copy()):
+            self.wait_for(5)
 
     def _ask(self, address: Callable[[], str], stop: threading.Event) -> None:
         client, where, body = httpx.Client(timeout=10), "", b""

@@ -5,34 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
 from accountant.errors import BudgetError
 from accountant.partition import Partition
-from accountant.partition.ids import decode_identity
-from accountant.records import Decision, Source, decode_decision
+from accountant.records import Source, decode_decision
 from accountant.records.inputs import CheckedInput
 from accountant.views.alerts import alerts_of
-from accountant.views.datasets import Alert
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
-from streams.kafka.log.appender import Appender, KeyedBody
 from streams.kafka.log.genesis import check_placement
 from streams.kafka.log.topics import check_partition_counts
 from streams.kafka.service.follower.followed_states import FollowedStates, Taken
 from streams.kafka.service.follower.recent_decisions import InputPosition, RecentDecisions
 from streams.kafka.service.follower.tail import Tail
-from streams.kafka.service.pending_batch import PendingBatch, PendingInput, PendingPlace, Waiting
+from streams.kafka.service.submissions import Submissions
 from streams.kafka.service.usage import KafkaUsage
-from streams.log.appended import Appended
+from streams.service.announcements import Announcements
 from streams.service.ledger_reads import LedgerReads
 from streams.service.ledger_service import Readiness, Submission
-from streams.tasks.broadcast import Broadcast, Subscription
 
-MAX_PENDING: Final = 10_000
 _ACK_S: Final = 10.0
 _FIRST_CHECK_S: Final = 6.0
 _TOPIC_SPREAD_S: Final = 1.0  # until every broker knows a topic that was just created
@@ -64,14 +58,13 @@ class KafkaService(LedgerReads):
         clock = clock or SystemClock()
         self._deployment = deployment
         self._recent = RecentDecisions(clock, deployment.window_ms)
-        self._appended = Broadcast[Appended](_MAX_BATCHES)
-        self.usage_index = KafkaUsage(deployment, index, self._appended.subscribe)
+        announced = Announcements(_MAX_BATCHES)
+        self.usage_index = KafkaUsage(deployment, index, announced.appended.subscribe)
         self.states = FollowedStates(deployment)
-        super().__init__(clock, self.states.counts, self.usage_index, self.usage_index.log)
-        self._appender = Appender(deployment)
-        self._pending: dict[InputPosition, Waiting] = {}
-        self._events = Broadcast[Decision]()
-        self._alerts = Broadcast[Alert]()
+        super().__init__(
+            clock, self.states.counts, self.usage_index, self.usage_index.log, announced
+        )
+        self._submissions = Submissions(deployment, self._recent)
         self._tail = Tail(
             deployment,
             rows=self.states.rows,
@@ -84,8 +77,6 @@ class KafkaService(LedgerReads):
             clock=clock,
         )
         self._shown: dict[int, int] = {}  # by partition, the last decision that subscribers got
-        self._waiting = 0  # calls of `submit`
-        self._wanted = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
     @classmethod
@@ -134,7 +125,7 @@ class KafkaService(LedgerReads):
             caught_up.cancel()
         if self._following.done():
             self._following.result()
-        await self._appender.start()
+        await self._submissions.start()
 
     async def _catch_up(self) -> None:
         await self._tail.caught_up()
@@ -152,36 +143,8 @@ class KafkaService(LedgerReads):
         checked: CheckedInput | None = None,
         new: bool = False,
     ) -> Submission:
-        dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
-        partition = self._deployment.partition_of(dataset)
-        if self._tail.trouble:
-            raise Unavailable(self._tail.trouble)
-        if max(len(self._pending), self._waiting) >= MAX_PENDING:
-            raise _too_many()
-        self._waiting += 1
-        self._wanted.set()
-        record = KeyedBody(body, self._deployment.key_of(dataset), partition)
-        pending = PendingInput(partition, source, wait)
-        try:
-            self._appender.append(source, record, partial(self._follow, pending))
-            decision = await pending.future
-        finally:
-            self._waiting -= 1
-            pending.end(self._pending)
-        return Submission(decision=decision, partition=partition, offset=pending.offset)
-
-    def _follow(self, pending: PendingInput, appended: int | BudgetError) -> None:
-        """Have an appended input's caller wait for the decision, or for nothing more."""
-        if pending.future.done() or pending.offset is not None:
-            return
-        if isinstance(appended, BudgetError):
-            pending.future.set_exception(appended)
-            return
-        decision = self._recent.by_position.get(pending.at(appended))
-        if decision is None and pending.wait > 0:
-            pending.begin(self._pending)
-        else:
-            pending.future.set_result(decision)
+        self._check_follows()
+        return await self._submissions.submit(source, body, wait=wait, checked=checked)
 
     async def submit_many(
         self,
@@ -193,69 +156,21 @@ class KafkaService(LedgerReads):
         """Implement `Service.submit_many`: few appends, and one wait for all decisions."""
         if self._tail.trouble:
             return [Unavailable(self._tail.trouble) for _ in bodies]
-        room = max(0, MAX_PENDING - len(self._pending))
-        self._waiting += 1
-        self._wanted.set()
-        try:
-            known = [None] * len(bodies) if checked is None else checked
-            records = list(map(self._keyed, bodies[:room], known[:room]))
-            answers = [] if not records else await self._submit_many(records, wait)
-        finally:
-            self._waiting -= 1
-        return [*answers, *[_too_many() for _ in bodies[room:]]]
-
-    def _keyed(self, body: bytes, checked: CheckedInput | None) -> KeyedBody:
-        dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
-        deployment = self._deployment
-        return KeyedBody(body, deployment.key_of(dataset), deployment.partition_of(dataset))
-
-    async def _submit_many(
-        self, records: Sequence[KeyedBody], wait: float
-    ) -> list[Submission | BudgetError]:
-        batch = PendingBatch(len(records))
-        positions: dict[int, InputPosition] = {}
-
-        def follow(place: int, offset: int) -> None:
-            position = positions[place] = records[place].partition, "requests", offset
-            decision = self._recent.by_position.get(position)
-            if decision is None:
-                self._pending[position] = PendingPlace(batch, place)
-            else:
-                batch.settle(place, decision)
-
-        try:
-            failed = await self._appender.append_many("requests", records, follow)
-            for place, error in failed.items():
-                batch.settle(place, error)
-            if wait > 0:
-                await batch.wait(wait)
-        finally:
-            for position in positions.values():
-                self._pending.pop(position, None)
-        answers = list[Submission | BudgetError]()
-        for place, (record, found) in enumerate(zip(records, batch.found, strict=True)):
-            if isinstance(found, BudgetError):
-                answers.append(found)
-            else:
-                offset = positions[place][2]
-                answers.append(
-                    Submission(decision=found, partition=record.partition, offset=offset)
-                )
-        return answers
+        return await self._submissions.submit_many(bodies, wait=wait, checked=checked)
 
     async def _until_wanted(self) -> None:
         """Return at once while a caller waits for a decision, else at a call or after a pause.
 
         Each read takes about a millisecond in two processes, even if there is nothing to read.
         """
-        heard = self._events.has_readers or self._appended.has_readers or self._alerts.has_readers
-        if self._waiting or heard:
+        if self._submissions.is_awaited or self._announced.has_readers:
             await asyncio.sleep(0)  # a backlog must not keep other tasks from their turn
             return
-        self._wanted.clear()
+        wanted = self._submissions.wanted
+        wanted.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PAUSE_S):
-                await self._wanted.wait()
+                await wanted.wait()
 
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return self._recent.by_request.get((dataset, caller, request_id))
@@ -274,12 +189,6 @@ class KafkaService(LedgerReads):
             what = f"it is not known whether the dataset {dataset} is open: {error}"
             raise Unavailable(what) from error
 
-    def events(self) -> Subscription[Decision]:
-        return self._events.subscribe()
-
-    def alerts(self) -> Subscription[Alert]:
-        return self._alerts.subscribe()
-
     def readiness(self) -> Readiness:
         reasons = [] if self._tail.trouble is None else [self._tail.trouble]
         notes = [*self.states.notes(), *self.usage_index.notes()]
@@ -291,14 +200,10 @@ class KafkaService(LedgerReads):
             following.cancel()
             # A client that is connecting to an absent broker may not end at once.
             await asyncio.wait([following], timeout=_STOP_S)
-        await self._appender.stop()
+        await self._submissions.stop()
         await self.usage_index.close()
-        self._events.end()
-        self._appended.end()
-        self._alerts.end()
-        for future in self._pending.values():
-            if not future.done():
-                future.set_exception(Unavailable("closing: retry with the same bytes"))
+        self._announced.end()
+        self._submissions.give_up()
 
     def _check_follows(self) -> None:
         """Fail closed while the tail is down: otherwise a removed member would still be admitted.
@@ -319,13 +224,13 @@ class KafkaService(LedgerReads):
             await asyncio.sleep(0)
         if not shown:
             return False
-        if self._events.has_readers:
-            self._events.send([each.decision or decode_decision(each.value) for each in shown])
-        if self._appended.has_readers:
-            number = shown[0].line.partition_sequence
-            self._appended.send([Appended(partition, number, [each.value for each in shown])])
-        if self._alerts.has_readers:
-            self._alerts.send([alert for each in shown for alert in alerts_of(each.line)])
+        self._announced.send(
+            partition,
+            shown[0].line.partition_sequence,
+            [each.value for each in shown],
+            lambda: [each.decision or decode_decision(each.value) for each in shown],
+            lambda: [alert for each in shown for alert in alerts_of(each.line)],
+        )
         self._recent.forget_old()
         return False
 
@@ -348,17 +253,10 @@ class KafkaService(LedgerReads):
             if line.source is None:
                 continue
             position: InputPosition = partition, line.source.topic, line.source.offset
-            self._recent.add(position, line, value)
-            future = self._pending.get(position)
-            if future is not None and not future.done():
-                future.set_result(value)
+            self._submissions.answer(position, line, value)
         if shown:
             self.usage_index.note_decision(partition, self._shown[partition])
         return shown
-
-
-def _too_many() -> Unavailable:
-    return Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
 
 
 async def _check_needed(deployment: Deployment) -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tests.faults.oracle.disagreement import agree
 from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition
@@ -86,9 +86,16 @@ def read(
 def _ends(bootstrap: str, topic: str, partitions: int) -> list[int]:
     """Return the end of each partition, with the records of transactions that have not ended."""
     opened = consumer(bootstrap, topic, partitions, committed=False)
+    deadline = time.monotonic() + STALLED_S
     try:
-        places = (TopicPartition(topic, number) for number in range(partitions))
-        return [opened.get_watermark_offsets(each, STALLED_S)[1] for each in places]
+        while True:
+            try:
+                places = (TopicPartition(topic, number) for number in range(partitions))
+                return [opened.get_watermark_offsets(each, STALLED_S)[1] for each in places]
+            except KafkaException:  # a new topic, whose leader does not know it yet
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
     finally:
         opened.close()
 

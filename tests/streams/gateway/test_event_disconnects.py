@@ -110,7 +110,7 @@ async def broadcast_has_no_reader(service: AnyService) -> None:
     """Return once the broadcast has no reader."""
 
     def has_no_reader() -> bool:
-        return not service._appended.has_readers
+        return not service._announced.appended.has_readers
 
     await asyncio.to_thread(eventually, has_no_reader)
 
@@ -162,12 +162,12 @@ async def test_a_stream_cancelled_by_the_server_leaves_no_reader(
     serving = asyncio.create_task(app(get_scope("/events"), receive, send))
     async with asyncio.timeout(PATIENCE_S):
         await began.wait()
-    assert service._appended.has_readers
+    assert service._announced.appended.has_readers
     await asyncio.sleep(0)  # where nothing is blocked, the stream waits for its first event
     serving.cancel()
     await asyncio.wait([serving], timeout=PATIENCE_S)
     assert serving.cancelled()
-    assert not service._appended.has_readers
+    assert not service._announced.appended.has_readers
 
 
 async def answered(port: int) -> bool:
@@ -245,7 +245,7 @@ async def test_waiting_decisions_are_sent_in_order_in_few_pieces(
     async with served(service, settings) as port:
         await asyncio.to_thread(open_streams)
         values = [encode(decision(number)) for number in range(1, 251)]
-        service._appended.send([Appended(0, 1, values)])
+        service._announced.appended.send([Appended(0, 1, values)])
         for client in clients:
             found = await asyncio.to_thread(pieces, client)
             assert list(itertools.chain(*found)) == [*range(1, 251)]

@@ -42,7 +42,7 @@ async def test_long_decisions_are_sent_in_small_pieces(file: Path, clock: TestCl
         assert (await anext(stream)).startswith(b"id: ")
         long = msgspec.Raw(b'"' + b"x" * 60_000 + b'"')
         values = [encode(replace(decision(number), request=long)) for number in range(1, 101)]
-        service._appended.send([Appended(0, 1, values)])
+        service._announced.appended.send([Appended(0, 1, values)])
         pieces: list[bytes] = []
         while b"".join(pieces).count(b"event: decision") < 100:
             pieces.append(await anext(stream))

@@ -305,7 +305,7 @@ def test_an_invalid_event_id_is_refused_with_the_reason(
     assert why in problem["message"]
     assert problem["field"] == "Last-Event-ID"
     assert len(answer.content) < 1_000
-    assert not shared_server.service._appended.has_readers
+    assert not shared_server.service._announced.appended.has_readers
 
 
 def test_a_position_of_another_or_restored_ledger_is_refused(
@@ -368,4 +368,4 @@ def test_an_invalid_name_in_a_filter_is_refused(
     answer = shared_server.http.get(f"/events?{field}={name}")
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-    assert not shared_server.service._appended.has_readers
+    assert not shared_server.service._announced.appended.has_readers

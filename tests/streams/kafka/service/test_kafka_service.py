@@ -50,7 +50,7 @@ async def test_whoever_was_answered_finds_the_decision_in_the_next_read() -> Non
 
     async def wait_for(offset: int) -> None:
         future = asyncio.get_running_loop().create_future()
-        service._pending[0, "requests", offset] = future
+        service._submissions._pending[0, "requests", offset] = future
         decision = decode_decision(await future)
         view = await service.dataset("census")
         assert view is not None
