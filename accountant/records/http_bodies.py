@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from accountant.field_rules import Count, Name, Until
-from accountant.records.members import Role
+from accountant.records.members import Roles
 from accountant.records.records import encode
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -69,7 +69,7 @@ class Membership(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     dataset: Name
-    roles: tuple[Role, ...]
+    roles: Roles
     team: Name | None = None
     until: Until | None = None
 

@@ -15,14 +15,7 @@ from msgspec import UNSET, UnsetType
 from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.claims.fields import check_grant, check_noise
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import (
-    Policy,
-    check_alerts,
-    check_horizon,
-    check_open_per_holder,
-    check_ratio,
-    resolve,
-)
+from accountant.policy import Policy, check_open_per_holder, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.questions.noise import ACCURACY_FIRST, Noise, check_noise_wanted
 from accountant.questions.question import MAX_GROUPED, Question
@@ -43,28 +36,26 @@ from accountant.records import (
     Settle,
     Source,
 )
-from accountant.records.limit_fields import check_limit
-from accountant.records.members import MAX_OWNERS_NAMED
+from accountant.records.limit_fields import check_scope
 from accountant.records.names import LONGEST_NAME, check_name, is_name
 from accountant.records.outcomes import Reason
 from accountant.records.parts import MAX_OTHERS
 from accountant.records.reservation_rows import check_until
+from accountant.records.rule_checks import MAX_PURPOSE, check_note, check_rules
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 from accountant.records.unique_keys import without_repeats
-from accountant.times import from_iso, iso, issued_at
+from accountant.times import issued_at
 
 MAX_BYTES: Final = 65_536
 MAX_RESERVING: Final = 8_192
 """Bytes of a request that reserves: its claim is stored for as long as the reservation is open."""
 MAX_NESTED: Final = 16
-MAX_PURPOSE: Final = 200
 _CLAIM_RULE: Final = "must be given, or question and noise in its place"
 _SESSION_RULE: Final = f"must be given where noise.law is {' or '.join(ACCURACY_FIRST)}"
 _NO_SESSION_RULE: Final = (
     f"must be left out of a question unless noise.law is {' or '.join(ACCURACY_FIRST)}"
 )
-_PURPOSE_RULE: Final = f"must be at most {MAX_PURPOSE} characters"
 
 _SPACE: Final = b" \t\r\n"
 _NEWLINE: Final = ord("\n")
@@ -204,8 +195,7 @@ def _check_request(request: MechanismRequest, body: bytes) -> CheckedInput:
     keys = _REQUEST_KEYS + claim.keys
     if request.purpose or b'"purpose":' in body:  # clients write it where it is empty, too
         keys += 1
-        if len(request.purpose) > MAX_PURPOSE:
-            raise RequestInvalid("purpose", _PURPOSE_RULE, request.purpose)
+        check_note("purpose", request.purpose)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
     # key of the same name, nor for a field that may be left out.
     colons = body.count(_COLON)
@@ -219,8 +209,7 @@ def _check_question(request: MechanismRequest, body: bytes) -> CheckedInput:
     """Check a request with a question, but for what the dataset's schema decides."""
     check_question_fields(request)
     issued = _check_names(request, "analyst", request.analyst)
-    if len(request.purpose) > MAX_PURPOSE:
-        raise RequestInvalid("purpose", _PURPOSE_RULE, request.purpose)
+    check_note("purpose", request.purpose)
     if request.via is not UNSET:
         check_name("via", request.via)
     if request.other_datasets is not UNSET:
@@ -342,19 +331,18 @@ def _check_step(step: ReservationStep, body: bytes) -> CheckedInput:
 
 def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
     issued = _check_names(record, "by", record.by)
-    if len(record.reason) > MAX_PURPOSE:
-        rule = f"must be at most {MAX_PURPOSE} characters"
-        raise RequestInvalid("reason", rule, record.reason)
-    check_fields = _FIELD_CHECKS.get(type(record))
-    if check_fields is not None:
-        check_fields(record)
+    check_note("reason", record.reason)
+    if isinstance(record, SetLimit):
+        check_scope(record)  # first: what a scope cannot have is not worth a look at its values
+    check_rules(record)
+    check_together = _CHECKS_TOGETHER.get(type(record))
+    if check_together is not None:
+        check_together(record)
     _parse(body)
     return CheckedInput(record, record.by, issued, None)
 
 
 def _check_open(record: Open) -> None:
-    if record.owners is not UNSET:
-        _check_owners(record.owners)
     _check_policy(record.policy)
     if record.schema is not UNSET:
         _check_schema(record.schema, record.policy)
@@ -376,16 +364,7 @@ def _check_schema(schema: Schema, policy: Policy) -> None:
         raise RequestInvalid("schema.neighbours", rule, schema.neighbours)
 
 
-def _check_owners(owners: tuple[str, ...]) -> None:
-    for i, name in enumerate(owners):
-        check_name(f"owners[{i}]", name)
-    if not 1 <= len(owners) <= MAX_OWNERS_NAMED or len(set(owners)) < len(owners):
-        rule = f"must be 1 to {MAX_OWNERS_NAMED} names, each once"
-        raise RequestInvalid("owners", rule, f"{len(owners)} names")
-
-
 def _check_resolve(record: Resolve) -> None:
-    check_grant(record.grant, "grant")
     if (record.claim is None) is (record.mistaken is None):
         rule = "must be given, or mistaken with the reason instead, but not both"
         raise RequestInvalid("claim", rule, None)
@@ -400,13 +379,6 @@ def _check_resolve(record: Resolve) -> None:
 
 
 def _check_member(record: SetMember) -> None:
-    check_name("member", record.member)
-    if len(set(record.roles)) < len(record.roles):
-        raise RequestInvalid("roles", "must name each role once", ", ".join(record.roles))
-    if record.team is not None:
-        check_name("team", record.team)
-    if record.until is not None:
-        _check_until(record.until)
     for field, value in (("team", record.team), ("until", record.until)):
         if value is not None and not record.roles:
             raise RequestInvalid(field, "must be left out where roles is empty", value)
@@ -415,22 +387,7 @@ def _check_member(record: SetMember) -> None:
         raise RequestInvalid("until", rule, record.until)
 
 
-def _check_until(text: str) -> None:
-    try:
-        sound = iso(from_iso(text)) == text
-    except (ValueError, OverflowError):
-        sound = False
-    if not sound:
-        raise RequestInvalid("until", "must be a time such as 2026-11-21T10:00:00.012Z", text)
-
-
 def _check_amend(record: Amend) -> None:
-    if record.alert_at is not None:
-        check_alerts(record.alert_at, field="alert_at")
-    if record.horizon is not None:
-        check_horizon(record.horizon, field="horizon")
-    if record.most_per_request is not None:
-        check_ratio(record.most_per_request, field="most_per_request")
     if record.open_per_holder is not None:
         check_open_per_holder(record.open_per_holder, 0, field="open_per_holder")
     if record.policy is not None:
@@ -446,14 +403,13 @@ def _check_lower(record: Amend) -> None:
             raise RequestInvalid(field, "must be left out where policy is given", value)
 
 
-_FIELD_CHECKS: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
+_CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     Open: _check_open,
     Amend: _check_amend,
     Resolve: _check_resolve,
     SetMember: _check_member,
-    SetLimit: check_limit,
 }
-"""The checks of admin records with fields of their own."""
+"""What the fields of a record must be together, and values that have rules of their own."""
 
 
 def _check_names(body: Body, caller_field: str, caller: str) -> int:

@@ -1,4 +1,4 @@
-"""The rules of a limit record's fields, and its own policy resolved."""
+"""The rules of a limit record's fields that its scope decides, and its own policy resolved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from accountant.errors import RequestInvalid
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.limit_records import MAX_DAYS, LimitPolicy, PeriodLimit
-from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate
 from accountant.values_to_write import period_to_write
@@ -30,55 +29,41 @@ _INSTEAD: Final = {
 _PERIOD: Final = re.compile(r"P([1-9][0-9]{0,4})D")
 
 
-def check_limit(record: SetLimit) -> None:
-    """Check the fields of a limit record that its types do not.
+def check_scope(record: SetLimit) -> None:
+    """Check which fields a limit record has: what its scope can have, and one budget.
 
     Raises: RequestInvalid.
     """
-    for field, rule in _misplaced_fields(record):
-        raise RequestInvalid(field, rule, getattr(record, field))
-    if record.name is not None:
-        check_name("name", record.name)
-    if record.part is not None:
-        check_ratio(record.part, field="part")
-    if record.policy is not None:
-        own_policy(record.policy)
-    if record.pace is not None:
-        check_ratio(record.pace.part, field="pace.part")
-        _check_period(record.pace)
-    if record.reserved is not None:
-        check_ratio(record.reserved, field="reserved")
-
-
-def _misplaced_fields(record: SetLimit) -> list[tuple[str, str]]:
-    """Return the fields that are present or missing against the rules of the scope."""
-    scope, wrong = record.scope, list[tuple[str, str]]()
+    scope = record.scope
     if (record.name is None) is not (scope == "dataset"):
         must = "left out" if scope == "dataset" else "given"
-        wrong.append(("name", f"must be {must} for scope {scope}"))
+        raise RequestInvalid("name", f"must be {must} for scope {scope}", record.name)
     if record.part is not None and record.policy is not None:
-        wrong.append(("policy", "must be left out where part is given: a limit has one budget"))
+        rule = "must be left out where part is given: a limit has one budget"
+        raise RequestInvalid("policy", rule, record.policy)
     for field, scopes in (
         ("part", ("team", "analyst", "each")),
         ("policy", ("team", "analyst", "each")),
         ("reserved", ("team", "analyst")),
     ):
-        if getattr(record, field) is not None and scope not in scopes:
+        value = getattr(record, field)
+        if value is not None and scope not in scopes:
             instead = _INSTEAD["reserved" if field == "reserved" else scope]
-            wrong.append((field, f"must be left out for scope {scope}, {instead}"))
-    return wrong
+            rule = f"must be left out for scope {scope}, {instead}"
+            raise RequestInvalid(field, rule, value)
 
 
-def _check_period(period_limit: PeriodLimit) -> None:
-    days = _PERIOD.fullmatch(period_limit.period)
+def check_period_limit(field: str, limit: PeriodLimit) -> None:
+    """Check a ratio and its period.
+
+    Raises: RequestInvalid.
+    """
+    check_ratio(limit.part, field=f"{field}.part")
+    days = _PERIOD.fullmatch(limit.period)
     if days is None or int(days[1]) > MAX_DAYS:
         rule = f"must be a number of days such as P30D, at most P{MAX_DAYS}D"
-        raise RequestInvalid(
-            "pace.period",
-            rule,
-            period_limit.period,
-            hint=partial(period_to_write, period_limit.period),
-        )
+        hint = partial(period_to_write, limit.period)
+        raise RequestInvalid(f"{field}.period", rule, limit.period, hint=hint)
 
 
 def own_policy(policy: LimitPolicy) -> Policy:

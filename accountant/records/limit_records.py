@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.field_rules import Amounts, Count, Excess, Name, PartOfOne, Period, Ratio, Time
+from accountant.field_rules import (
+    Amounts,
+    Count,
+    Excess,
+    Name,
+    PartOfOne,
+    Period,
+    Ratio,
+    Rule,
+    Time,
+)
 from accountant.versions import Format, reader
 
 Scope = Literal["dataset", "team", "analyst", "each"]
@@ -25,7 +35,7 @@ _SCOPED: Final = b'","scope":"'
 
 Texts = dict[str, str]
 """Amounts by the name of the sum."""
-LimitPolicy = dict[str, str | tuple[str, ...]]
+LimitPolicy = Annotated[dict[str, str | tuple[str, ...]], Rule("LimitPolicy")]
 """A budget of a level's own: fields of a policy that say filter and budget, and nothing else."""
 
 

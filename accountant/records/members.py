@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.field_rules import Name, Until
+from accountant.field_rules import Name, Rule, Until
 from accountant.times import from_iso, iso
 from accountant.versions import FORMAT, Format, reader
 
 Role = Literal["owner", "analyst", "engine", "auditor", "curator"]
 """What a member may do: decide about the dataset, ask for oneself, ask for others, read all, run
 sessions of questions."""
+Roles = Annotated[tuple[Role, ...], Rule("Roles")]
 
 ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor", "curator")
 MAX_MEMBERS: Final = 10_000
@@ -33,7 +34,7 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     member: Name
-    roles: tuple[Role, ...]
+    roles: Roles
     team: Name | None = None
     until: Until | None = None
 

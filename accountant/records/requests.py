@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,6 +17,7 @@ from accountant.field_rules import (
     Owners,
     Ratio,
     RequestId,
+    Rule,
     Thresholds,
     Until,
 )
@@ -26,7 +27,7 @@ from accountant.questions.question import Question
 from accountant.questions.schema import Schema
 from accountant.questions.stop import Stop
 from accountant.records.limit_records import LimitPolicy, PeriodLimit, Scope
-from accountant.records.members import Role
+from accountant.records.members import Roles
 
 Version = Literal[1]
 VERSION: Final = 1
@@ -229,7 +230,7 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     """
 
     member: Name
-    roles: tuple[Role, ...]
+    roles: Roles
     team: Name | None = None
     until: Until | None = None
     reason: Note = ""
@@ -255,7 +256,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     name: Name | None = None
     part: Ratio | None = None
     policy: LimitPolicy | None = None
-    pace: PeriodLimit | None = None
+    pace: Annotated[PeriodLimit, Rule("PeriodLimit")] | None = None
     reserved: Ratio | None = None
     reason: Note = ""
     follows: int | None = None

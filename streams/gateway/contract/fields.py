@@ -41,11 +41,11 @@ from accountant.questions.schema import (
     WORD_PATTERN,
 )
 from accountant.questions.tokens import MAX_TEXT
-from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.limit_records import MAX_DAYS
 from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import NAME_PATTERN
 from accountant.records.parts import MAX_OTHERS
+from accountant.records.rule_checks import MAX_PURPOSE
 from accountant.times import ID_PATTERN
 from accountant.views.usage import OTHERS
 from streams.gateway.contract.why_schemas import OF_WHY
@@ -200,12 +200,11 @@ RULES: Final[dict[str, JsonSchema]] = {
     "Owners": _listed("Name", MAX_OWNERS_NAMED, 1) | {"uniqueItems": True},
     "PartOfOne": _RATIO,
     "Requests": _between(MIN_N, MAX_N),
+    "Roles": {"uniqueItems": True},
     "Thresholds": _listed("Ratio", MAX_ALERTS),
     "Times": _between(1, MAX_TIMES),
     "Totals": _TOTALS,
 }
-_ROLES: Final[dict[str, JsonSchema]] = {"roles": {"uniqueItems": True}}
-_LIMIT_POLICY: Final = {"policy": reference("LimitPolicy")}
 _CROSSED: Final[dict[str, JsonSchema]] = {"crossed": {"items": reference("Ratio")}}
 # By component, before the rule of the type: bounds that no other component has.
 WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
@@ -222,7 +221,6 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         # One text with two forms: generated clients read the first of several types alone.
         "analyst": text(f"{NAME_PATTERN}|{re.escape(OTHERS)}", "a name, or all others together"),
     },
-    **dict.fromkeys(("Member", "SetMember", "Membership"), _ROLES),
     "Me": {"kind": {"enum": ["oidc", "token"]}},
     "Amend": {"open_per_holder": _between(0, MAX_OPEN)},
     "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
@@ -248,7 +246,6 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "other_datasets": _listed("Name", MAX_OTHERS, 1) | {"uniqueItems": True},
     },
     "PreviewRequest": {"unit": _PLAIN},
-    **dict.fromkeys(("SetLimit", "LimitRecord", "ScopeView"), _LIMIT_POLICY),
     "Reserve": {"until": text(_UNTIL, "at most 30 days")},
     "Resolve": {"mistaken": _NOTE | {"minLength": 1}},
     **dict.fromkeys(("LimitUpdate", "ReachedLimit"), _CROSSED),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.names import NAME_PATTERN
+from accountant.records.rule_checks import MAX_PURPOSE
 from accountant.views.usage import OTHERS
 from accountant.views.why.forecast import WINDOWS
 from accountant.views.why.report import MAX_SHOWN

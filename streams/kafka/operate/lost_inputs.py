@@ -17,8 +17,9 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import Source
-from accountant.records.inputs import MAX_PURPOSE, Input
+from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
+from accountant.records.rule_checks import MAX_PURPOSE
 from accountant.records.texts import check_text
 from accountant.replay.replay import Replay
 from streams.clock import CheckedClock, Clock, SystemClock

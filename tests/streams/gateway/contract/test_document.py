@@ -24,13 +24,13 @@ from accountant.odometers.base import checked_delta, parameter
 from accountant.policy import Policy, check_alerts, resolve
 from accountant.questions.decimals import SIGNED_PATTERN, parse_signed_decimal
 from accountant.questions.noise import check_confidence
-from accountant.records import SetLimit
+from accountant.records import limit_records, members
 from accountant.records.inputs import check
-from accountant.records.limit_fields import check_limit
+from accountant.records.limit_fields import check_period_limit
 from accountant.records.limit_records import PeriodLimit
 from accountant.records.names import is_name
 from accountant.times import issued_at
-from streams.gateway.contract.fields import PRIMITIVES, RULES, WITHIN
+from streams.gateway.contract.fields import RULES, WITHIN
 from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
 from streams.pages import PAGES
@@ -112,9 +112,9 @@ def test_the_documented_patterns_of_names_and_ids_match_the_processor(text: str)
 @given(days=st.integers(0, 99_999) | st.integers(36_490, 36_510))
 def test_the_documented_pattern_of_a_period_matches_the_processor(days: int) -> None:
     text = f"P{days}D"
-    limit = SetLimit(1, "id", "census", "olga", "dataset", pace=PeriodLimit("0.5", text))
+    limit = PeriodLimit("0.5", text)
     is_valid = jsonschema_rs.validator_for(SCHEMAS["Period"]).is_valid(text)
-    assert is_valid == is_accepted(lambda _: check_limit(limit), text)
+    assert is_valid == is_accepted(lambda _: check_period_limit("pace", limit), text)
 
 
 @given(st.from_regex(SIGNED_PATTERN, fullmatch=True) | st.sampled_from(["-0", "0", "00", "1.0"]))
@@ -360,11 +360,12 @@ def test_the_rules_of_a_component_are_of_one_that_exists() -> None:
 
 
 def test_each_rule_that_a_type_names_is_described() -> None:
-    aliases = {name: rule_of(kind) for name, kind in vars(field_rules).items()}
+    modules = (field_rules, members, limit_records)
+    aliases = {name: rule_of(kind) for each in modules for name, kind in vars(each).items()}
     named = {name: rule for name, rule in aliases.items() if rule is not None}
     assert len(named) > 20
     assert all(name == rule for name, rule in named.items()), named
-    assert set(named) <= PRIMITIVES.keys() | RULES.keys()
+    assert set(named) <= SCHEMAS.keys() | RULES.keys()
     assert set(named) >= set(RULES)
 
 
