@@ -7,8 +7,10 @@ again when a log is read, and in words of its own.
 
 from __future__ import annotations
 
-from types import UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from msgspec import UnsetType
 
 
 class Rule(NamedTuple):
@@ -62,6 +64,15 @@ def plain_types(kind: Any) -> frozenset[Any]:
     if get_origin(kind) in {Union, UnionType}:
         return frozenset().union(*map(plain_types, get_args(kind)))
     return frozenset({kind.__origin__ if get_origin(kind) is Annotated else kind})
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether a field is a text where it is given: any one, or one of some words."""
+    given = plain_types(kind) - {NoneType, UnsetType}
+    return all(
+        isinstance(get_args(each)[0], str) if get_origin(each) is Literal else each is str
+        for each in given
+    )
 
 
 def rule_of(kind: Any) -> str | None:

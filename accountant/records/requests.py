@@ -107,11 +107,13 @@ class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class Begin(_Step, frozen=True, tag="begin"):
-    """The mechanism of a reservation may read the data once this is decided, and not before."""
+    """The mechanism of a reservation begins: it may read the data once the outcome is `begun`."""
 
 
 class Settle(_Step, frozen=True, tag="settle"):
-    """The mechanism of a reservation is over, and shows nothing more.
+    """The mechanism of a reservation is over: it is charged what it showed, and shows no more.
+
+    That is a session's last level, and everything else in full.
 
     Attributes:
         shown: of a session, the variance or scale of its last answer; left out where the whole
@@ -122,7 +124,7 @@ class Settle(_Step, frozen=True, tag="settle"):
 
 
 class Void(_Step, frozen=True, tag="void"):
-    """A reservation is given back whose mechanism never began."""
+    """A reservation that never began is given back: exactly what it was charged comes back."""
 
 
 ReservationStep = Begin | Settle | Void
@@ -136,7 +138,7 @@ class _Admin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Open(_Admin, frozen=True, tag="open"):
-    """An owner opens a dataset under a policy.
+    """An owner opens a dataset under a policy; its budget is fixed from the first grant on.
 
     Attributes:
         owners: the owners from then on; left out, `by` alone.
@@ -196,11 +198,18 @@ class Pause(_Brake, frozen=True, tag="pause"):
 
 
 class Resume(_Brake, frozen=True, tag="resume"):
-    """An owner, or an administrator, ends a dataset's pause. The fields are those of `Pause`."""
+    """An owner, or an administrator, ends a dataset's pause.
+
+    Attributes:
+        follows: as of `Amend`.
+        as_: as of `SetMember`.
+    """
 
 
 class Resolve(_Admin, frozen=True, tag="resolve"):
     """An owner ends a suspension: says what a broken reservation released beyond its maximum.
+
+    With `claim` that is charged; with `mistaken` nothing was.
 
     Attributes:
         grant: the broken reservation, as of `Begin`.
@@ -218,6 +227,8 @@ class Resolve(_Admin, frozen=True, tag="resolve"):
 
 class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     """An owner, or an administrator, sets or removes a member of a dataset.
+
+    The roles replace the earlier ones; without roles the member is removed.
 
     Attributes:
         member: the name; the record replaces an earlier one.

@@ -23,7 +23,7 @@ from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
 from streams.gateway.confirm import check_confirmed
-from streams.gateway.contract.descriptions import DESCRIPTIONS
+from streams.gateway.contract.descriptions import description_of
 from streams.gateway.contract.openapi import submission_of
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
@@ -63,7 +63,7 @@ def _route(path: str, kind: RecordKind) -> post:
         path,
         operation_class=submission_of(kind.body.__name__),
         operation_id=kind.operation,
-        description=DESCRIPTIONS[kind.name],
+        description=description_of(kind),
         status_code=200,
         tags=[kind.group],
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self, cast, get_args
+from functools import cache
+from typing import Any, Final, NamedTuple, Self, cast
 from uuid import UUID
 
 import msgspec
@@ -12,10 +13,11 @@ from msgspec import UNSET
 from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
+from accountant.field_rules import is_text
 from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, propose_defaults
 from accountant.questions.schema import Schema
-from accountant.records import VERSION, AdminRecord, Decision, Open, decode_decision, encode
+from accountant.records import VERSION, Body, Decision, Open, decode_decision, encode
 from accountant.records.coerce import (
     coerce_claim,
     coerce_id,
@@ -28,6 +30,7 @@ from accountant.records.coerce import (
     optional_text,
 )
 from accountant.records.inputs import check, check_body
+from accountant.records.kinds import KINDS
 from accountant.records.outcomes import Reason
 from accountant.records.schema_file import schema_of
 from accountant.views.datasets import DatasetView
@@ -44,18 +47,15 @@ BY_MISSING: Final = (
     'must be passed: your name, as in as_owner("olga"). A token can name you instead'
 )
 """The rule that `as_owner` and `as_administrator` break without a name and without a token."""
-_TEXTS: Final = frozenset(
-    {
-        *("reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope"),
-        *("name", "grant", "mistaken"),
-    }
-)
-"""The fields that are text, in addition to `dataset` and `by`."""
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    str(record.__struct_config__.tag): record.__struct_encode_fields__
-    for record in get_args(AdminRecord)
-}
-"""The fields of each admin request, by its `type`, in the order of the wire."""
+_RECORDS: Final = {kind.name: kind.body for kind in KINDS if kind.source == "admin"}
+
+
+@cache
+def _texts_of(record: type[Body]) -> frozenset[str]:
+    """Return the fields of a record that are texts."""
+    return frozenset(
+        field.encode_name for field in msgspec.structs.fields(record) if is_text(field.type)
+    )
 
 
 class AdminContext(NamedTuple):
@@ -158,17 +158,19 @@ class AdminRequest(NamedTuple):
         """
         given = {**self.fields, **self.context.fields}
         values = {name: value for name, value in given.items() if value is not None}
-        for name in _TEXTS & values.keys():
+        record = _RECORDS[self.kind]
+        fields = record.__struct_encode_fields__
+        for name in _texts_of(record) & values.keys():
             values[name] = coerce_text(name, values[name])
         if access is not None:
             policy = cast("dict[str, Any]", values["policy"])
             values["policy"] = {**policy, "access": policy.get("access", access)}
-        for name in values.keys() - _FIELDS[self.kind]:
+        for name in values.keys() - set(fields):
             raise RequestInvalid(name, f"must be left out of `{self.kind}`", values[name])
         by = PLACEHOLDER_NAME if self.context.by is None else self.context.by
         head = {"version": VERSION, "type": self.kind, "request_id": self.request_id}
         names = {"dataset": coerce_text("dataset", self.dataset), "by": by}
-        ordered = {name: values[name] for name in _FIELDS[self.kind] if name in values}
+        ordered = {name: values[name] for name in fields if name in values}
         body = encode({**head, **names, **ordered})
         check_body("admin", body)
         return PreparedRequest(

@@ -9,7 +9,7 @@ from accountant.partition.admin_records import RULES
 from accountant.records.kinds import KINDS, OPENING
 from accountant.records.outcomes import Outcome
 from accountant.records.requests import Body
-from streams.gateway.contract.descriptions import DESCRIPTIONS
+from streams.gateway.contract.descriptions import description_of
 
 
 def test_every_record_has_one_kind() -> None:
@@ -38,5 +38,8 @@ def test_the_core_has_one_rule_for_every_admin_record() -> None:
 def test_every_kind_has_an_address_of_its_own_and_words() -> None:
     paths = [kind.path for kind in KINDS if kind.path is not None]
     assert len(set(paths)) == len(paths) == len(KINDS) - 2
-    assert [kind.name for kind in KINDS] == list(DESCRIPTIONS)
+    summaries = [description_of(kind).partition("\n")[0] for kind in KINDS]
+    assert all(summary.endswith(".") for summary in summaries), summaries
+    assert len(set(summaries)) == len(KINDS)
+    assert not [kind for kind in KINDS if "Attributes" in description_of(kind)]
     assert len({kind.does for kind in KINDS}) == len(KINDS)
