@@ -3,9 +3,10 @@
     make reference
     python scripts/reference/commands_page.py --print
 
-Synopsis, help and options come from the commands themselves; notes, exit codes and examples from
-commands_notes.md beside this file. Examples run in a directory of their own, so their output is
-real. Its random and dated parts are replaced, so that the page changes only with the program.
+Synopsis, help and options come from the commands themselves; notes, exit codes and examples, where
+a command has any, from commands_notes.md beside this file. Examples run in a directory of their
+own, so their output is real. Its random and dated parts are replaced, so that the page changes only
+with the program.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import typer
 from print_or_write import print_or_write
+from section_order import section_order
 from typer.testing import CliRunner
 
 from streams.cli.root import app
@@ -209,17 +211,17 @@ def section(name: str, command: Any, of: Notes) -> str:
     if of.exits:
         exits = [f"| {code} | {meaning} |" for code, meaning in of.exits]
         parts.append("\n".join(["| exit code | when |", "|---|---|", *exits]))
-    parts.append(example(of))
+    if of.examples or of.shown:
+        parts.append(example(of))
     return "\n\n".join(parts) + "\n"
 
 
 def page() -> str:
     """Return the page as it must be."""
-    known = notes()
-    found = dict(commands())
-    assert set(known) == set(found), set(known) ^ set(found)
+    known, found = notes(), dict(commands())
+    order = section_order(known, list(found))
     rows = []
-    for name in known:
+    for name in order:
         first = help_of(found[name]).partition("\n")[0].partition(". ")[0].rstrip(".")
         rows.append(f"| [`{name}`](#accountant-{name.replace(' ', '-')}) | {cell(first)} |")
     index = "\n".join(["## All commands\n", "| command | what it does |", "|---|---|", *rows, ""])
@@ -227,7 +229,7 @@ def page() -> str:
         [
             HEAD.read_text("utf-8"),
             index,
-            *(section(name, found[name], known[name]) for name in known),
+            *(section(name, found[name], known.get(name, Notes(""))) for name in order),
         ]
     )
 

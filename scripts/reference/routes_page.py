@@ -3,9 +3,10 @@
     make reference
     python scripts/reference/routes_page.py --print
 
-Statuses come from the document, prose and requests from routes_notes.md beside this file. The
-requests run against two ledgers in files, one with and one without authentication, whose clocks
-stand still; only hashes and ids of ledgers are replaced.
+Statuses come from the document, prose and requests from routes_notes.md beside this file. A route
+without a note has the document's description. The requests run against two ledgers in files, one
+with and one without authentication, whose clocks stand still; only hashes and ids of ledgers are
+replaced.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 
 from litestar.testing import TestClient
 from print_or_write import print_or_write
+from section_order import section_order
 
 from accountant.times import uuid7
 from streams.auth import token_file
@@ -207,13 +209,13 @@ def page() -> str:
     parts = [HEAD.read_text("utf-8")]
     with running() as servers:
         document = servers.clients[0].get("/schema/openapi.json").json()["paths"]
-        listed = list(sections())
-        routes = {(method.upper(), path) for path in document for method in document[path]}
-        noted = {(section.method, section.path) for section in listed}
-        assert routes == noted, f"routes_notes.md and the document differ: {routes ^ noted}"
-        for section in listed:
-            operation = document[section.path][section.method.lower()]
-            parts.append(f"## {section.method} {section.path}\n")
+        noted = {(section.method, section.path): section for section in sections()}
+        routes = [(method.upper(), path) for path in document for method in document[path]]
+        for method, path in section_order(noted, routes):
+            operation = document[path][method.lower()]
+            section = noted.get((method, path))
+            section = section or Section(method, path, operation["description"], [])
+            parts.append(f"## {method} {path}\n")
             parts.append(section.prose + "\n")
             parts.append(_statuses(operation) + "\n")
             for example in section.examples:
