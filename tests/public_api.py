@@ -34,7 +34,7 @@ from accountant.errors import BudgetError, LedgerFault, LogDamaged, RequestInval
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
 from accountant.policy import Policy
-from accountant.records import AdminRecord, Decision, MechanismRequest, PartitionRow, Snapshot
+from accountant.records import AdminRecord, Decision, PartitionRow, Snapshot
 from accountant.records.http_bodies import Me, Problem
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import Member, MemberRow
@@ -42,6 +42,7 @@ from accountant.records.operator_records import AcceptedRollback, KeyChangeRecor
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
 from accountant.records.receipts import Receipt
+from accountant.records.requests import MechanismRequest
 from accountant.replay.notable_records import AdminMemberRecord
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head

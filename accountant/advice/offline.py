@@ -14,18 +14,11 @@ from accountant.partition import Partition, hash_of
 from accountant.partition import decide as adjudication
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.policy import Policy
-from accountant.records import (
-    DECODE_ERRORS,
-    VERSION,
-    Genesis,
-    MechanismRequest,
-    Open,
-    Source,
-    encode,
-)
+from accountant.records import DECODE_ERRORS, VERSION, Genesis, Source, encode
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input, canonical, check
 from accountant.records.kinds import KINDS
+from accountant.records.requests import MechanismRequest, Open
 from accountant.replay.apply import apply
 from accountant.times import issued_at, uuid7
 

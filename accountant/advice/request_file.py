@@ -16,9 +16,10 @@ import msgspec
 
 from accountant.advice.offline import ADMIN_TYPES, LAST_MS, tag_of
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.records import DECODE_ERRORS, MechanismRequest, decode_decision, encode
+from accountant.records import DECODE_ERRORS, decode_decision, encode
 from accountant.records.inputs import Undecodable, canonical, check
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import MechanismRequest
 from accountant.times import from_iso, issued_at, uuid7
 
 

@@ -15,8 +15,8 @@ from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.questions.schema import encode_schema
-from accountant.records import Amend, Close, Open, Pause, Resume
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import Amend, Close, Open, Pause, Resume
 
 DatasetRecord = Open | Amend | Close | Pause | Resume
 """A record that changes a dataset itself, not its members or limits."""

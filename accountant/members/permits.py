@@ -8,15 +8,10 @@ from typing import Protocol
 from msgspec import UNSET, UnsetType
 
 from accountant.policy import Policy
-from accountant.records import (
-    AdminRecord,
-    Body,
-    MechanismRequest,
-    ReservationStep,
-    Settle,
-)
+from accountant.records import AdminRecord, Body, ReservationStep
 from accountant.records.kinds import kind_of
 from accountant.records.members import MemberRow, Role
+from accountant.records.requests import MechanismRequest, Settle
 
 Lookup = Callable[[str], MemberRow | None]
 """Returns the row of a dataset's member."""

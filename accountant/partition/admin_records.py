@@ -21,7 +21,7 @@ from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide
 from accountant.partition.draft import Draft
 from accountant.partition.reservation_records import decide_resolve
-from accountant.records import AdminRecord, Open, Resolve, SetLimit, SetMember
+from accountant.records import AdminRecord
 from accountant.records.limit_records import MAX_LIMITS
 from accountant.records.members import (
     MAX_MEMBERS,
@@ -32,6 +32,7 @@ from accountant.records.members import (
     sort_roles,
 )
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import Open, Resolve, SetLimit, SetMember
 
 AdminVerdict = tuple[DatasetLedger, Verdict, dict[str, object]]
 """The ledger after a record, the verdict, and the decision's extra fields."""

@@ -45,8 +45,6 @@ from accountant.records import (
     Decision,
     FieldError,
     First,
-    MechanismRequest,
-    Open,
     Origin,
     ReservationStep,
     decode_decision,
@@ -63,6 +61,7 @@ from accountant.records.inputs import (
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.placement import record_key
 from accountant.records.records import Derived
+from accountant.records.requests import MechanismRequest, Open
 from accountant.reservations.held import drop_final
 from accountant.times import iso
 

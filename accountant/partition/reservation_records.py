@@ -14,10 +14,11 @@ from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
 from accountant.ledger.adjudicate import Verdict, advance, charge_outside, readings_of
 from accountant.limits.reserved_totals import plus
 from accountant.partition.draft import Draft
-from accountant.records import MechanismRequest, ReservationStep, Resolve, Settle
+from accountant.records import ReservationStep
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import ReservationUpdate
+from accountant.records.requests import MechanismRequest, Resolve, Settle
 from accountant.records.reservation_rows import Stage
 from accountant.reservations.held import reservation_of_grant, with_change, with_reservation
 from accountant.reservations.reservation import Reservation

@@ -13,8 +13,9 @@ from accountant.ledger.adjudicate import Verdict, advance
 from accountant.partition.draft import Draft
 from accountant.partition.judge import decide_request
 from accountant.partition.reservation_records import put_step, reserve, step_result
-from accountant.records import MechanismRequest, ReservationStep
+from accountant.records import ReservationStep
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import MechanismRequest
 from accountant.reservations.held import drop_final
 from accountant.reservations.reservation import Reservation
 from accountant.reservations.steps import StepResult

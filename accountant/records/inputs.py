@@ -22,24 +22,20 @@ from accountant.questions.question import MAX_GROUPED, Question
 from accountant.questions.schema import Schema, check_schema
 from accountant.questions.stop import check_stop
 from accountant.questions.tokens import MAX_TEXT
-from accountant.records import (
-    AdminRecord,
-    Amend,
-    Body,
-    MechanismRequest,
-    Open,
-    ReservationStep,
-    Reserve,
-    Resolve,
-    SetLimit,
-    SetMember,
-    Settle,
-    Source,
-)
+from accountant.records import AdminRecord, Body, ReservationStep, Reserve, Source
 from accountant.records.limit_fields import check_scope
 from accountant.records.names import LONGEST_NAME, check_name, is_name
 from accountant.records.outcomes import Reason
 from accountant.records.parts import MAX_OTHERS
+from accountant.records.requests import (
+    Amend,
+    MechanismRequest,
+    Open,
+    Resolve,
+    SetLimit,
+    SetMember,
+    Settle,
+)
 from accountant.records.reservation_rows import check_until
 from accountant.records.rule_checks import MAX_PURPOSE, check_note, check_rules
 from accountant.records.texts import check_texts, may_break_text_rule

@@ -16,10 +16,11 @@ from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity, id_key, pack_decision
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
-from accountant.records import Decision, Resolve, Source
+from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.parts import by_dataset
 from accountant.records.request_names import schema_of_opening
+from accountant.records.requests import Resolve
 from accountant.replay.members_and_limits import take_members, take_scopes
 from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
 from accountant.reservations.held import drop_final

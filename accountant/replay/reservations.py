@@ -15,9 +15,10 @@ from accountant.limits.applicable_limits import limit_at
 from accountant.limits.charge import LimitCharge, after_refund, charge_of, growth
 from accountant.limits.reserved_totals import plus
 from accountant.partition import Partition
-from accountant.records import Decision, MechanismRequest, ReservationStep, Resolve
+from accountant.records import Decision, ReservationStep
 from accountant.records.outcomes import Outcome
 from accountant.records.request_names import claim_of
+from accountant.records.requests import MechanismRequest, Resolve
 from accountant.records.reservation_rows import (
     decode_reservation_row,
     length_ms,

@@ -13,7 +13,7 @@ from accountant.dataset_ledger import DatasetLedger, Held
 from accountant.ledger.adjudicate import readings_of
 from accountant.limits.charge import LimitCharge, after_refund, growth, state_sum
 from accountant.limits.reserved_totals import Sums, plus
-from accountant.records import MechanismRequest
+from accountant.records.requests import MechanismRequest
 from accountant.records.reservation_rows import MAX_DROPPED, length_ms
 from accountant.reservations.reservation import Reservation
 

@@ -15,9 +15,10 @@ from accountant.ledger.adjudicate import advance
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore
 from accountant.members.permits import Lookup, has_role, may_ask, may_run
-from accountant.records import Begin, ReservationStep, Settle, Void
+from accountant.records import ReservationStep
 from accountant.records.limit_records import LimitUpdate
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import Begin, Settle, Void
 from accountant.reservations.continuation import settled_row
 from accountant.reservations.held import with_change
 from accountant.reservations.refund import (

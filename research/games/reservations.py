@@ -19,10 +19,10 @@ from accountant.ledger.adjudicate import adjudicate
 from accountant.limits.store import LimitTable
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
-from accountant.records import Begin, MechanismRequest, ReservationStep, Settle, Void
+from accountant.records import ReservationStep
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
-from accountant.records.requests import Reserve
+from accountant.records.requests import Begin, MechanismRequest, Reserve, Settle, Void
 from accountant.reservations.held import drop_final, reservation_of_grant, with_reservation
 from accountant.reservations.reservation import Reservation
 from accountant.reservations.steps import decide_step

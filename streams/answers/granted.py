@@ -10,8 +10,9 @@ from msgspec import UNSET
 from accountant.answers import Granted
 from accountant.claims import Claim
 from accountant.partition import hash_of
-from accountant.records import MechanismRequest, decode_decision
+from accountant.records import decode_decision
 from accountant.records.inputs import check
+from accountant.records.requests import MechanismRequest
 from accountant.times import from_iso
 
 # The encoder writes it so into each decision from whose question a claim was derived. A request

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from accountant.records import MechanismRequest
+from accountant.records.requests import MechanismRequest
 from streams.answers.granted import GrantedQuestion
 
 

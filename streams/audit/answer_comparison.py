@@ -17,15 +17,9 @@ from accountant.answers.compare import (
 )
 from accountant.answers.rebuild import difference_from_run
 from accountant.questions.schema import decode_schema
-from accountant.records import (
-    DECODE_ERRORS,
-    Begin,
-    ReservationStep,
-    Settle,
-    decode_decision,
-    decode_snapshot,
-)
+from accountant.records import DECODE_ERRORS, ReservationStep, decode_decision, decode_snapshot
 from accountant.records.request_names import schema_of_opening
+from accountant.records.requests import Begin, Settle
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
 from streams.answers.chain import ChainEnd, difference_from_heads, first_head

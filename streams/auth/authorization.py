@@ -8,20 +8,12 @@ from functools import partial
 from msgspec import UNSET
 
 from accountant.members.permits import is_by_administrator, may_send
-from accountant.records import (
-    Body,
-    MechanismRequest,
-    Open,
-    Pause,
-    ReservationStep,
-    Resume,
-    SetMember,
-    Settle,
-)
+from accountant.records import Body, ReservationStep
 from accountant.records.header import decode_header
 from accountant.records.kinds import kind_of
 from accountant.records.outcomes import Outcome
 from accountant.records.request_names import names_in_request
+from accountant.records.requests import MechanismRequest, Open, Pause, Resume, SetMember, Settle
 from accountant.views.visibility import WHOLE, DatasetAccess
 from streams.auth.principal import Principal, principal_of
 from streams.auth.unknown_dataset import did_you_mean

@@ -18,7 +18,8 @@ from accountant.policy import resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.policy.proposal import propose_defaults
 from accountant.questions import Schema
-from accountant.records import VERSION, Open
+from accountant.records import VERSION
+from accountant.records.requests import Open
 from accountant.views.confirmations import (
     Confirmation,
     confirmation_words,

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from accountant.records import Begin, Decision, Settle, decode_decision
+from accountant.records import Decision, decode_decision
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import VERSION
+from accountant.records.requests import VERSION, Begin, Settle
 from accountant.times import uuid7
 from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore

@@ -9,11 +9,12 @@ import msgspec
 from litestar import Response
 from msgspec import UnsetType
 
-from accountant.records import MechanismRequest, encode
+from accountant.records import encode
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput, canonical, check
 from accountant.records.kinds import REQUEST
 from accountant.records.outcomes import Outcome
+from accountant.records.requests import MechanismRequest
 from accountant.views.visibility import DatasetAccess, redact_decision
 from streams.auth.authorization import check_may_send
 from streams.auth.principal import principal_of

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from accountant.records import Body, Open, SetLimit, SetMember
+from accountant.records import Body
+from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.confirmations import (
     Confirmation,
     confirmation_words,

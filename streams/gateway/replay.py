@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from accountant.partition import hash_of
-from accountant.records import MechanismRequest
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.inputs import CheckedInput
+from accountant.records.requests import MechanismRequest
 from accountant.views.visibility import DatasetAccess, redact_decision, sees_decision
 from streams.auth.principal import principal_of
 from streams.auth.visibility import visibility_of

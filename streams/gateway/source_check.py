@@ -12,8 +12,9 @@ from typing import Final
 from litestar import Litestar, Response
 from msgspec import UNSET
 
-from accountant.records import Body, MechanismRequest, Open
+from accountant.records import Body
 from accountant.records.header import decode_header
+from accountant.records.requests import MechanismRequest, Open
 from accountant.views.confirmations import Confirmation, source_differs
 from accountant.views.datasets import DatasetView
 from streams.http.context import HttpRequest, context_of

@@ -14,11 +14,12 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 
 from accountant.errors import RequestInvalid
-from accountant.records import FieldError, Open, encode
+from accountant.records import FieldError, encode
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput, canonical, check
 from accountant.records.kinds import KINDS, OPENING, REQUEST, RecordKind, kind_of
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import Open
 from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from litestar import Litestar
 from msgspec import UNSET
 
-from accountant.records import Body, MechanismRequest
+from accountant.records import Body
+from accountant.records.requests import MechanismRequest
 from streams.answers.waiting import Waiting, WaitingQuestions, names_of
 from streams.clock import steady
 from streams.http.context import HttpRequest, context_of

@@ -13,7 +13,7 @@ from accountant.advice.preview import Preview
 from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
 from accountant.policy import Policy, resolve
-from accountant.records import Decision, MechanismRequest
+from accountant.records import Decision
 from accountant.records.inputs import Source, check
 from accountant.records.limit_records import (
     LimitRecord,
@@ -26,7 +26,16 @@ from accountant.records.members import MemberRow
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.records.records import First, Genesis, Snapshot
-from accountant.records.requests import Amend, Close, Open, Pause, Resume, SetLimit, SetMember
+from accountant.records.requests import (
+    Amend,
+    Close,
+    MechanismRequest,
+    Open,
+    Pause,
+    Resume,
+    SetLimit,
+    SetMember,
+)
 from accountant.records.state_rows import PartitionRow
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.joint import JointGuarantee

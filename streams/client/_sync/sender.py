@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from accountant.display.other_filter import may_need_other_filter, other_filter_words
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access
-from accountant.records import Decision, Open, SetLimit, SetMember
+from accountant.records import Decision
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Reason
 from accountant.records.parts import deciding_part, parts_of
+from accountant.records.requests import Open, SetLimit, SetMember
 from streams.client.connection.confirm import check_confirmed
 from streams.client.connection.connect import NoSuchLedger
 from streams.client.connection.connection import Connection, Outcome

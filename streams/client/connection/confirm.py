@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accountant.records import Open, SetLimit, SetMember
+from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.confirmations import (
     Confirmation,
     confirmation_words,

@@ -18,9 +18,10 @@ from msgspec import UNSET
 
 from accountant.claims.text import claim_text
 from accountant.errors import RequestInvalid
-from accountant.records import MechanismRequest, encode
+from accountant.records import encode
 from accountant.records.coerce import coerce_text
 from accountant.records.outcomes import Outcome
+from accountant.records.requests import MechanismRequest
 from streams.client.connection.connection import run_uncancelled
 from streams.client.questions.asked_question import AskedQuestion
 from streams.client.releases.codec import decode_result, encode_result, storable_types

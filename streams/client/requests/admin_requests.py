@@ -17,7 +17,7 @@ from accountant.field_rules import is_text
 from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, propose_defaults
 from accountant.questions.schema import Schema
-from accountant.records import VERSION, Body, Decision, Open, decode_decision, encode
+from accountant.records import VERSION, Body, Decision, decode_decision, encode
 from accountant.records.coerce import (
     coerce_claim,
     coerce_id,
@@ -32,6 +32,7 @@ from accountant.records.coerce import (
 from accountant.records.inputs import check, check_body
 from accountant.records.kinds import KINDS
 from accountant.records.outcomes import Reason
+from accountant.records.requests import Open
 from accountant.records.schema_file import schema_of
 from accountant.views.datasets import DatasetView
 from streams.client.requests.requests import (

@@ -16,21 +16,11 @@ from accountant.claims import Claim
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from accountant.records import (
-    VERSION,
-    Begin,
-    Decision,
-    MechanismRequest,
-    Open,
-    Reserve,
-    Settle,
-    Source,
-    Void,
-    encode,
-)
+from accountant.records import VERSION, Decision, Reserve, Source, encode
 from accountant.records.coerce import coerce_claim, coerce_id, coerce_text, optional_text
 from accountant.records.inputs import CheckedInput, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Reason
+from accountant.records.requests import Begin, MechanismRequest, Open, Settle, Void
 from accountant.times import issued_at, uuid7
 from streams.client.questions.asked_question import AskedQuestion
 from streams.clock import Clock

@@ -16,8 +16,9 @@ from accountant.claims import Brownian, ExPost
 from accountant.claims.fields import check_noise
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
-from accountant.records import VERSION, Begin, MechanismRequest, Settle, Void, encode
+from accountant.records import VERSION, encode
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import Begin, MechanismRequest, Settle, Void
 from streams.client.connection.shared_files import UsedAfterFork
 from streams.client.releases.codec import storable_types
 from streams.client.releases.grants import TAGGED_JSON, Codec, to_sent_request

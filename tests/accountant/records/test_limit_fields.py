@@ -10,11 +10,11 @@ import pytest
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
-from accountant.records import SetLimit
 from accountant.records.inputs import check
 from accountant.records.limit_fields import BUDGET_FIELDS, kind_of, own_policy, stored_policy
 from accountant.records.limit_records import is_scope_row_key, scope_row_key
 from accountant.records.members import is_member_row_key, member_row_key
+from accountant.records.requests import SetLimit
 from accountant.times import uuid7
 from tests.every_case import check_rows
 

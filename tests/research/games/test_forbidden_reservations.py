@@ -18,7 +18,8 @@ from scipy.special import ndtr
 from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.policy import Policy
-from accountant.records import Begin, ReservationStep, Settle, Void
+from accountant.records import ReservationStep
+from accountant.records.requests import Begin, Settle, Void
 from research.games.ledgers import FilterLedger, Offer
 from research.games.optimal_stopping import Move, solve
 from research.games.pairs import Pair

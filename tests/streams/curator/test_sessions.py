@@ -11,8 +11,8 @@ from typing import Any, NoReturn, cast
 import msgspec
 import pytest
 
-from accountant.records import Begin, Source
-from accountant.records.requests import VERSION
+from accountant.records import Source
+from accountant.records.requests import VERSION, Begin
 from accountant.reservations.reservation import Reservation
 from streams.answers import SqliteAnswers
 from streams.answers.granted import GrantedQuestion, granted_question

@@ -18,8 +18,8 @@ from opendp.context import Query
 from opendp.mod import OpenDPException
 
 from accountant.errors import RequestInvalid
-from accountant.records import MechanismRequest
 from accountant.records.outcomes import Outcome
+from accountant.records.requests import MechanismRequest
 from streams.client import (
     Accountant,
     AccountantWarning,

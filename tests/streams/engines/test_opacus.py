@@ -20,8 +20,8 @@ import pytest
 from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
-from accountant.records import MechanismRequest
 from accountant.records.outcomes import Outcome
+from accountant.records.requests import MechanismRequest
 from streams.client import Accountant, AsyncAccountant, NotGranted, ResultMissing
 from streams.engines.dp_accounting import event_claim
 from streams.engines.opacus import StepRefused, Training

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from accountant.records import MechanismRequest, encode
+from accountant.records import encode
 from accountant.records.inputs import check
+from accountant.records.requests import MechanismRequest
 from streams.answers.waiting import Waiting, WaitingQuestions
 from streams.client.http.question_queue import QuestionQueueClient
 from streams.curator.answering import OpenQuestion

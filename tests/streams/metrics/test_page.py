@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from accountant.claims import Pure
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
-from accountant.records import MechanismRequest
+from accountant.records.requests import MechanismRequest
 from streams.answers.granted import GrantedQuestion
 from streams.curator.counts import CuratorCounts
 from streams.curator.metrics import CuratorMetrics, UnansweredMetrics
