@@ -134,10 +134,11 @@ dashboards: $(READY)  ## generate deploy/grafana/json from the dashboards' code
 client: $(READY)  ## generate the synchronous client from the asynchronous one
 	$(BIN)/python scripts/unasync.py
 
-reference: $(READY)  ## write the reference of commands, HTTP routes and reasons, running its examples
+reference: $(READY)  ## write the generated pages of the reference, running the examples of commands and routes
 	$(BIN)/python scripts/reference/commands_page.py
 	$(BIN)/python scripts/reference/routes_page.py
 	$(BIN)/python scripts/reference/reasons_page.py
+	$(BIN)/python scripts/reference/made_pages.py
 
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(READY)  ## build the documentation as a site in build/site, with search; a broken link fails

@@ -270,13 +270,18 @@ class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     """A level's row in `state`.
 
     Attributes:
-        scope, name: the scope of the limit; "" names the dataset.
-        team: of the default, in a row of an analyst's usage under it.
-        sequence: number of the dataset's decision that has set or moved it last.
-        limit, rule: the last record about it, also where that has removed it; left out in a row
-            of use under a default.
-        counted, paced, used: under its limit, in its pace, of its share.
-        reported: left out while no threshold was reached.
+        dataset, scope, team, name: as in the key.
+        sequence: of the decision that has set or changed the row.
+        limit: of the last record, removals included; left out in a row of usage under a default.
+        rule: `kind`, the filter that is counted; `counted_since` and `shared_since`, the versions
+            from which on; `periods` of the period limit, also of a removed one: `length`,
+            `first_at` (start of period 0) and `first` (its length, if longer).
+        counted: usage of the limit, as in `levels` of a decision.
+        paced: usage in the period; `begins_at`, its start; `resets`, the number of clock resets at
+            that time.
+        used: usage of the reserved share.
+        reported: `ratios`, the thresholds that decisions have reported under a `version`;
+            `earlier`, those reported under earlier ones. Left out for none.
     """
 
     version: Format

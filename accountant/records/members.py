@@ -47,8 +47,10 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
     """A member's row in `state`, and what a partition keeps of the member.
 
     Attributes:
-        until: milliseconds since 1970.
-        sequence: number of the dataset's decision that has set it.
+        dataset, member: as in the key.
+        roles: in the order owner, analyst, engine, auditor, curator.
+        team, until: left out if there is none.
+        sequence: of the decision that has set the row.
     """
 
     version: Format

@@ -299,16 +299,18 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     """One dataset's row in `state`: its ledger, cached from the log.
 
     Attributes:
-        rounded_up: as of `Decision`.
-        halted: true, or left out.
-        owners, members: how many owners, and rows of members, the dataset has.
-        granted_at, closed_at: milliseconds of the first grant and of the closing, kept of datasets
-            with a `population`.
-        levels, limits: how many rows of levels the dataset has, and how many limits in force.
-        paused: true, or left out.
-        held: its open reservations, left out for none.
-        guarantee, note: as of `ledger.Ledger`, left out where they are "".
-        schema: in its canonical bytes, left out for none.
+        dataset, generation, sequence, policy, budget, totals, rounded_up, odometers: of the
+            dataset's last decision.
+        crossed: number of thresholds reached.
+        exhausted, closed: as in the dataset.
+        halted, paused: as in the dataset; left out unless true.
+        opened_at, changed_at: times.
+        owners, members, levels, limits: numbers, `limits` of those in force; left out if 0.
+        granted_at, closed_at: with a `population`: times of the first grant and of the closing.
+        held, guarantee: as in a decision on reservations; `latest_at` of `held` is a time, only
+            after the clock was set back.
+        note: an owner's words about `guarantee`.
+        schema: of the opening, in its canonical form.
     """
 
     version: Format

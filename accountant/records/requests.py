@@ -131,6 +131,14 @@ ReservationStep = Begin | Settle | Void
 
 
 class _Admin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """What the records of owners have in common.
+
+    Attributes:
+        version, request_id, dataset: as in a request.
+        by: the owner. With authentication the HTTP server verifies that this is the caller.
+        reason: for people, at most 200 characters.
+    """
+
     version: Version
     request_id: RequestId
     dataset: Name
@@ -141,8 +149,10 @@ class Open(_Admin, frozen=True, tag="open"):
     """An owner opens a dataset under a policy; its budget is fixed from the first grant on.
 
     Attributes:
-        owners: the owners from then on; left out, `by` alone.
-        schema: what is declared about the data, for ever; left out, no question can be asked.
+        policy: the policy, which its defaults complete.
+        schema: what is declared about the data, for questions. Its `neighbours` are the policy's.
+            It is never amended; left out, no question can be asked.
+        owners: 1 to 100 names, each once. Left out, `by` is the only owner.
     """
 
     policy: Policy
@@ -155,10 +165,14 @@ class Amend(_Admin, frozen=True, tag="amend"):
     """An owner changes thresholds, horizon, cap or access, or lowers the budget before any grant.
 
     Attributes:
-        follows: number of the dataset's decision that this follows; any other one is refused.
-        policy: the whole policy, with a budget that is lower and the same filter, unit and
-            neighbours; without the fields beside it.
-        open_per_holder: as of `Policy`; 0 removes it.
+        follows: number of the dataset's last decision that the owner has read. If another
+            decision has come since, the record is refused as `out_of_date`: read the dataset and
+            send a new record. So an admin request cannot act twice after the ledger has forgotten
+            its id.
+        policy: the whole policy, with a lower budget and the same filter, unit and neighbours;
+            without any of the fields below.
+        alert_at, horizon, most_per_request, access, visibility, open_per_holder: fields of the
+            policy to change. What is left out stays; `open_per_holder` 0 removes that limit.
     """
 
     alert_at: Thresholds | None = None
@@ -193,7 +207,8 @@ class Pause(_Brake, frozen=True, tag="pause"):
     """An owner, or an administrator, pauses a dataset: nothing is granted until it is resumed.
 
     Attributes:
-        follows: as of `Amend`. `as_`: as of `SetMember`.
+        follows: as of `Amend`.
+        as_: as of `SetMember`.
     """
 
 
@@ -232,12 +247,14 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
 
     Attributes:
         member: the name; the record replaces an earlier one.
-        roles: what they may do; none removes them.
-        team: the one that they belong to in this dataset.
-        until: the first moment at which it is over, as a time of the log.
+        roles: any of `owner`, `analyst`, `engine`, `auditor`, `curator`, each once, in any order.
+            `[]` removes the member.
+        team: the one that they belong to in this dataset. Not with empty `roles`.
+        until: when the membership ends. Not with empty `roles`, and not with `owner`: an owner
+            does not expire, so that a dataset always has one.
         follows: as of `Amend`.
-        as_: `administrator` where an administrator acts for the owners; HTTP servers take
-            it from administrators alone.
+        as_: `administrator`: an administrator of the installation acts in an owner's place. An
+            HTTP server accepts it from administrators only; the decision has `administrator`.
     """
 
     member: Name

@@ -97,18 +97,19 @@ class ReservationRow(
     """A reservation's row in `state`; it is dropped when the reservation is final.
 
     Attributes:
-        grant: hash of the decision `reserved`.
-        sequence, partition_sequence: numbers of that decision in the dataset and the partition.
-        analyst, via, purpose: the holder, the engine that asked for the holder, and what for.
-        claim: what was reserved; of a settled session, at the variance that it settled at.
-        stage: how far it has come.
-        reserved_at, deadline: milliseconds since 1970.
+        dataset, grant: as in the key.
+        sequence, partition_sequence: numbers of the decision `reserved`.
+        analyst, via, purpose, claim: of the request; the claim of a settled session at the
+            variance that it settled at.
+        stage: `reserved`, `begun`, `broken` or `settled`.
+        reserved_at, deadline: times.
         totals, rounded_up: what each of the dataset's totals was charged, exactly, and still is.
-        after: under gdp_residue, the state that the grant left, where its cost depended on the
-            state: such a cost returns to this very state alone.
-        levels: what each limit was charged.
-        datasets: of one over several datasets, all of them in the order of the request.
-        is_question: true, or left out.
+        levels: what each limit scope was charged, with the count, period and share that it was
+            charged to.
+        after, after_rounded_up: under gdp_residue, the state that the grant left, where its cost
+            depended on the state: such a cost returns to this very state alone.
+        datasets: of one over several datasets: all of them, the first one first.
+        is_question: true of a question's; left out otherwise.
     """
 
     version: Format

@@ -25,16 +25,17 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     """One partition's row in `state`: its head, written with every commit.
 
     Attributes:
-        rules: of the last decision.
-        datasets: number of rows of datasets in the partition.
-        members, levels, reservations: number of rows of members, of levels, and of reservations;
-            left out while there is none.
-        checksum: checksum of all those rows, see `accountant.checksum`; left out in the
-            snapshot of a seal.
-        branch: how many rollbacks the log has accepted; left out while there is none.
-        key: public half of the key that signs checkpoints, where the log has changed it.
-        resets: number of clock resets; left out for none.
-        reset_at: the time that the last one set, in milliseconds.
+        rules: as in the last decision.
+        genesis: as in decision 0.
+        partition_sequence, head: number and hash of the last decision.
+        next: the next offset of each input: `requests`, `admin`.
+        datasets: number of datasets.
+        members, levels, reservations: numbers of rows, left out if 0.
+        checksum: 16 hexadecimal digits: the sum of the CRC-32 of all rows and, with `resets`, of
+            that of the text `[resets,reset_at]`. Left out in the snapshot of a seal.
+        decided_at, floor: as in the last decision.
+        branch, key: once the log has accepted a rollback, or changed its key.
+        resets, reset_at: once its clock was reset: how often, and the time that was set last.
     """
 
     version: Format

@@ -35,31 +35,32 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     """The current state of a dataset.
 
     Attributes:
-        sequence: number of the dataset's last decision.
-        partition_sequence: number in the log of the decision as of which this view is, or
-            `UNKNOWN`.
-        policy: resolved; its epsilon (or rho) and delta are the guarantee, a constant.
-        budget: what the filter's sums may reach, the additive one first.
-        spent_ratio: part of the additive budget that is spent, rounded up, in [0, 1]. It is
-            no epsilon: the filter's formula at the running total bounds nothing.
-        totals, left, odometers: after the last decision, rounded outward.
-        rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, if it does.
-        crossed: those of `policy.alert_at` that were crossed.
-        halted: a request did not fit, and the policy lets that be the end: nothing more is
-            granted.
-        outcomes, reasons: how many decisions of each kind this view was given.
-        horizon_ends_at: the day until which the budget is meant to last.
-        granted_at, closed_at: of the first grant and of the closing, where the policy names a
-            population.
-        joint_guarantee: of all datasets of its population; left out without one, and in views that
-            know of no other dataset.
-        paused: nothing is granted until an owner resumes the dataset.
-        reserved: the part of `totals` that open reservations hold; it may come back.
-        open_reservations, broken: how many there are, and how many of them released beyond their
-            maximum: nothing is granted then.
-        guarantee: what has become of the guarantee, "" where it holds; see
-            `reservation_rows.GuaranteeState`.
-        schema: what questions may name, left out where none can be asked.
+        dataset, generation, sequence, policy, budget, totals, rounded_up, left, odometers: as in a
+            decision, after the dataset's last one.
+        partition_sequence: number in the log of the decision as of which this is shown; -1 where
+            the server has counted none on the dataset.
+        spent_ratio: of the additive budget, rounded up, 0 to 1. It is no epsilon: the filter's
+            formula at the running total bounds nothing.
+        crossed: thresholds of `alert_at` that were reached.
+        exhausted: as the metric `privacy_filter_exhausted`.
+        halted: `halt_on_refusal` has ended it: a request did not fit.
+        paused: an owner, or an administrator, has paused it: nothing is granted until it is
+            resumed.
+        reserved, open_reservations: what open reservations hold of `totals`, which may come back,
+            and their number.
+        broken: how many of them released beyond their maximum; above 0 the dataset is suspended.
+        guarantee: `explained`, `if_bounded` or `void`; empty while it holds.
+        schema: what questions may name; left out of a dataset that takes none.
+        closed: an owner has closed it.
+        opened_at, last_decided_at: times.
+        horizon_ends_at: the opening plus the policy's `horizon`; null without one.
+        granted_at, closed_at: only with a `population`: times of the first grant and of the
+            closing.
+        joint_guarantee: only with a `population`: what all its datasets guarantee together. Left
+            out in views that know of no other dataset.
+        outcomes, reasons: number of decisions of each, since the answering process started. For a
+            ledger's file: requests of all time, by the index of usage; none while that is over
+            10,000 decisions behind.
     """
 
     dataset: Name

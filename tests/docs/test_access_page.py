@@ -27,10 +27,12 @@ Call = Callable[[RolesServer, str, str], str]
 
 @cache
 def matrix() -> dict[str, list[str]]:
-    """Return the cells of each row, by the route as the page writes it."""
+    """Return the cells of each row, by the route that it names first."""
     text = PAGE.read_text(encoding="utf-8").split("## Who may do what", 1)[1]
-    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", text, re.MULTILINE)
-    return {route: cells.split(" | ") for route, cells in rows if cells.count(" | ") == 5}
+    rows = re.findall(r"^\| (`.*?`).*? \| (.*) \|$", text, re.MULTILINE)
+    found = [(route, cells.split(" | ")) for route, cells in rows if cells.count(" | ") == 5]
+    assert len(dict(found)) == len(found), "two rows begin with one route"
+    return dict(found)
 
 
 def access_of(cell: str) -> str:
@@ -168,23 +170,20 @@ def why(server: RolesServer, name: str, dataset: str) -> str:
 CALLS: dict[str, Call] = {
     "`POST /requests`": ask,
     "`POST /datasets`": open_new,
-    "`POST .../reservations/begin`, `.../reservations/settle`, `.../reservations/void`": begin,
-    (
-        "`POST .../amend`, `.../close`, `.../pause`, `.../resume`, `.../resolve`, `.../members`, "
-        "`.../limits`"
-    ): amend,
-    "`POST .../members`, `.../pause`, `.../resume` with `as: administrator`": help_owners,
+    "`POST .../reservations/begin`": begin,
+    "`POST .../amend`": amend,
+    "`POST .../pause`": help_owners,
     "`POST .../preview`": preview,
-    "`GET /datasets`, `GET .../{dataset}`, `.../overview`": look("/datasets/{dataset}"),
+    "`GET /datasets`": look("/datasets/{dataset}"),
     "`GET .../requests`": requests,
     "`GET .../reservations`": reservations,
-    "`GET .../answers`, `GET .../answers/events`, `GET /answers/{request_id}`": answers,
-    "`GET .../questions`, `POST .../questions/end`": end_questions,
+    "`GET .../answers`": answers,
+    "`GET .../questions`": end_questions,
     "`GET .../members`": members,
     "`GET .../budgets/{analyst}`": budgets,
     "`GET .../usage`": usage,
     "`GET .../why`": why,
-    "`GET /me`, `GET /me/budgets`, `GET /head`, `/schema/openapi.json`, pages": look("/head"),
+    "`GET /me`": look("/head"),
     "`GET /metrics`": look("/metrics"),
 }
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from streams.embedded.service import EmbeddedService
 from streams.metrics.registry import make_registry
 from streams.settings import DEFAULT_URL as SETTINGS_URL
 from streams.settings import PREFIX, Settings
-from tests.every_case import check_each, check_rows, every_case
+from tests.every_case import check_each, check_rows
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -60,23 +61,31 @@ def test_every_command_has_its_section_with_every_option():
     check_rows(check, commands())
 
 
-@pytest.mark.parametrize(
-    ("script", "name"),
-    [
-        ("commands_page.py", "commands.md"),
-        ("routes_page.py", "http/routes.md"),
-        ("reasons_page.py", "reasons.md"),
+SCRIPTS = ROOT / "scripts" / "reference"
+GENERATED = {
+    "commands_page.py": ["commands.md"],
+    "routes_page.py": ["http/routes.md"],
+    "reasons_page.py": ["reasons.md"],
+    "made_pages.py": [
+        str(each.relative_to(SCRIPTS / "pages")) for each in sorted(SCRIPTS.glob("pages/**/*.md"))
     ],
-)
-def test_generated_pages_equal_the_output_of_their_scripts(script, name):
+}
+
+
+@pytest.mark.parametrize("script", GENERATED)
+def test_generated_pages_equal_the_output_of_their_scripts(script):
     made = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "reference" / script, "--print"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, SCRIPTS / script, "--print"], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stderr
-    assert made.stdout == page(name), "run make reference"
+    pages = GENERATED[script]
+    assert made.stdout == "".join(page(name) for name in pages), "run make reference"
+
+
+def test_generated_pages_are_marked_as_such():
+    marked = (ROOT / ".gitattributes").read_text(encoding="utf-8")
+    for name in chain(*GENERATED.values()):
+        assert f"docs/reference/{name} linguist-generated\n" in marked
 
 
 def test_every_outcome_is_explained():
@@ -126,21 +135,6 @@ def test_every_setting_is_described_with_its_default_and_range():
         default = "" if field.default in (None, "") else f"`{field.default}`"
         assert cells[0] in {default, "``" if default == "" else default}
         assert cells[1] == allowed(schemas[name])
-
-
-@every_case("variable", ["ACCOUNTANT_ANALYST", "ACCOUNTANT_OWNER"])
-def test_the_settings_page_names_every_command_that_reads_a_variable(variable):
-    reading = [
-        f"`{name} {parameter.opts[0]}`"
-        for name, command in commands()
-        for parameter in command.params
-        if parameter.envvar == variable
-    ]
-    named = re.search(
-        rf"^\| `{variable}` \|[^(]*\(([^)]*)\)", page("settings-checks.md"), re.MULTILINE
-    )
-    assert named
-    assert sorted(named[1].split(", ")) == sorted(reading)
 
 
 def test_the_options_of_the_python_client_are_arguments_of_its_constructor():

@@ -1,0 +1,213 @@
+"""The tables and lists that pages of the reference take from the code, by name.
+
+A table of fields leaves out those that the page's own rows explain, `known`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+import typer
+from struct_words import field_words
+
+from accountant.field_rules import rule_of
+from accountant.records import Snapshot
+from accountant.records.kinds import KINDS, RecordKind
+from accountant.records.members import MemberRow
+from accountant.records.outcomes import Outcome
+from accountant.records.reservation_rows import ReservationRow
+from accountant.records.state_rows import PartitionRow, ScopeRow
+from accountant.views.datasets import DatasetView
+from streams import AsyncAccountant
+from streams.cli.root import app
+from streams.client import AsyncOwner
+
+Known = frozenset[str]
+
+_STRUCTS: Final[dict[str, type]] = {
+    each.__name__: each
+    for each in (
+        *(kind.body for kind in KINDS),
+        *(DatasetView, PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow),
+    )
+}
+_CLIENTS: Final[dict[str, type]] = {
+    each.__name__: each for client in (AsyncAccountant, AsyncOwner) for each in client.__mro__
+}
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _rows(rows: Iterable[Iterable[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def _words(struct: type, known: Known) -> list[tuple[tuple[str, ...], str]]:
+    """Return names and words of the fields that the page does not explain itself.
+
+    Raises: SystemExit: nothing explains a field.
+    """
+    words = field_words(struct)
+    # `version` of rows is the same in all of them.
+    unexplained = set(struct.__struct_encode_fields__) - known.union(*words, {"version"})
+    if unexplained:
+        raise SystemExit(
+            f"{struct.__name__}: explain {', '.join(sorted(unexplained))} in its docstring, "
+            "in the section Attributes"
+        )
+    left = [
+        (tuple(name for name in names if name not in known), text) for names, text in words.items()
+    ]
+    return [(names, text) for names, text in left if names]
+
+
+def _optional(struct: type) -> set[str]:
+    """Return the fields of a type that may be left out, by their names on the wire."""
+    return {each.encode_name for each in msgspec.structs.fields(struct) if not each.required}
+
+
+def fields(known: Known, *structs: str) -> str:
+    """Return a row for each entry in the docstrings of types: names, words."""
+    return _rows(
+        (_code(names), text) for each in structs for names, text in _words(_STRUCTS[each], known)
+    )
+
+
+def input_fields(known: Known, struct: str) -> str:
+    """Return such rows of a record that clients send: names, whether they are required, words."""
+    kind = _STRUCTS[struct]
+    optional = _optional(kind)
+    return _rows(
+        (_code(names), "no" if optional.issuperset(names) else "yes", text)
+        for names, text in _words(kind, known)
+    )
+
+
+def _kinds(chosen: str, without: str = "without", *names: str) -> list[RecordKind]:
+    """Return the kinds of an input, of the routes below a dataset, or of administrators."""
+    selections: dict[str, Callable[[RecordKind], bool]] = {
+        "admin": lambda kind: kind.source == "admin",
+        "owner": lambda kind: kind.source == "admin" and kind.path is not None,
+        "administrator": lambda kind: kind.allows_administrator,
+    }
+    found = [kind for kind in KINDS if selections[chosen](kind)]
+    assert without == "without", without
+    assert {kind.name for kind in found} >= set(names), names
+    return [kind for kind in found if kind.name not in names]
+
+
+def kinds(_known: Known, *chosen: str) -> str:
+    """Return the names of kinds of record."""
+    return _code(kind.name for kind in _kinds(*chosen))
+
+
+def kind_routes(_known: Known, *chosen: str) -> str:
+    """Return the addresses of kinds of record below a dataset's, the first with its method."""
+    return "`POST " + _code(f".../{kind.path}" for kind in _kinds(*chosen)).removeprefix("`")
+
+
+def kind_fields(known: Known, *chosen: str) -> str:
+    """Return a row for each field of kinds of record: names, kinds that have it, words."""
+    listed = _kinds(*chosen)
+    having: dict[tuple[tuple[str, ...], str], list[RecordKind]] = {}
+    for kind in listed:
+        for entry in _words(kind.body, known):
+            having.setdefault(entry, []).append(kind)
+    # What all or most of them have comes first.
+    return _rows(
+        (_code(names), _in(names, those, listed), text)
+        for (names, text), those in sorted(having.items(), key=lambda each: -len(each[1]))
+    )
+
+
+def _in(names: tuple[str, ...], those: list[RecordKind], listed: list[RecordKind]) -> str:
+    others = [kind for kind in listed if kind not in those]
+    if not others:
+        said = "all"
+    elif len(others) == 1:
+        said = f"all but `{others[0].name}`"
+    else:
+        said = _code(kind.name for kind in those)
+    optional = all(_optional(kind.body).issuperset(names) for kind in those)
+    return f"{said}, optional" if optional else said
+
+
+def fields_of_rule(_known: Known, rule: str) -> str:
+    """Return the fields of records whose type has a rule."""
+    found = {
+        field.encode_name: None
+        for kind in KINDS
+        for field in msgspec.structs.fields(kind.body)
+        if rule_of(field.type) == rule
+    }
+    return _code(found)
+
+
+def public_outcomes(_known: Known) -> str:
+    """Return the outcomes that every reader of a dataset sees."""
+    return _code(outcome for outcome in Outcome if outcome.is_public)
+
+
+def _call(name: str, method: Any) -> str:
+    """Return how a method is called: with each argument that it needs, and `...` for others."""
+    _self, *parameters = inspect.signature(method).parameters.values()
+    needed = [each for each in parameters if each.default is each.empty]
+    shown = [f"{each.name}=..." if each.kind is each.KEYWORD_ONLY else each.name for each in needed]
+    more = ["..."] if len(needed) < len(parameters) else []
+    return f"{name}({', '.join([*shown, *more])})"
+
+
+def _methods(client: str) -> list[tuple[str, Any]]:
+    """Return the public methods of a client's class, then those that it inherits."""
+    return [
+        (name, method)
+        for each in _CLIENTS[client].__mro__
+        for name, method in vars(each).items()
+        if callable(method) and not name.startswith("_")
+    ]
+
+
+def calls(_known: Known, client: str) -> str:
+    """Return a row for each method of a client: the call, and what its docstring says first."""
+    return _rows(
+        (f"`{_call(name, method)}`", " ".join(inspect.getdoc(method).split("\n\n")[0].split()))
+        for name, method in _methods(client)
+    )
+
+
+def call_names(_known: Known, client: str) -> str:
+    """Return the names of a client's methods."""
+    return _code(name for name, _ in _methods(client))
+
+
+def _commands(command: Any, *path: str) -> Iterable[tuple[str, Any]]:
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield " ".join(path), command
+        return
+    for name, child in children.items():
+        yield from _commands(child, *path, name)
+
+
+def options_of(_known: Known, variable: str) -> str:
+    """Return the options of commands that read a variable of the environment."""
+    return _code(
+        f"{name} {parameter.opts[0]}"
+        for name, command in _commands(typer.main.get_command(app))
+        for parameter in command.params
+        if parameter.envvar == variable
+    )
+
+
+TABLES: Final[dict[str, Callable[..., str]]] = {
+    each.__name__: each
+    for each in (
+        *(fields, input_fields, kinds, kind_routes, kind_fields, fields_of_rule),
+        *(public_outcomes, calls, call_names, options_of),
+    )
+}
