@@ -50,22 +50,23 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     """The answer that a request would get.
 
     Attributes:
-        sequence: number of the dataset's last decision; the preview is valid until another
-            follows.
-        granted: whether the request would be granted. `reason`: why not.
-        cost: what a grant would add to each of the totals. `asked`: what the request would cost
-            if it was not refused.
-        left: what would be left in each of the filter's sums; after a refusal, what is left.
-        fits: after a refusal, the largest claim of the same kind that would be granted.
-        more: how many more such requests would be granted after this one, one after another,
-            None for any number. Where a filter cannot count exactly, somewhat fewer; at most 100
-            of reservations under gdp_residue.
-        level: the limit that refuses it, where the dataset itself would take it.
-        ends: the filter that a grant, or after a refusal the claim that fits, would end.
-        left_at: of an `exhausted`, what is left at each limit that applies.
-        ends_basic: a grant would end basic composition beside the filter.
-        halts: the refusal would halt the dataset.
-        derived, error: of a question, as of a decision. `holder`: as of a decision.
+        dataset: the dataset.
+        sequence: number of its last decision. The preview is valid until the next one.
+        granted: whether it would be granted.
+        reason: the reason if not; null if granted.
+        cost: what a grant would add to each sum; null if refused.
+        asked: what a refused request would have cost; null if granted.
+        left: what would remain after the grant; if refused, what remains now.
+        fits: if refused, the largest claim of the same kind that would be granted; else null.
+        ends_basic: whether granting it would end basic composition beside the filter.
+        halts: whether refusing it would halt the dataset.
+        ends: the filter that it would close, as `ends` of a decision; else null.
+        derived, error: of a question, as in a decision; left out otherwise.
+        holder: as in a decision; left out otherwise.
+        level, left_at: as in a decision, if a limit would refuse it.
+        more: how many more such requests would be granted after this one; null if unlimited, 0 if
+            this one is refused. Under `gdp_residue` batches are counted from below, too few by a
+            few, and at most 100 reservations.
     """
 
     dataset: Name

@@ -32,11 +32,12 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     """A question: which answer would a request get, and what would it cost?
 
     Attributes:
-        claim: what the mechanism promises, for `unit` and `neighbours`.
-        question, noise: instead of these three, as of a request.
-        analyst: of the request; their role and limits then count.
-        via: the engine that would ask for the analyst.
-        reserve: as of a request: gdp_residue charges more for what may be voided.
+        claim, unit, neighbours: as in a request; all required, if there is no question.
+        question, noise: both of these instead.
+        analyst: whose role and limits count. Left out: a caller who may ask, without limits.
+        via: the engine that would ask.
+        reserve: as in a request: whether it would be reserved. Under `gdp_residue` a pure mechanism
+            costs more while it may be voided.
     """
 
     claim: Claim | UnsetType = UNSET

@@ -272,11 +272,19 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     With none of part, policy, pace and reserved, it removes the limit.
 
     Attributes:
-        scope, name: the scope of the limit; it replaces an earlier limit of that scope.
-        part: a ratio in (0, 1] of each sum of the dataset's filter.
-        policy: instead, filter and budget of its own.
-        pace: what may be used in each period.
-        reserved: a ratio in (0, 1] of the dataset's budget that nobody else may use.
+        scope, name: `dataset`, without `name` and with `pace` alone; `team` and the team; `analyst`
+            and the analyst; `each` and a team: the default of each of its analysts without an
+            `analyst` limit in force (not with `reserved`).
+        part: a ratio in (0, 1] of each sum of the dataset's filter, rounded down, under that
+            filter's rule. Not under `gdp_residue`.
+        policy: instead of `part`: a budget of its own, with fields of a policy: `filter`,
+            `epsilon` or `rho`, `delta`, `delta_for_claims`, and parameters of the filter; nothing
+            else. Claims have that filter's cost there.
+        pace: the period limit: `part` of the dataset's budget in each `period` of `P1D` to
+            `P36500D`. Not under `gdp_residue`. With `each`, each analyst has their own.
+        reserved: the reserved share: a ratio in (0, 1] of each sum of the dataset's budget, which
+            nobody else may use. Needs a filter of `basic`, `ex_post`, `zcdp`, `zcdp_tight`,
+            `fully_adaptive`, `unified_brownian`, `renyi`, and no `beside`.
         follows: as of `Amend`.
     """
 

@@ -74,14 +74,19 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A limit and its use.
 
     Attributes:
-        scope, name: the scope of the limit; `each` is the default for each analyst of team `name`.
-        analyst: of a default; without it, the default itself, which has no usage.
-        version: of this scope and name, one more with every record.
-        part, policy: a part of the dataset's budget, or a budget of its own.
-        budget, used, left: of part or policy, in each sum of its filter, rounded outward.
-        spent_ratio: part of the additive budget that is used, rounded up, in [0, 1].
-        held, held_ratio: the part of `used`, and of `spent_ratio`, that open reservations hold;
-            left out where they hold nothing.
+        scope, name, version: as in `limit` of a decision. `each` is the default for each analyst
+            of team `name`.
+        analyst: of a default: whose usage this is. The default itself has no `analyst`, `used` and
+            `left`.
+        part, policy, budget: as in `limit` of a decision.
+        used, left, spent_ratio: by the sums of its filter: used is rounded up, left down. The used
+            ratio of the first sum is in [0, 1], rounded up.
+        held, held_ratio: what open reservations hold of `used`, and of `spent_ratio`. Left out for
+            nothing.
+        pace: `part`, `period`, `budget`; `used` and `left` in the current period, which lasts from
+            `begins_at` to `ends_at`; `held` and `held_ratio` of it.
+        reserved: `part`, `budget`; `left`, what is still reserved; `team`, within whose share an
+            analyst's lies.
     """
 
     scope: Scope
@@ -104,15 +109,12 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """What one analyst may still use of one dataset.
 
     Attributes:
-        team: the analyst's now.
-        budget: what the filter's sums may reach, the additive one first.
-        left: of the dataset, beside what is reserved for others.
-        spent_ratio: part of the dataset's additive budget that all have spent, rounded up.
-        levels: the limits that the analyst's requests are checked at, in that order.
-        paused: nothing is granted until an owner resumes the dataset; left out where it is not.
-        halted: nothing is granted any more: a request did not fit, and the policy ends with that;
-            left out where it is not.
-        held_ratio: the part of `spent_ratio` that open reservations hold; left out for nothing.
+        dataset, analyst, team: names.
+        budget, spent_ratio, held_ratio: of the dataset.
+        paused, halted: true while the dataset is paused, or has halted: it grants nothing. Left out
+            otherwise.
+        left: remaining in the dataset, without what is reserved for others.
+        levels: the limits that apply, with the fields above, in the order of the checks.
     """
 
     dataset: Name

@@ -13,14 +13,18 @@ import msgspec
 import typer
 from struct_words import field_words
 
+from accountant.advice.preview import Preview
 from accountant.field_rules import rule_of
 from accountant.records import Snapshot
 from accountant.records.kinds import KINDS, RecordKind
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
+from accountant.records.previews import PreviewRequest
 from accountant.records.reservation_rows import ReservationRow
 from accountant.records.state_rows import PartitionRow, ScopeRow
 from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import AnalystBudget, ScopeView
+from accountant.views.why import Why
 from streams import AsyncAccountant
 from streams.cli.root import app
 from streams.client import AsyncOwner
@@ -31,7 +35,8 @@ _STRUCTS: Final[dict[str, type]] = {
     each.__name__: each
     for each in (
         *(kind.body for kind in KINDS),
-        *(DatasetView, PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow),
+        *(PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow),
+        *(DatasetView, ScopeView, AnalystBudget, PreviewRequest, Preview, Why),
     )
 }
 _CLIENTS: Final[dict[str, type]] = {
@@ -82,10 +87,13 @@ def input_fields(known: Known, struct: str) -> str:
     """Return such rows of a record that clients send: names, whether they are required, words."""
     kind = _STRUCTS[struct]
     optional = _optional(kind)
-    return _rows(
-        (_code(names), "no" if optional.issuperset(names) else "yes", text)
-        for names, text in _words(kind, known)
-    )
+    rows = []
+    for names, text in _words(kind, known):
+        needed = [name for name in names if name not in optional]
+        # Where some of them are, they are named.
+        required = "yes" if len(needed) == len(names) else _code(needed) or "no"
+        rows.append((_code(names), required, text))
+    return _rows(rows)
 
 
 def _kinds(chosen: str, without: str = "without", *names: str) -> list[RecordKind]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from accountant.advice.preview import Preview
 from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
 from accountant.policy import Policy, resolve
@@ -24,12 +23,11 @@ from accountant.records.limit_records import (
 )
 from accountant.records.members import MemberRow
 from accountant.records.operator_records import KeyChange, Rollback, Seal
-from accountant.records.previews import PreviewRequest, check_preview
+from accountant.records.previews import check_preview
 from accountant.records.records import First, Genesis
-from accountant.records.requests import SetLimit
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.joint import JointGuarantee
-from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView, ShareView
+from accountant.views.limit_views import PeriodLimitView, ShareView
 from accountant.views.usage import UsageRow
 from accountant.views.why.forecast import Forecast
 from accountant.views.why.report import LargestGrant, Why
@@ -43,10 +41,10 @@ LONGEST = 1_500
 # What a page names itself; `make reference` makes the other fields of a page, or fails.
 STRUCTS = {
     "request": [MechanismRequest],
-    "preview": [PreviewRequest, Preview],
+    "preview": [],
     "admin": [],
     "member": [],
-    "limits": [SetLimit, ScopeView, PeriodLimitView, ShareView, AnalystBudget],
+    "limits": [PeriodLimitView, ShareView],
     "policy": [Policy],
     "decision": [
         *[Decision, First, Genesis, Seal, Rollback, KeyChange, LimitRecord],
@@ -54,7 +52,7 @@ STRUCTS = {
     ],
     "alert": [Alert],
     "dataset": [JointGuarantee, UsageRow],
-    "why": [Why, Forecast, LargestGrant],
+    "why": [Forecast, LargestGrant],
     "dead-letter": [],
     "state": [RuleRow],
 }

@@ -105,23 +105,28 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     Each table of rows is sorted by what was spent, the most first; weeks by time.
 
     Attributes:
-        unit: the additive sum of the dataset's budget, which all amounts are in.
-        at: the moment that forecasts begin at.
-        budget, left: of `unit`; `left` is as in decisions.
-        spent: exact sum of what all grants cost.
-        spent_ratio: part of the budget that is spent, rounded up, as in the dataset's view.
-        reserved, reserved_ratio: the part of `spent`, and of `spent_ratio`, that open
-            reservations hold; rows count it as spent.
-        state: `open`, `exhausted`, `halted`, `paused` or `closed`; of the last three there is no
-            forecast.
-        by_analyst, by_purpose: at most `MAX_SHOWN` apart.
-        refusals: the most frequent reason first.
-        largest: at most 20.
-        forecasts: of all, then of teams, then of analysts, three each.
-        since: number of the dataset's first decision that `refusals`, `largest` and forecasts of
-            teams and analysts take in, where those before are in an archive; None where they
-            take in all.
-        only: the analyst of these rows, where the caller does not see the requests of others.
+        dataset, unit: the dataset, and the additive sum of its budget, which all amounts are in.
+        at: the time at which forecasts start.
+        state: `open`, `exhausted`, `halted`, `paused` or `closed`; the last three have no
+            forecasts.
+        budget, left, spent_ratio: of `unit`, as in the dataset.
+        spent: cost of all grants: the sum of `by_week`.
+        by_analyst, by_team, by_purpose: `granted`, `refused`, `spent`, `ratio` of each, the most
+            spent first. Teams are those of members now; "" is nobody's; `analysts` counts who has
+            asked. After the 1,000 analysts or purposes with the highest cost, all others are
+            `(others)`.
+        by_week: the same by time: `week` `2026-W48`, `begins` its Monday, in UTC.
+        refusals: `refused` requests by `reason`, the most frequent first, and by the scope
+            (`level`) of the limit without room; null if it was no limit.
+        largest: the 20 grants with the highest cost: `request_id`, `analyst`, `purpose`, `cost`,
+            `decided_at`, `sequence`.
+        forecasts: how much longer it lasts: of all, then of teams, then of analysts, three each.
+        since: if the log's beginning is in an archive: number of the first decision that
+            `refusals`, `largest` and the forecasts of teams and analysts count; null if they count
+            all.
+        reserved, reserved_ratio: what open reservations hold of `spent`, and of `spent_ratio`. Rows
+            count it as spent.
+        only: whose rows these are, for a caller who sees only their own.
     """
 
     dataset: Name
