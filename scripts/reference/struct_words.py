@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 import msgspec
@@ -35,16 +35,21 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."
 
 
-def field_words(struct: type) -> dict[tuple[str, ...], str]:
-    """Return the sentences about fields of a type, by their names on the wire.
+def field_words(
+    struct: type, known: frozenset[str] = frozenset()
+) -> list[tuple[tuple[str, ...], str]]:
+    """Return names on the wire of the fields of a type, with the sentence about them.
 
     They come in the order of the docstrings, those of inherited fields first. `as of X` is what
     the docstring of X says of the field.
 
-    Raises: SystemExit: its own docstring explains a field that it does not have.
+    Args:
+        known: fields that are explained elsewhere; they are left out.
+
+    Raises: SystemExit: nothing explains a field, or its own docstring explains one that it has not.
     """
     wire = {each.name: each.encode_name for each in msgspec.structs.fields(struct)}
-    found: dict[tuple[str, ...], str] = {}
+    found: list[tuple[tuple[str, ...], str]] = []
     for each in reversed(struct.__mro__):
         for names, text in _entries(each):
             if each is struct and not wire.keys() >= set(names):
@@ -52,6 +57,19 @@ def field_words(struct: type) -> dict[tuple[str, ...], str]:
             other = _OF_ANOTHER.fullmatch(text)
             source = other and vars(sys.modules[struct.__module__])[other[1]]
             own = tuple(wire[name] for name in names if name in wire)
-            if own:
-                found[own] = _sentence(_text_of(source, names[0]) if source else text)
-    return found
+            found = _without(found, own)  # what is said last of a field holds
+            found.append((own, _sentence(_text_of(source, names[0]) if source else text)))
+    unexplained = set(wire.values()) - known.union(*(names for names, _ in found))
+    if unexplained:
+        raise SystemExit(
+            f"{struct.__name__}: explain {', '.join(sorted(unexplained))} in the section "
+            "Attributes of its docstring"
+        )
+    return _without(found, known)
+
+
+def _without(
+    found: list[tuple[tuple[str, ...], str]], names: Container[str]
+) -> list[tuple[tuple[str, ...], str]]:
+    left = [(tuple(name for name in entry if name not in names), text) for entry, text in found]
+    return [(entry, text) for entry, text in left if entry]

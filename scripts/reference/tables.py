@@ -22,6 +22,7 @@ from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.records.reservation_rows import ReservationRow
 from accountant.records.state_rows import PartitionRow, ScopeRow
+from accountant.versions import Format
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.why import Why
@@ -53,22 +54,9 @@ def _rows(rows: Iterable[Iterable[str]]) -> str:
 
 
 def _words(struct: type, known: Known) -> list[tuple[tuple[str, ...], str]]:
-    """Return names and words of the fields that the page does not explain itself.
-
-    Raises: SystemExit: nothing explains a field.
-    """
-    words = field_words(struct)
-    # `version` of rows is the same in all of them.
-    unexplained = set(struct.__struct_encode_fields__) - known.union(*words, {"version"})
-    if unexplained:
-        raise SystemExit(
-            f"{struct.__name__}: explain {', '.join(sorted(unexplained))} in its docstring, "
-            "in the section Attributes"
-        )
-    left = [
-        (tuple(name for name in names if name not in known), text) for names, text in words.items()
-    ]
-    return [(names, text) for names, text in left if names]
+    # The version of a row's format is the same in all of them.
+    same = {each.encode_name for each in msgspec.structs.fields(struct) if each.type is Format}
+    return field_words(struct, known | same)
 
 
 def _optional(struct: type) -> set[str]:

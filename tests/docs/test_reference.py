@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ from inspect import signature
 from itertools import chain
 from pathlib import Path
 
+import msgspec
 import pytest
 import typer
 
@@ -80,6 +82,48 @@ def test_generated_pages_equal_the_output_of_their_scripts(script):
     assert made.returncode == 0, made.stderr
     pages = GENERATED[script]
     assert made.stdout == "".join(page(name) for name in pages), "run make reference"
+
+
+class Explained(msgspec.Struct):
+    """A wire type.
+
+    Attributes:
+        first, second: two
+            numbers.
+    """
+
+    first: int
+    second: int
+
+
+class Unexplained(Explained):
+    """One with a field more.
+
+    Attributes:
+        second: as of `Explained`.
+    """
+
+    third: int
+
+
+class Stray(Explained):
+    """One without that field.
+
+    Attributes:
+        third: a number.
+    """
+
+
+def test_a_field_without_words_or_words_without_a_field_stop_a_page(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    field_words = importlib.import_module("struct_words").field_words
+    assert field_words(Explained, frozenset({"first"})) == [(("second",), "Two numbers.")]
+    with pytest.raises(SystemExit, match="Unexplained: explain third"):
+        field_words(Unexplained)
+    explained = field_words(Unexplained, frozenset({"third"}))
+    assert explained == [(("first",), "Two numbers."), (("second",), "Two numbers.")]
+    with pytest.raises(SystemExit, match="Stray has not all of the fields third"):
+        field_words(Stray)
 
 
 def test_generated_pages_are_marked_as_such():
