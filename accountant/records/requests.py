@@ -53,18 +53,25 @@ class MechanismRequest(
     """An analyst asks to run one mechanism, or one batch of them.
 
     Attributes:
-        request_id: UUIDv7; its time is the time of issue.
-        analyst: opaque id of the analyst.
+        version: `1`.
+        request_id: a UUIDv7, whose time is the time of issue. Make it once for a request, and send
+            the same bytes with every retry.
+        analyst: the analyst. With authentication, the caller's own name, unless `via` is there.
+        dataset: the dataset.
         claim: what the mechanism promises, for `unit` and `neighbours`.
-        question, noise: instead of these three, what is asked of the data: the ledger derives the
-            claim, for the unit and the neighbours of the dataset's policy.
-        stop: when a session of a question stops; given with `reserve`, and for sessions alone.
-        purpose: at most 200 characters, for people.
-        via: the engine that asks for the analyst; left out where the analyst asks.
-        reserve: makes it a reservation; left out of a plain request.
-        other_datasets: further ones of the same partition that the mechanism reads, 15 at most. The
-            claim bounds one unit's change in all of them at once, and each is charged it in full,
-            or none is.
+        unit, neighbours: what the claim is valid for. They must equal the policy's. `neighbours` is
+            `add_remove` or `replace`.
+        question, noise, stop: instead of these, what is asked of the data: the ledger derives the
+            claim, for the unit and the neighbours of the dataset's policy. `stop` says when a
+            session of a question stops; it is given with `reserve`, and for sessions alone.
+        purpose: for people, at most 200 characters.
+        reserve: makes it a reservation: `{"until": "PT30M"}`. The request has at most 8,192 bytes
+            then.
+        other_datasets: up to 15 further datasets of the same partition that the mechanism reads,
+            all charged or none. The claim bounds one unit's change in all of them at once, and each
+            is charged it in full.
+        via: the engine that asks for `analyst`. It needs the role `engine`. Analysts who ask for
+            themselves leave it out.
     """
 
     version: Version

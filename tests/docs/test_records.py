@@ -25,7 +25,6 @@ from accountant.records.members import MemberRow
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.previews import check_preview
 from accountant.records.records import First, Genesis
-from accountant.records.requests import MechanismRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import PeriodLimitView, ShareView
@@ -41,7 +40,7 @@ LONGEST = 1_500
 
 # What a page names itself; `make reference` makes the other fields of a page, or fails.
 STRUCTS = {
-    "request": [MechanismRequest],
+    "request": [],
     "preview": [],
     "admin": [],
     "member": [],
