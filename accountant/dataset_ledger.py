@@ -9,6 +9,7 @@ import msgspec
 from accountant.amounts import Units
 from accountant.fractional import round_up_amounts
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.records.dataset_facts import NO_FACTS, DatasetFacts
 from accountant.records.reservation_rows import GuaranteeState
 
 _STATES: Final[tuple[GuaranteeState, ...]] = get_args(GuaranteeState)
@@ -72,13 +73,11 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
         owners, members: how many of its members are owners, and how many there are.
         granted_at: milliseconds of the first grant, 0 before it; only of datasets whose policy
             names a population.
-        closed_at: milliseconds of its closing, 0 before it; only of such datasets, too.
         levels, limits: how many rows of levels it has, and how many limits are in force.
-        paused: nothing is granted until it is resumed.
         held: of its reservations, None where it has none.
         guarantee, note: what became of its guarantee, but for reservations that are broken now, and
             an owner's words about it.
-        schema: the dataset's, in its canonical bytes; b"" for none.
+        facts: what its owners have said of it, on which no sum depends.
     """
 
     dataset: str
@@ -103,17 +102,17 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
     held: Held | None = None
     guarantee: GuaranteeState = ""
     note: str = ""
-    closed_at: int = 0
-    paused: bool = False
-    schema: bytes = b""
+    facts: DatasetFacts = NO_FACTS
 
     @classmethod
-    def new(cls, dataset: str, plan: CompiledPolicy, at: int, schema: bytes = b"") -> Self:
+    def new(
+        cls, dataset: str, plan: CompiledPolicy, at: int, facts: DatasetFacts = NO_FACTS
+    ) -> Self:
         """Return a new ledger with nothing spent."""
         zero: tuple[Units, ...] = (0,) * len(plan.sums)
         readings = plan.readings(zero)
-        new = cls(dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, readings)
-        return msgspec.structs.replace(new, schema=schema) if schema else new
+        first = dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, readings
+        return cls(*first, facts=facts)
 
     @property
     def suspended(self) -> bool:

@@ -92,7 +92,7 @@ def adjudicate(
     """
     plan = ledger.plan
     held = ledger.held
-    if ledger.closed or ledger.paused or ledger.halted or held is not None:  # hardly ever
+    if ledger.closed or ledger.facts.paused or ledger.halted or held is not None:  # hardly ever
         stopped = reason_stopped(ledger, reserve=reserve, full=full)
         if stopped is not None:
             return advance(ledger, at), refusal_of_all(stopped, full)
@@ -158,9 +158,7 @@ def adjudicate(
         held,
         ledger.guarantee,
         ledger.note,
-        0,
-        False,
-        ledger.schema,
+        ledger.facts,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
@@ -226,7 +224,7 @@ def reason_stopped(
     held = ledger.held
     if held is not None and held.broken:
         return Reason.SUSPENDED
-    if ledger.paused:
+    if ledger.facts.paused:
         return Reason.PAUSED
     if ledger.halted:
         return Reason.HALTED

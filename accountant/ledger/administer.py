@@ -14,7 +14,7 @@ from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
-from accountant.questions.schema import encode_schema
+from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import Amend, Close, Open, Pause, Resume
 
@@ -46,8 +46,8 @@ def administer(ledger: DatasetLedger | None, record: DatasetRecord, at: int) -> 
 def _close(ledger: DatasetLedger, _: Close, at: int) -> _Change:
     closed_at = at if ledger.plan.dates_grants else 0
     # A closed dataset is not paused as well: no resume could ever end that pause.
-    closed = _after_decision(ledger, at, closed=True, closed_at=closed_at, paused=False)
-    return closed, Verdict(Outcome.CLOSED), {}
+    closed = _after_decision(ledger, at, closed=True)
+    return _with_facts(closed, closed_at=closed_at, paused=False), Verdict(Outcome.CLOSED), {}
 
 
 def _pause_or_resume(ledger: DatasetLedger, record: Pause | Resume, at: int) -> _Change:
@@ -57,21 +57,20 @@ def _pause_or_resume(ledger: DatasetLedger, record: Pause | Resume, at: int) -> 
     believe that their own resume is the one that counts.
     """
     pauses = isinstance(record, Pause)
-    if pauses == ledger.paused:
+    if pauses == ledger.facts.paused:
         return _refuse(ledger, Reason.ALREADY_PAUSED if pauses else Reason.NOT_PAUSED, at)
-    after = _after_decision(ledger, at, paused=pauses)
+    after = _with_facts(_after_decision(ledger, at), paused=pauses)
     verdict = Verdict(Outcome.PAUSED if pauses else Outcome.RESUMED)
     return after, verdict, {"administrator": record.as_ is not None}
 
 
 def _open(record: Open, at: int) -> _Change:
     plan = open_plan(resolve(record.policy))
-    schema = b"" if record.schema is UNSET else encode_schema(record.schema)
-    ledger, extra = DatasetLedger.new(record.dataset, plan, at, schema), _policy_fields(plan)
+    ledger, extra = DatasetLedger.new(record.dataset, plan, at), _policy_fields(plan)
     owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
-    return ledger, Verdict(Outcome.OPENED), extra
+    return _with_facts(ledger, schema=schema_fact(record.schema)), Verdict(Outcome.OPENED), extra
 
 
 def _amend(ledger: DatasetLedger, record: Amend, at: int) -> _Change:
@@ -176,6 +175,10 @@ def _refuse(ledger: DatasetLedger, reason: Reason, at: int) -> _Change:
 def _after_decision(ledger: DatasetLedger, at: int, **changes: object) -> DatasetLedger:
     sequence = ledger.sequence + 1
     return msgspec.structs.replace(ledger, sequence=sequence, changed_at=at, **changes)
+
+
+def _with_facts(ledger: DatasetLedger, **facts: object) -> DatasetLedger:
+    return msgspec.structs.replace(ledger, facts=with_facts(ledger.facts, facts))
 
 
 CHANGES: Final[dict[type[DatasetRecord], Callable[[DatasetLedger, Any, int], _Change]]] = {

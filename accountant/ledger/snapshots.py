@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ from accountant.ledger.adjudicate import readings_of
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import decode_schema, encode_schema
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy
+from accountant.records.dataset_facts import NO_FACTS, DatasetFacts
 from accountant.records.records import HeldRow
 
 READING_UP: Final = 1 + 6e-10
@@ -23,6 +25,9 @@ READING_UP: Final = 1 + 6e-10
 Formatting rounds by at most half a unit of the tenth digit, 5e-10 of the value. The factor exceeds
 that, so the text never falls below the value.
 """
+
+_facts_in: Final = attrgetter(*DatasetFacts.__struct_fields__)
+_NONE: Final = _facts_in(NO_FACTS)
 
 
 def snapshot(ledger: DatasetLedger, decision: Decision | None = None) -> Snapshot:
@@ -58,12 +63,10 @@ def snapshot(ledger: DatasetLedger, decision: Decision | None = None) -> Snapsho
         granted_at=ledger.granted_at or msgspec.UNSET,
         levels=ledger.levels or msgspec.UNSET,
         limits=ledger.limits or msgspec.UNSET,
-        closed_at=ledger.closed_at or msgspec.UNSET,
-        paused=True if ledger.paused else msgspec.UNSET,
         held=held_row(ledger) or msgspec.UNSET,
         guarantee=ledger.guarantee or msgspec.UNSET,
         note=ledger.note or msgspec.UNSET,
-        schema=msgspec.Raw(ledger.schema) if ledger.schema else msgspec.UNSET,
+        **msgspec.structs.asdict(ledger.facts),
     )
 
 
@@ -116,16 +119,25 @@ def ledger_of_row(row: Snapshot) -> DatasetLedger:
         granted_at=row.granted_at or 0,
         levels=row.levels or 0,
         limits=row.limits or 0,
-        closed_at=row.closed_at or 0,
-        paused=bool(row.paused),
         held=None if row.held is msgspec.UNSET else _held(plan, row.held),
         guarantee=row.guarantee or "",
         note=row.note or "",
-        schema=b"" if row.schema is msgspec.UNSET else _schema(bytes(row.schema)),
+        facts=_facts_of_row(row),
     )
     if found.is_void:
         return msgspec.structs.replace(found, readings=readings_of(found, totals))
     return found
+
+
+def _facts_of_row(row: Snapshot) -> DatasetFacts:
+    values = _facts_in(row)
+    if values == _NONE:
+        return NO_FACTS
+    facts = dict(zip(DatasetFacts.__struct_fields__, values, strict=True))
+    if row.schema is not msgspec.UNSET:
+        # One read from the row would keep all the row's bytes in memory.
+        facts["schema"] = msgspec.Raw(_schema(bytes(row.schema)))
+    return DatasetFacts(**facts)
 
 
 def _schema(value: bytes) -> bytes:

@@ -19,6 +19,7 @@ from accountant.ledger.snapshots import READING_UP, held_row, rounded_up_wire, s
 from accountant.limits.charge import ChargedLimit
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import FORMAT, RULES, encode
+from accountant.records.dataset_facts import NO_FACTS, DatasetFacts
 from accountant.records.records import Derived
 from accountant.times import iso
 
@@ -189,8 +190,14 @@ def row(ledger: DatasetLedger, amounts: Amounts | None) -> bytes:
         ledger.opened_at,
         ledger.changed_at,
         _counts(ledger) if ledger.members or ledger.levels else b"",
-        b',"schema":%b' % ledger.schema if ledger.schema else b"",
+        _facts(ledger.facts) if ledger.facts is not NO_FACTS else b"",
     )
+
+
+def _facts(facts: DatasetFacts) -> bytes:
+    """Return the facts at a row's end; a dataset that grants is neither paused nor closed."""
+    fields = encode(facts)[1:-1]
+    return b"," + fields if fields else b""
 
 
 def _counts(ledger: DatasetLedger) -> bytes:

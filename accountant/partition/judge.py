@@ -122,10 +122,11 @@ def derive_claim(
     stopped = reason_stopped(ledger, reserve=reserve, full=full)
     if stopped is not None:
         return NotDerived(refusal_of_all(stopped, full))
-    if not ledger.schema:
+    schema = ledger.facts.schema
+    if schema is UNSET:
         return NotDerived(Verdict(Outcome.REFUSED, Reason.NO_SCHEMA))
     try:
-        claim = _derived(ledger.schema, question, noise)
+        claim = _derived(bytes(schema), question, noise)
         if noise.is_session:
             _check_curator(ledger.dataset, noise, roster, at)
         return claim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from accountant.records.dataset_row import Snapshot, decode_snapshot
 from accountant.records.records import (
     DECODE_ERRORS,
     NO_REQUEST,
@@ -10,10 +11,8 @@ from accountant.records.records import (
     First,
     Genesis,
     Origin,
-    Snapshot,
     decode_decision,
     decode_policy,
-    decode_snapshot,
     encode,
 )
 from accountant.records.requests import (

@@ -43,6 +43,8 @@ class RecordKind(NamedTuple):
         group: of that operation in the OpenAPI document.
         path: the end of its address below the dataset's; None for an address of its own.
         asks_back: a server may ask the sender whether it is meant.
+        sets: the fields of `DatasetFacts` that it sets to its fields of the same names, those that
+            are unset apart.
     """
 
     body: type[Body]
@@ -54,6 +56,7 @@ class RecordKind(NamedTuple):
     group: Literal["requests", "datasets", "access"]
     path: str | None
     asks_back: bool = False
+    sets: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -125,6 +128,7 @@ KINDS: Final = (
         group="datasets",
         path=None,
         asks_back=True,
+        sets=("schema",),
     ),
     RecordKind(
         body=Amend,

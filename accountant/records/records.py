@@ -295,55 +295,8 @@ class Decision(
         raise TypeError("a decision is neither true nor false: read its `granted`")
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
-    """One dataset's row in `state`: its ledger, cached from the log.
-
-    Attributes:
-        dataset, generation, sequence, policy, budget, totals, rounded_up, odometers: of the
-            dataset's last decision.
-        crossed: number of thresholds reached.
-        exhausted, closed: as in the dataset.
-        halted, paused: as in the dataset; left out unless true.
-        opened_at, changed_at: times.
-        owners, members, levels, limits: numbers, `limits` of those in force; left out if 0.
-        granted_at, closed_at: with a `population`: times of the first grant and of the closing.
-        held, guarantee: as in a decision on reservations; `latest_at` of `held` is a time, only
-            after the clock was set back.
-        note: an owner's words about `guarantee`.
-        schema: of the opening, in its canonical form.
-    """
-
-    version: Format
-    dataset: str
-    generation: int
-    sequence: int
-    policy: msgspec.Raw
-    budget: dict[str, str]
-    totals: dict[str, str | int]
-    rounded_up: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    odometers: dict[str, str]
-    crossed: int
-    exhausted: bool
-    closed: bool
-    opened_at: int
-    changed_at: int
-    halted: bool | msgspec.UnsetType = msgspec.UNSET
-    owners: int | msgspec.UnsetType = msgspec.UNSET
-    members: int | msgspec.UnsetType = msgspec.UNSET
-    granted_at: int | msgspec.UnsetType = msgspec.UNSET
-    levels: int | msgspec.UnsetType = msgspec.UNSET
-    limits: int | msgspec.UnsetType = msgspec.UNSET
-    closed_at: int | msgspec.UnsetType = msgspec.UNSET
-    paused: bool | msgspec.UnsetType = msgspec.UNSET
-    held: HeldRow | msgspec.UnsetType = msgspec.UNSET
-    guarantee: GuaranteeState | msgspec.UnsetType = msgspec.UNSET
-    note: str | msgspec.UnsetType = msgspec.UNSET
-    schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
 encode = msgspec.json.Encoder().encode
 decode_decision = reader(Decision)
-decode_snapshot = reader(Snapshot)
 decode_policy = msgspec.json.Decoder(Policy).decode
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

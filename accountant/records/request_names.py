@@ -1,4 +1,4 @@
-"""What readers take from the input of a decision: names, claim, schema.
+"""What readers take from the input of a decision: names, claim.
 
 Each is read alone, for logs hold invalid inputs, too.
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
-from accountant.questions.schema import Schema, encode_schema
 from accountant.records.header import DecisionHeader
 from accountant.records.records import DECODE_ERRORS, Decision
 
@@ -40,14 +38,9 @@ class _WithClaim(msgspec.Struct):
     claim: Claim
 
 
-class _WithSchema(msgspec.Struct):
-    schema: Schema | UnsetType = UNSET
-
-
 decode_request_details = msgspec.json.Decoder(RequestDetails).decode
 _decode_names = msgspec.json.Decoder(RequestNames).decode
 _decode_asked = msgspec.json.Decoder(_WithClaim).decode
-_decode_opening = msgspec.json.Decoder(_WithSchema).decode
 _NOBODY: Final = RequestNames()
 
 
@@ -70,9 +63,3 @@ def claim_of(decision: Decision | DecisionHeader) -> Claim | None:
         return _decode_asked(decision.request).claim
     except DECODE_ERRORS:  # its fields may hold anything
         return None
-
-
-def schema_of_opening(decision: Decision) -> bytes:
-    """Return the canonical bytes of the schema that a dataset was opened with, b"" for none."""
-    schema = _decode_opening(decision.request).schema
-    return b"" if schema is UNSET else encode_schema(schema)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from accountant.records.dataset_row import Snapshot
 from accountant.records.limit_records import ScopeRow, scope_row_key
 from accountant.records.members import MemberRow, member_row_key
-from accountant.records.records import Genesis, Snapshot
+from accountant.records.records import Genesis
 from accountant.records.reservation_rows import ReservationRow, reservation_row_key
 from accountant.times import ClockResets
 from accountant.versions import Format, check_maker, reader

@@ -17,9 +17,9 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity, id_key, pack_decision
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
-from accountant.records.outcomes import Outcome, Reason, paused_by
+from accountant.records.dataset_facts import NO_FACTS, facts_after
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
-from accountant.records.request_names import schema_of_opening
 from accountant.records.requests import Resolve
 from accountant.replay.members_and_limits import take_members, take_scopes
 from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
@@ -102,7 +102,8 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
     if outcome.sets_policy:
         plan = plan_of(decision)
         if ledger is None:
-            return DatasetLedger.new(str(decision.dataset), plan, at, schema_of_opening(decision))
+            facts = facts_after(NO_FACTS, decision, dates_grants=plan.dates_grants)
+            return DatasetLedger.new(str(decision.dataset), plan, at, facts)
         crossed = crossed_under(plan, ledger)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
         if not ledger.mechanisms and not any(ledger.totals):
@@ -122,8 +123,6 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
             f"{ledger.dataset}: a log never gives a grant back"
         )
     spent = plan.progress(totals)
-    closes = outcome is Outcome.CLOSED
-    paused = paused_by(outcome, decision.reason)
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     # What comes back makes room again, so that only a budget that is still reached is exhausted.
@@ -136,14 +135,13 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         # An amendment's are counted above, under its own thresholds.
         crossed=ledger.crossed + (0 if outcome is Outcome.AMENDED else len(decision.crossed)),
         exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.capacity[0],
-        closed=ledger.closed or closes,
+        closed=ledger.closed or outcome is Outcome.CLOSED,
         changed_at=at,
         readings=ledger.readings if totals == ledger.totals else readings_of(ledger, totals),
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
-        closed_at=ledger.closed_at or (at if closes and plan.dates_grants else 0),
-        paused=ledger.paused if paused is None else paused,
+        facts=facts_after(ledger.facts, decision, dates_grants=plan.dates_grants),
         **_resolved(ledger, decision),
     )
 

@@ -17,11 +17,11 @@ from accountant.limits.state import Key, LimitState, limit_state_of, row_of
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
+from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, facts_after
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
-from accountant.records.outcomes import Outcome, paused_by
+from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
-from accountant.records.request_names import schema_of_opening
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_of
 from accountant.replay.check_rows import contradiction
@@ -34,20 +34,11 @@ class _Dataset(NamedTuple):
     plan: CompiledPolicy
     opened_at: int
     closed: bool
-    closed_at: int = 0
-    paused: bool = False
-    schema: bytes = b""
+    facts: DatasetFacts
 
 
 def _dataset_of(ledger: DatasetLedger) -> _Dataset:
-    return _Dataset(
-        ledger.plan,
-        ledger.opened_at,
-        ledger.closed,
-        ledger.closed_at,
-        ledger.paused,
-        ledger.schema,
-    )
+    return _Dataset(ledger.plan, ledger.opened_at, ledger.closed, ledger.facts)
 
 
 class _AdminDifference(NamedTuple):
@@ -116,19 +107,14 @@ class _AdminState:
                 plan,
                 before.opened_at if before else at,
                 closed=False,
-                paused=before is not None and before.paused,
-                schema=before.schema if before else schema_of_opening(decision),
+                facts=before.facts if before else NO_FACTS,
             )
-            self._datasets[dataset] = before
         if before is None:
             return  # its opening is missing, which `differences` tells
-        if decision.outcome is Outcome.CLOSED:
-            closed_at = at if before.plan.dates_grants else 0
-            before = before._replace(closed=True, closed_at=closed_at)
-        paused = paused_by(decision.outcome, decision.reason)
-        if paused is not None:
-            before = before._replace(paused=paused)
-        self._datasets[dataset] = before
+        self._datasets[dataset] = before._replace(
+            closed=before.closed or decision.outcome is Outcome.CLOSED,
+            facts=facts_after(before.facts, decision, dates_grants=before.plan.dates_grants),
+        )
         if decision.owners or decision.member is not None:
             for name, row in member_rows_set_by(decision):
                 self._members.pop((dataset, name), None)
@@ -175,9 +161,10 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
         ("budget", now.plan.budget_wire, due.plan.budget_wire),
         ("opened_at", now.opened_at, due.opened_at),
         ("closed", now.closed, due.closed),
-        ("closed_at", now.closed_at, due.closed_at),
-        ("paused", now.paused, due.paused),
-        ("schema", now.schema, due.schema),
+        *(
+            (name, getattr(now.facts, name), getattr(due.facts, name))
+            for name in DatasetFacts.__struct_fields__
+        ),
     ):
         if in_row != in_log:
             yield field, in_row, in_log

@@ -20,7 +20,8 @@ from accountant.ledger.snapshots import (
 )
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
-from accountant.records.outcomes import Outcome, Reason, paused_by
+from accountant.records.dataset_facts import facts_set_by
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
 from accountant.records.records import HeldRow
 from accountant.records.state_rows import decode_row
@@ -130,9 +131,8 @@ def _differences(
         yield from _unequal_amounts(name, in_row or {}, in_log or {})
     if decision.outcome is Outcome.CLOSED or decision.reason is Reason.CLOSED:
         yield from _unequal("closed", ledger.closed, True)
-    paused = paused_by(decision.outcome, decision.reason)
-    if paused is not None:
-        yield from _unequal("paused", ledger.paused, paused)
+    for name, fact in facts_set_by(decision, dates_grants=ledger.plan.dates_grants).items():
+        yield from _unequal(name, getattr(ledger.facts, name), fact)
     held, stated = held_row(ledger), decision.held
     for field in HeldRow.__struct_fields__:
         yield from _unequal(f"held.{field}", *(getattr(row, field, None) for row in (held, stated)))

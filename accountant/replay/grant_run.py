@@ -190,7 +190,7 @@ class _Sums:
 
 def _is_plain(ledger: DatasetLedger) -> bool:
     """Tell whether the grants of a dataset are plain ones."""
-    stopped = ledger.closed or ledger.paused or ledger.halted or ledger.fractional
+    stopped = ledger.closed or ledger.facts.paused or ledger.halted or ledger.fractional
     changed = ledger.held is not None or ledger.guarantee or ledger.limits or ledger.levels
     plan = ledger.plan
     return not (stopped or changed or plan.ended is not None or not plan.additive) and all(

@@ -210,7 +210,9 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
         return
     yield from same("sequence", ledger.sequence + 1, decision.sequence)
     yield from same("generation", ledger.generation, decision.generation)
-    if decision.outcome.switches_pause and ledger.paused == (decision.outcome is Outcome.PAUSED):
+    if decision.outcome.switches_pause and ledger.facts.paused == (
+        decision.outcome is Outcome.PAUSED
+    ):
         yield Finding("outcome", "a pause and its resume in turn", str(decision.outcome))
     if decision.outcome is Outcome.AMENDED:
         lowered = _lower(ledger, decision)
@@ -249,7 +251,7 @@ def _check_sums(ledger: DatasetLedger, decision: Decision) -> Findings:
     elif decision.outcome.charges:
         if ledger.closed:
             yield Finding("outcome", "no grant after closing", "granted")
-        if ledger.paused:
+        if ledger.facts.paused:
             yield Finding("outcome", "no grant during a pause", "granted")
         if ledger.suspended:
             yield Finding("outcome", "no grant during a suspension", "granted")

@@ -166,7 +166,7 @@ def _refusal(
         return Reason.CLOSED
     if ledger.suspended:
         return Reason.SUSPENDED
-    return Reason.PAUSED if ledger.paused else None
+    return Reason.PAUSED if ledger.facts.paused else None
 
 
 def _may_take(

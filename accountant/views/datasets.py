@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.dataset_ledger import DatasetLedger
 from accountant.field_rules import Amounts, Count, Excess, Name, PartOfOne, Time, Totals
@@ -187,12 +188,27 @@ def view_of_ledger(ledger: DatasetLedger) -> DatasetView:
         halted=ledger.halted,
         rounded_up=rounded_up_wire(ledger) or {},
         granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
-        closed_at=iso(ledger.closed_at) if ledger.closed_at else None,
-        paused=ledger.paused,
         **_held_fields(held_row(ledger)),
         guarantee=ledger.stated_guarantee,
-        schema=decode_schema(ledger.schema) if ledger.schema else msgspec.UNSET,
+        **_shown(msgspec.structs.asdict(ledger.facts)),
     )
+
+
+_SHOWN_AS: Final[dict[str, Callable[[Any], Any]]] = {
+    "closed_at": lambda at: iso(at) if at else None,
+    "schema": lambda schema: schema if schema is UNSET else decode_schema(bytes(schema)),
+}
+"""How a view shows a fact that it does not show as it is."""
+_FIELDS: Final = frozenset(DatasetView.__struct_fields__)
+
+
+def _shown(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a view that show facts of a dataset: those of the same names."""
+    return {
+        name: _SHOWN_AS[name](fact) if name in _SHOWN_AS else fact
+        for name, fact in facts.items()
+        if name in _FIELDS
+    }
 
 
 def _held_fields(held: HeldRow | None) -> dict[str, Any]:

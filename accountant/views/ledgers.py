@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
-
 from accountant.amounts import ratio_between
 from accountant.dataset_ledger import DatasetLedger, Held
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
-from accountant.questions.schema import encode_schema
+from accountant.records.dataset_facts import DatasetFacts, schema_fact
 from accountant.reservations.held import settled_ratio
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
@@ -36,10 +34,9 @@ def ledger_of(view: DatasetView) -> DatasetLedger:
         readings=plan.readings(totals),
         halted=view.halted,
         fractional=bool(view.rounded_up),
-        paused=view.paused,
         held=_held(view, plan),
         guarantee=view.guarantee,
-        schema=b"" if view.schema is UNSET else encode_schema(view.schema),
+        facts=DatasetFacts(paused=view.paused, schema=schema_fact(view.schema)),
     )
 
 

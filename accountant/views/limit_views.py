@@ -202,7 +202,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
         left=remaining_wire(ledger) if left is None else left,
         spent_ratio=ledger.spent_ratio,
         levels=tuple([_view(each, held) for each in applied_now]),
-        paused=ledger.paused,
+        paused=ledger.facts.paused,
         halted=ledger.halted,
         held_ratio=held_ratio(ledger) or None,
     )

@@ -18,7 +18,7 @@ from accountant.answers.compare import (
 from accountant.answers.rebuild import difference_from_run
 from accountant.questions.schema import decode_schema
 from accountant.records import DECODE_ERRORS, ReservationStep, decode_decision, decode_snapshot
-from accountant.records.request_names import schema_of_opening
+from accountant.records.dataset_facts import NO_FACTS, facts_after
 from accountant.records.requests import Begin, Settle
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
@@ -298,7 +298,8 @@ class AnswerComparison:
     def _take_opening(self, value: bytes) -> None:
         decision = decode_decision(value)
         if decision.outcome.opens:
-            self._schemas[str(decision.dataset)] = schema_of_opening(decision)
+            schema = facts_after(NO_FACTS, decision, dates_grants=False).schema
+            self._schemas[str(decision.dataset)] = b"" if schema is msgspec.UNSET else bytes(schema)
 
     def _take_step(self, number: int, step: ReservationStep) -> None:
         session = self._sessions.get(step.grant)

@@ -140,7 +140,7 @@ def _moving(ledger: DatasetLedger) -> tuple[str, ...]:
         f"privacy_filter_exhausted{of}}} {ledger.exhausted:d}.0\n",
         "".join([f'privacy_odometer_epsilon{of},odometer="{o}"}} {v!r}\n' for o, v in readings]),
         f"privacy_dataset_closed{of}}} {ledger.closed:d}.0\n",
-        f"privacy_dataset_paused{of}}} {ledger.paused:d}.0\n",
+        f"privacy_dataset_paused{of}}} {ledger.facts.paused:d}.0\n",
         f"privacy_dataset_suspended{of}}} {ledger.suspended:d}.0\n",
         f"privacy_guarantee_void{of}}} {ledger.is_void:d}.0\n",
     )

@@ -108,7 +108,7 @@ class Load:
             return self._amendment()
         if draw < 0.4608:
             return self._owners("close")
-        paused = [name for name, each in self._judge.datasets.items() if each.paused]
+        paused = [name for name, each in self._judge.datasets.items() if each.facts["paused"]]
         if draw < 0.4625 or (draw < 0.56 and paused):
             body = self._owners("resume" if paused else "pause")
             if paused and self._chance.random() < 0.9:

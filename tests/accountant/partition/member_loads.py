@@ -98,7 +98,7 @@ class Load:
         return body
 
     def _paused(self) -> list[str]:
-        return [name for name, each in self._datasets.items() if each.paused]
+        return [name for name, each in self._datasets.items() if each.facts["paused"]]
 
     def _brake(self) -> Body:
         """Return a pause or a resume, mostly the one that is possible."""

@@ -106,7 +106,7 @@ class Load:
         return self._owners("open", f"d{self._opened}", by="owner", policy=policy)
 
     def _brake(self, names: list[str]) -> Body:
-        paused = [name for name in names if self._judge.datasets[name].paused]
+        paused = [name for name in names if self._judge.datasets[name].facts["paused"]]
         kind = "resume" if paused else "pause"
         if not paused and self._chance.random() < 0.03:
             kind = "close"

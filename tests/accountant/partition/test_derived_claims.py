@@ -10,8 +10,9 @@ import pytest
 
 from accountant.claims.text import claim_text
 from accountant.partition.draft import Draft
-from accountant.questions.schema import decode_schema
+from accountant.questions.schema import Schema
 from accountant.records import Decision, decode_decision, decode_snapshot, encode
+from accountant.records.dataset_facts import NO_FACTS, schema_fact
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
@@ -230,15 +231,15 @@ def test_a_wrong_schema_opens_nothing(schema: object, field: str) -> None:
 
 def test_a_schema_stays_through_every_record() -> None:
     world = opened()
-    before = world.ledger().schema
-    assert decode_schema(before) == msgspec.convert(SCHEMA, type(decode_schema(before)))
+    before = world.ledger().facts
+    assert before.schema == schema_fact(msgspec.convert(SCHEMA, Schema))
     ask(world)
     world.amend(alert_at=["0.5"])
     world.ask("pure:0.1")
     ask(world, noise={"epsilon": "20"})
-    assert world.ledger().schema == before
+    assert world.ledger().facts == before
     assert code(world.close()) == "closed"
-    assert world.ledger().schema == before
+    assert world.ledger().facts == before
 
 
 def lives() -> World:
@@ -280,7 +281,7 @@ def test_a_ledger_goes_on_from_its_rows() -> None:
     for value in world.log:
         replay.take_decision(value)
     world.state = replay.finish()
-    assert world.state.ledgers["census"].schema == world.ledger().schema != b""
+    assert world.state.ledgers["census"].facts == world.ledger().facts != NO_FACTS
     replay.check_admin_rows(world.log, [])
     world.draft = Draft(world.state)
     assert code(ask(world, noise={"epsilon": "0.1"})) == "granted"

@@ -180,7 +180,7 @@ class Load:
             return self._amendment()
         if draw < 0.153:
             return self._owners("close")
-        paused = [name for name, each in self._judge.datasets.items() if each.paused]
+        paused = [name for name, each in self._judge.datasets.items() if each.facts["paused"]]
         if draw < 0.157 or (draw < 0.23 and paused):
             body = self._owners("resume" if paused else "pause")
             if paused and chance.random() < 0.9:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from tests.faults.oracle import filters, halves, odometers, residue
 from tests.faults.oracle.amounts import (
@@ -37,6 +37,8 @@ from tests.faults.oracle.worth import atoms, is_sampled, price
 Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields of such a decision."""
+FACTS: Final[Fields] = {"closed_at": 0, "paused": False}
+"""What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
 _NEARLY = Fraction(19, 20)
 _AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility", "open_per_holder")
 _STAYS = ("access", "visibility", "population", "open_per_holder")
@@ -62,7 +64,8 @@ class Dataset:
         totals: in units, by name, exactly.
         written: the policy as the log has it.
         crossed: how many thresholds are crossed.
-        granted_at, closed_at: time of the first grant and of the closing, milliseconds since 1970.
+        granted_at: time of the first grant, milliseconds since 1970.
+        facts: see `FACTS`.
     """
 
     def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
@@ -70,10 +73,10 @@ class Dataset:
         self.sequence = 0
         self.mechanisms = 0
         self.crossed = 0
-        self.exhausted = self.closed = self.paused = self.halted = False
+        self.exhausted = self.closed = self.halted = False
         self.opened_at = self.changed_at = at
         self.granted_at: int | None = None
-        self.closed_at: int | None = None
+        self.facts = dict(FACTS)
         self.members = Members()
         self.reservations = Reservations()
         self.written = policy
@@ -169,7 +172,9 @@ class Dataset:
         if kind in {"pause", "resume"}:
             return self._brake(record)
         if kind == "close":
-            self.closed, self.closed_at, self.paused = True, clock.at, False
+            self.closed, self.facts["paused"] = True, False
+            if "population" in self.policy:
+                self.facts["closed_at"] = clock.at
             return "closed", None, {}
         if record.get("policy") is not None:
             return self._lower(resolved(record["policy"]), said)
@@ -208,9 +213,9 @@ class Dataset:
 
     def _brake(self, record: Fields) -> Verdict:
         pauses = record["type"] == "pause"
-        if pauses == self.paused:
+        if pauses == self.facts["paused"]:
             return "refused", "already_paused" if pauses else "not_paused", {}
-        self.paused = pauses
+        self.facts["paused"] = pauses
         fields = {"administrator": True} if record.get("as") == "administrator" else {}
         return "paused" if pauses else "resumed", None, fields
 
@@ -282,7 +287,7 @@ class Dataset:
         states = {
             "closed": self.closed,
             "suspended": self.reservations.broken > 0,
-            "paused": self.paused,
+            "paused": self.facts["paused"],
             "halted": self.halted,
             "too_many_open": many,
             "too_many_of_holder": bool(full),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from tests.faults.oracle.dataset import Dataset
+from tests.faults.oracle.dataset import FACTS, Dataset
 from tests.faults.oracle.expected import Fields, Readings
 from tests.faults.oracle.limit_rows import level_rows
 from tests.faults.oracle.reservation_rows import held_fields, reservation_rows
@@ -57,16 +57,14 @@ def dataset_row(dataset: Dataset) -> Fields:
     levels = len(level_rows(dataset.name, dataset.division))
     counts = {"levels": levels, "limits": len(dataset.division.in_force())}
     row |= {name: count for name, count in counts.items() if count}
-    if "population" in dataset.policy and dataset.closed_at is not None:
-        row["closed_at"] = dataset.closed_at
-    if dataset.paused:
-        row["paused"] = True
+    facts = {name: fact for name, fact in dataset.facts.items() if fact != FACTS[name]}
+    row |= {name: facts.pop(name) for name in ("closed_at", "paused") if name in facts}
     row |= held_fields(dataset.reservations, dataset.totals, dataset.changed_at)
     about = {
         "guarantee": dataset.reservations.guarantee,
         "note": dataset.reservations.note,
     }
-    return row | {name: text for name, text in about.items() if text}
+    return row | {name: text for name, text in about.items() if text} | facts
 
 
 def partition_row(partition: RowFields) -> Fields:

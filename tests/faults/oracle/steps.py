@@ -125,7 +125,7 @@ def refusal(dataset: Dataset, step: Fields, reservation: Reservation, now: int) 
         return "closed"
     if dataset.reservations.broken:
         return "suspended"
-    return "paused" if dataset.paused else None
+    return "paused" if dataset.facts["paused"] else None
 
 
 def _settle_refusal(step: Fields, reservation: Reservation, now: int) -> str | None:

@@ -1,0 +1,105 @@
+"""What a dataset's owners have said of it: each such field of its state is declared here alone.
+
+The ledger holds these facts as one value. Grants pass it on, its row has them at the end, a replay
+moves it by `facts_after`, and a view shows those that it has a field for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.questions.schema import Schema, encode_schema
+from accountant.records.kinds import KINDS, RecordKind
+from accountant.records.outcomes import Outcome, paused_by
+from accountant.records.records import Decision
+from accountant.times import from_iso
+
+
+class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What no sum of the dataset depends on.
+
+    A row leaves out a fact at its default. The encoder knows a default by its identity, so it is
+    one that Python has once: `""`, `0`, `False`, `()`, `None` or `UNSET`.
+
+    Attributes:
+        closed_at: time of the closing, in milliseconds; none before it, and of datasets whose policy
+            names no population.
+        paused: whether nothing is granted until the dataset is resumed.
+        schema: what questions may name, in its canonical form; left out for none.
+    """
+
+    closed_at: int = 0
+    paused: bool = False
+    schema: msgspec.Raw | UnsetType = UNSET
+
+
+NO_FACTS: Final = DatasetFacts()
+
+
+def schema_fact(schema: Schema | UnsetType) -> msgspec.Raw | UnsetType:
+    """Return a schema as facts have it."""
+    return UNSET if schema is UNSET else msgspec.Raw(encode_schema(schema))
+
+
+_STORED_AS: Final[dict[str, Callable[[Any], Any]]] = {"schema": schema_fact}
+"""How facts have a field of a record, where they do not have it as it is."""
+
+
+def _reader(kind: RecordKind) -> Callable[[msgspec.Raw], msgspec.Struct]:
+    """Return a reader of the fields alone that a kind of record sets: others may hold anything."""
+    fields = [
+        (field.name, field.type, msgspec.field(default=field.default))
+        for field in msgspec.structs.fields(kind.body)
+        if field.name in kind.sets
+    ]
+    return msgspec.json.Decoder(msgspec.defstruct(f"{kind.name}_facts", fields)).decode
+
+
+_READERS: Final = {
+    outcome: _reader(kind) for kind in KINDS if kind.sets for outcome in kind.outcomes
+}
+
+
+def facts_set_by(decision: Decision, *, dates_grants: bool) -> dict[str, Any]:
+    """Return the facts of its dataset that a decision sets or states, by name.
+
+    Args:
+        dates_grants: as of the dataset's `CompiledPolicy`.
+    """
+    outcome, facts = decision.outcome, dict[str, Any]()
+    paused = paused_by(outcome, decision.reason)
+    if paused is not None:
+        facts["paused"] = paused
+    if outcome.is_applied and not outcome.answers_request:
+        if outcome is Outcome.CLOSED and dates_grants:
+            facts["closed_at"] = from_iso(decision.decided_at)
+        if outcome in _READERS:
+            said = msgspec.structs.asdict(_READERS[outcome](decision.request))
+            facts |= {
+                name: _STORED_AS[name](value) if name in _STORED_AS else value
+                for name, value in said.items()
+                if value is not UNSET
+            }
+    return facts
+
+
+def facts_after(facts: DatasetFacts, decision: Decision, *, dates_grants: bool) -> DatasetFacts:
+    """Return the facts of a dataset after a decision.
+
+    Args:
+        dates_grants: as of `facts_set_by`.
+    """
+    return with_facts(facts, facts_set_by(decision, dates_grants=dates_grants))
+
+
+def with_facts(facts: DatasetFacts, stated: Mapping[str, Any]) -> DatasetFacts:
+    """Return facts with some of them replaced; equal facts are the same value."""
+    changes = {name: value for name, value in stated.items() if value != getattr(facts, name)}
+    if not changes:
+        return facts
+    after = msgspec.structs.replace(facts, **changes)
+    return NO_FACTS if after == NO_FACTS else after
