@@ -93,6 +93,8 @@ def facts_after(facts: DatasetFacts, decision: Decision, *, dates_grants: bool) 
     Args:
         dates_grants: as of `facts_set_by`.
     """
+    if decision.outcome.charges and not facts.paused:
+        return facts  # most decisions say only that the dataset is not paused
     return with_facts(facts, facts_set_by(decision, dates_grants=dates_grants))
 
 
