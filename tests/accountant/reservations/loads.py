@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from tests.accountant.judged_life import Body, Ids, Sent
 from tests.faults.oracle import Partition
+from tests.faults.oracle.claims import refinements
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.periods import DAY
 from tests.faults.oracle.reservations import Reservation
 from tests.faults.oracle.texts import at_text
-from tests.faults.oracle.wire import refinements
 
 OWNERS: Final = ("olga", "oda")
 ANALYSTS: Final = ("ana", "ben", "cy", "dan", "eve")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, Final
 
 from tests.faults.oracle import filters, halves, odometers, residue
@@ -17,21 +16,22 @@ from tests.faults.oracle.amounts import (
     whole_down,
     whole_up,
 )
+from tests.faults.oracle.claims import mechanisms, refinements
 from tests.faults.oracle.costs import exact, is_priced, plus, taken
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import AmountRanges, Fields, Readings
 from tests.faults.oracle.fits import Fits
 from tests.faults.oracle.levels import Levels, as_json
-from tests.faults.oracle.limits import Clock, Limit
+from tests.faults.oracle.limits import Clock
 from tests.faults.oracle.members import Members
 from tests.faults.oracle.meter import STATE, Meter
-from tests.faults.oracle.policies import PARAMETERS, promises_more, resolved
+from tests.faults.oracle.owners import govern
+from tests.faults.oracle.policies import resolved
 from tests.faults.oracle.reservation_rows import held_fields
 from tests.faults.oracle.reservations import MOST_OPEN, Reservation, Reservations, growth, length_of
-from tests.faults.oracle.steps import STEPS, decide_resolve, decide_step, granted
-from tests.faults.oracle.thresholds import reached, spent_ratio
-from tests.faults.oracle.wire import mechanisms, refinements
+from tests.faults.oracle.steps import STEPS, decide_step, granted
+from tests.faults.oracle.thresholds import spent_ratio
 from tests.faults.oracle.worth import atoms, is_sampled, price
 
 Totals = tuple[Any, ...]
@@ -40,8 +40,6 @@ Verdict = tuple[str, str | None, Fields]
 FACTS: Final[Fields] = {"closed_at": 0, "paused": False}
 """What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
 _NEARLY = Fraction(19, 20)
-_AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility", "open_per_holder")
-_STAYS = ("access", "visibility", "population", "open_per_holder")
 
 
 @dataclass(frozen=True)
@@ -152,128 +150,20 @@ class Dataset:
             for each in self.policy["odometers"]
         }
 
-    def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
-        """Decide an admin request on a dataset that is open."""
-        kind = record["type"]
-        if kind == "open":
-            return "refused", "already_opened", {}
-        if not self.members.may_govern(record, clock.at):
-            return "refused", "not_permitted", {}
-        if self.closed and kind not in {"member", "resolve"}:
-            return "refused", "closed", {}
-        if record.get("follows") not in (None, self.sequence):
-            return "refused", "out_of_date", {}
-        if kind == "resolve":
-            return decide_resolve(self, record, said, clock.at)
-        if kind == "member":
-            return self._member(record)
-        if kind == "limit":
-            return self._limit(record, said, clock.at)
-        if kind in {"pause", "resume"}:
-            return self._brake(record)
-        if kind == "close":
-            self.closed, self.facts["paused"] = True, False
-            if "population" in self.policy:
-                self.facts["closed_at"] = clock.at
-            return "closed", None, {}
-        if record.get("policy") is not None:
-            return self._lower(resolved(record["policy"]), said)
-        changed = {name: record[name] for name in _AMENDED if record.get(name) is not None}
-        before = self.policy["alert_at"]
-        reported = before[: self.crossed]
-        self.policy = {**self.policy, **changed}
-        if changed.get("open_per_holder") == 0:
-            del self.policy["open_per_holder"]
-        fields = {**self._amended(reported), **self.terms()}
-        same = self.policy["alert_at"] == before
-        limits = [] if same else list(self.division.limits.values())
-        return "amended", None, {**fields, **self._reached(limits, clock.at)}
-
-    def _amended(self, reported: list[str]) -> Fields:
-        """Count what is reached under new thresholds; return the fields about new ones.
-
-        Args:
-            reported: the ratios that decisions have reported so far.
-        """
-        alerts, now = self.policy["alert_at"], self.crossed_now()
-        highest = max(map(Fraction, reported), default=Fraction(0))
-        self.crossed = max(now, sum(Fraction(ratio) <= highest for ratio in alerts))
-        return self._first([ratio for ratio in alerts[:now] if ratio not in reported])
-
-    def _first(self, crossed: list[str]) -> Fields:
+    def reached_first(self, crossed: list[str]) -> Fields:
         """Return the fields about thresholds that a decision is the first to reach."""
         if not crossed:
             return {}
         return {"crossed": crossed, "spent_ratio": spent_ratio(min(self.spent_part(), Fraction(1)))}
 
-    def _reached(self, limits: list[Limit], at: int) -> Fields:
-        alerts = self.policy["alert_at"]
-        team = partial(self.members.team, at=at)
-        return reached(self.division, limits, team, alerts, self.sequence + 1)
-
-    def _brake(self, record: Fields) -> Verdict:
-        pauses = record["type"] == "pause"
-        if pauses == self.facts["paused"]:
-            return "refused", "already_paused" if pauses else "not_paused", {}
-        self.facts["paused"] = pauses
-        fields = {"administrator": True} if record.get("as") == "administrator" else {}
-        return "paused" if pauses else "resumed", None, fields
-
-    def _member(self, record: Fields) -> Verdict:
-        reason = self.members.refusal(record)
-        if reason is not None:
-            return "refused", reason, {}
-        fields: Fields = {"member": self.members.take(record, self.sequence + 1)}
-        if record.get("as") == "administrator":
-            fields["administrator"] = True
-        return "member_set" if record["roles"] else "member_removed", None, fields
-
-    def _limit(self, record: Fields, said: Fields, at: int) -> Verdict:
-        name = record.get("name") if record["scope"] == "analyst" else None
-        team = self.members.team(name, at) if name else None
-        reason = self.division.refusal(record, team, self.totals)
-        if reason is not None:
-            return "refused", reason, {}
-        fields = self.division.take(record, team, at, said, self.sequence + 1)
-        outcome = (
-            "limit_set" if len(fields.keys() - {"scope", "name", "version"}) else "limit_removed"
-        )
-        limit = self.division.limits[record["scope"], record.get("name") or ""]
-        return outcome, None, {"limit": fields, **self._reached([limit], at)}
+    def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
+        """Decide an admin request on a dataset that is open."""
+        return govern(self, record, said, clock.at)
 
     def terms(self) -> Fields:
         """Return the fields that an opening or an amendment repeats."""
         budget = {name: as_text(most) for name, most in self.capacity.items()}
         return {"policy": self.policy, "budget": budget}
-
-    def _lower(self, wanted: Fields, said: Fields) -> Verdict:
-        before = self.policy
-        unchanged = {n: before[n] for n in _STAYS if n in before}
-        wanted = {**unchanged, **wanted}
-        if self.mechanisms or any(self.totals.values()):
-            return "refused", "already_granted", {}
-        if self.division.in_force():
-            return "refused", "has_limits", {}
-        same = all(
-            before.get(name) == wanted.get(name)
-            for name in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
-        )
-        if not same or "population" in before or promises_more(wanted, before):
-            return "refused", "not_lower", {}
-        limits = self.capacity.values()
-        if any(
-            low > limit for (low, _), limit in zip(halves.capacities(wanted), limits, strict=True)
-        ):
-            return "refused", "not_lower", {}
-        if said["outcome"] != "amended":
-            return "amended", None, {}
-        capacity, divided = self.capacity, self.division.limits
-        self.take_policy(wanted, said.get("budget", {}))
-        self.division.limits = divided
-        is_lower = all(now <= capacity[name] for name, now in self.capacity.items())
-        agree("budget", is_lower, True, self.name)
-        fields = self._amended(before["alert_at"][: self.crossed])
-        return "amended", None, {**fields, **self.terms()}
 
     def is_for_others(self, claim: Fields) -> bool:
         """Return whether a claim holds for other neighbours only."""
@@ -475,7 +365,7 @@ class Dataset:
         return {**fields, **self._newly(before)}
 
     def _newly(self, before: int) -> Fields:
-        return self._first(self.policy["alert_at"][before : self.crossed])
+        return self.reached_first(self.policy["alert_at"][before : self.crossed])
 
     def _grown(self, name: str, span: Range, said: Fields) -> Range:
         before = self.totals[name]

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from tests.faults.oracle import filters, halves, residue
 from tests.faults.oracle.amounts import INFINITE, Range
+from tests.faults.oracle.claims import is_claim
 from tests.faults.oracle.levels import Levels, as_json
-from tests.faults.oracle.wire import is_claim
 from tests.faults.oracle.worth import atoms, price
 
 Claim = dict[str, Any]

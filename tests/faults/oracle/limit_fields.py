@@ -8,7 +8,6 @@ from typing import Any, Final
 from tests.faults.oracle.policies import PARAMETERS, broken_policy, is_ratio
 from tests.faults.oracle.texts import is_name
 
-MAY_BE_IN_A_LIMIT: Final = {"name", "part", "policy", "pace", "reserved", "reason", "follows"}
 _SCOPES: Final = ("dataset", "team", "analyst", "each")
 _OF_A_BUDGET: Final = {"filter", "epsilon", "rho", "delta", "delta_for_claims", *PARAMETERS}
 _PERIOD: Final = re.compile(r"P([1-9][0-9]{0,4})D")
@@ -44,7 +43,7 @@ LIMIT_RULES: Final[dict[str, Any]] = {
 def at_odds(record: dict[str, Any]) -> set[str]:
     """Return the fields of a limit's record that do not match its scope, or each other."""
     scope = record.get("scope")
-    present = {name for name in MAY_BE_IN_A_LIMIT if record.get(name) is not None}
+    present = {name for name in LIMIT_RULES if record.get(name) is not None}
     unfit = {"part", "policy"} if {"part", "policy"} <= present else set()
     if scope == "dataset":
         return unfit | present & {"name", "part", "policy", "reserved"}

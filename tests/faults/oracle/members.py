@@ -65,8 +65,7 @@ class Members:
 
     def may_govern(self, record: Fields, at: int) -> bool:
         """Return whether an admin request comes from an owner, or needs none."""
-        may_help = record["type"] in {"member", "pause", "resume"}
-        if may_help and record.get("as") == "administrator":
+        if record.get("as") == "administrator":
             return True
         return not self.owners or self.has(record["by"], "owner", at)
 
@@ -158,7 +157,6 @@ MEMBER_RULES: Final[dict[str, Any]] = {
     "roles": are_roles,
     "team": lambda v: v is None or is_name(v),
     "until": lambda v: v is None or is_time(v),
-    "as": lambda v: v in (None, "administrator"),
 }
 """What each field of a member's record must be."""
 

@@ -80,3 +80,8 @@ def at_text(at: int) -> str:
     """Return the wire format of a time in milliseconds since 1970."""
     moment = _EPOCH + timedelta(milliseconds=at)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def is_short(value: object) -> bool:
+    """Return whether a value is a text for people."""
+    return isinstance(value, str) and len(value) <= 200

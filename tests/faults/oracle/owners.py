@@ -1,0 +1,269 @@
+"""The records of owners: what each may have, and what it does. docs/reference/records/admin.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tests.faults.oracle import halves
+from tests.faults.oracle.claims import is_whole_claim
+from tests.faults.oracle.disagreement import agree
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.limit_fields import LIMIT_RULES, at_odds
+from tests.faults.oracle.limits import Limit
+from tests.faults.oracle.members import (
+    MEMBER_RULES,
+    are_owners,
+    contradicted,
+    is_access,
+    is_visibility,
+)
+from tests.faults.oracle.policies import (
+    PARAMETERS,
+    broken_policy,
+    is_horizon,
+    is_per_holder,
+    is_ratio,
+    promises_more,
+    ratios_are_broken,
+    resolved,
+)
+from tests.faults.oracle.reservations import is_grant
+from tests.faults.oracle.steps import decide_resolve
+from tests.faults.oracle.texts import is_name, is_short
+from tests.faults.oracle.thresholds import reached
+
+if TYPE_CHECKING:
+    from tests.faults.oracle.dataset import Dataset, Verdict
+
+Rules = dict[str, Callable[[Any], bool]]
+"""The rule of each field, by its name."""
+_STAYS: Final = ("access", "visibility", "population", "open_per_holder")
+
+
+class OwnersRecord(NamedTuple):
+    """One kind of record of owners.
+
+    Attributes:
+        decide: what it does to a dataset that it may change.
+        needed, optional: the rules of its fields, beside those of every record.
+        odd: returns the fields that do not match each other.
+        follows: it may name the decision that it follows.
+        is_administered: an administrator may send it.
+        after_closing: it is decided on a closed dataset, too.
+    """
+
+    decide: Callable[[Dataset, Fields, Fields, int], Verdict]
+    needed: Rules = {}  # noqa: RUF012 (of a tuple, never changed)
+    optional: Rules = {}  # noqa: RUF012
+    odd: Callable[[Fields], set[str]] = lambda _: set()
+    follows: bool = True
+    is_administered: bool = False
+    after_closing: bool = False
+
+    @property
+    def all_needed(self) -> Rules:
+        """The rules of the fields that a record must have, beside those of every sender."""
+        return {"by": is_name, **self.needed}
+
+    @property
+    def all_optional(self) -> Rules:
+        """The rules of the fields that it may have."""
+        return {
+            "reason": is_short,
+            **({"follows": _is_sequence} if self.follows else {}),
+            **({"as": lambda v: v in (None, "administrator")} if self.is_administered else {}),
+            **self.optional,
+        }
+
+
+def govern(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
+    """Decide an admin request on a dataset that is open."""
+    kind = OWNERS[record["type"]]
+    if record["type"] == "open":
+        return kind.decide(dataset, record, said, at)
+    if not dataset.members.may_govern(record, at):
+        return "refused", "not_permitted", {}
+    if dataset.closed and not kind.after_closing:
+        return "refused", "closed", {}
+    if record.get("follows") not in (None, dataset.sequence):
+        return "refused", "out_of_date", {}
+    return kind.decide(dataset, record, said, at)
+
+
+def _is_sequence(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+def _open(*_: Any) -> Verdict:
+    return "refused", "already_opened", {}
+
+
+def _close(dataset: Dataset, _: Fields, __: Fields, at: int) -> Verdict:
+    dataset.closed, dataset.facts["paused"] = True, False
+    if "population" in dataset.policy:
+        dataset.facts["closed_at"] = at
+    return "closed", None, {}
+
+
+def _amend(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
+    if record.get("policy") is not None:
+        return _lower(dataset, resolved(record["policy"]), said)
+    changed = {name: record[name] for name in _AMENDED if record.get(name) is not None}
+    before = dataset.policy["alert_at"]
+    reported = before[: dataset.crossed]
+    dataset.policy = {**dataset.policy, **changed}
+    if changed.get("open_per_holder") == 0:
+        del dataset.policy["open_per_holder"]
+    fields = {**_amended(dataset, reported), **dataset.terms()}
+    same = dataset.policy["alert_at"] == before
+    limits = [] if same else list(dataset.division.limits.values())
+    return "amended", None, {**fields, **_reached(dataset, limits, at)}
+
+
+def _beside_policy(record: Fields) -> set[str]:
+    """Return the changes that a record names beside a policy, which has them all."""
+    if record.get("policy") is None:
+        return set()
+    return {name for name in _AMENDED if record.get(name) is not None}
+
+
+def _amended(dataset: Dataset, reported: list[str]) -> Fields:
+    """Count what is reached under new thresholds; return the fields about new ones.
+
+    Args:
+        reported: the ratios that decisions have reported so far.
+    """
+    alerts, now = dataset.policy["alert_at"], dataset.crossed_now()
+    highest = max(map(Fraction, reported), default=Fraction(0))
+    dataset.crossed = max(now, sum(Fraction(ratio) <= highest for ratio in alerts))
+    return dataset.reached_first([ratio for ratio in alerts[:now] if ratio not in reported])
+
+
+def _reached(dataset: Dataset, limits: list[Limit], at: int) -> Fields:
+    alerts = dataset.policy["alert_at"]
+    team = partial(dataset.members.team, at=at)
+    return reached(dataset.division, limits, team, alerts, dataset.sequence + 1)
+
+
+def _lower(dataset: Dataset, wanted: Fields, said: Fields) -> Verdict:
+    before = dataset.policy
+    unchanged = {n: before[n] for n in _STAYS if n in before}
+    wanted = {**unchanged, **wanted}
+    if dataset.mechanisms or any(dataset.totals.values()):
+        return "refused", "already_granted", {}
+    if dataset.division.in_force():
+        return "refused", "has_limits", {}
+    same = all(
+        before.get(name) == wanted.get(name)
+        for name in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
+    )
+    if not same or "population" in before or promises_more(wanted, before):
+        return "refused", "not_lower", {}
+    limits = dataset.capacity.values()
+    if any(low > limit for (low, _), limit in zip(halves.capacities(wanted), limits, strict=True)):
+        return "refused", "not_lower", {}
+    if said["outcome"] != "amended":
+        return "amended", None, {}
+    capacity, divided = dataset.capacity, dataset.division.limits
+    dataset.take_policy(wanted, said.get("budget", {}))
+    dataset.division.limits = divided
+    is_lower = all(now <= capacity[name] for name, now in dataset.capacity.items())
+    agree("budget", is_lower, True, dataset.name)
+    fields = _amended(dataset, before["alert_at"][: dataset.crossed])
+    return "amended", None, {**fields, **dataset.terms()}
+
+
+def _brake(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
+    pauses = record["type"] == "pause"
+    if pauses == dataset.facts["paused"]:
+        return "refused", "already_paused" if pauses else "not_paused", {}
+    dataset.facts["paused"] = pauses
+    return "paused" if pauses else "resumed", None, _by_administrator(record)
+
+
+def _by_administrator(record: Fields) -> Fields:
+    return {"administrator": True} if record.get("as") == "administrator" else {}
+
+
+def _member(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
+    reason = dataset.members.refusal(record)
+    if reason is not None:
+        return "refused", reason, {}
+    fields: Fields = {"member": dataset.members.take(record, dataset.sequence + 1)}
+    outcome = "member_set" if record["roles"] else "member_removed"
+    return outcome, None, {**fields, **_by_administrator(record)}
+
+
+def _limit(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
+    name = record.get("name") if record["scope"] == "analyst" else None
+    team = dataset.members.team(name, at) if name else None
+    reason = dataset.division.refusal(record, team, dataset.totals)
+    if reason is not None:
+        return "refused", reason, {}
+    fields = dataset.division.take(record, team, at, said, dataset.sequence + 1)
+    outcome = "limit_set" if len(fields.keys() - {"scope", "name", "version"}) else "limit_removed"
+    limit = dataset.division.limits[record["scope"], record.get("name") or ""]
+    return outcome, None, {"limit": fields, **_reached(dataset, [limit], at)}
+
+
+def _one_of_two(record: Fields) -> set[str]:
+    """Return the claim, where a resolution has both a claim and a mistake, or neither."""
+    return {"claim"} if (record.get("claim") is None) == (record.get("mistaken") is None) else set()
+
+
+_AMENDED: Final[Rules] = {
+    "alert_at": _or_none(lambda v: not ratios_are_broken(v)),
+    "horizon": _or_none(is_horizon),
+    "most_per_request": _or_none(is_ratio),
+    "access": _or_none(is_access),
+    "visibility": _or_none(is_visibility),
+    "open_per_holder": _or_none(lambda v: is_per_holder(v) or (type(v) is int and v == 0)),
+}
+OWNERS: Final = {
+    "open": OwnersRecord(
+        _open,
+        needed={"policy": lambda v: not broken_policy(v)},
+        optional={"owners": are_owners},
+        follows=False,
+    ),
+    "amend": OwnersRecord(
+        _amend,
+        optional={"policy": _or_none(lambda v: not broken_policy(v)), **_AMENDED},
+        odd=_beside_policy,
+    ),
+    "close": OwnersRecord(_close),
+    "pause": OwnersRecord(_brake, is_administered=True),
+    "resume": OwnersRecord(_brake, is_administered=True),
+    "resolve": OwnersRecord(
+        decide_resolve,
+        needed={"grant": is_grant},
+        optional={
+            "claim": _or_none(is_whole_claim),
+            "mistaken": _or_none(lambda v: is_short(v) and bool(v)),
+        },
+        odd=_one_of_two,
+        after_closing=True,
+    ),
+    "member": OwnersRecord(
+        _member,
+        needed={name: MEMBER_RULES[name] for name in ("member", "roles")},
+        optional={name: MEMBER_RULES[name] for name in ("team", "until")},
+        odd=contradicted,
+        is_administered=True,
+        after_closing=True,
+    ),
+    "limit": OwnersRecord(
+        _limit,
+        needed={"scope": LIMIT_RULES["scope"]},
+        optional={name: LIMIT_RULES[name] for name in LIMIT_RULES if name != "scope"},
+        odd=at_odds,
+    ),
+}
+"""By type."""
