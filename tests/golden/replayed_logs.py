@@ -1,17 +1,8 @@
 """The inputs of the golden logs, decided again.
 
-    ids.jsonl          every filter, ids and their ends, a full table, and what commands write
-    fractions.jsonl    every filter, filled to the last part of a unit
-    members.jsonl      owners, roles, teams and their ends on datasets of seven filters
-    limits.jsonl       limits by part and by budgets of their own, defaults, paces, shares
-    reservations.jsonl reservations in every state, by every step, under five filters
-    several.jsonl      requests over up to four datasets, of four filters, with limits
-    joint.jsonl        reservations over several datasets by every step, clocks that differ
-    questions.jsonl    questions of every kind under four filters, allowed and not
-    holders.jsonl      reservations of holders who have as many open as the policy allows
-
-Each line is an input with the clock that decided it, or what a command writes. `{decision:N}` in an
-input is the hash of decision N of the log.
+The first line of each file says what the log is `about`. Each other line is an input with the
+clock that decided it, or what a command writes. `{decision:N}` in an input is the hash of decision
+N of the log.
 """
 
 from __future__ import annotations
@@ -39,25 +30,18 @@ HERE: Final = Path(__file__).parent
 DECIDED: Final = HERE / "decided.json"
 MAX_IDS: Final = {"ids": 200}
 """The most ids that the partition remembers, where that is not its default."""
-LOGS: Final = {
-    "ids": 25,
-    "fractions": 10,
-    "members": 10,
-    "limits": 10,
-    "reservations": 10,
-    "several": 10,
-    "joint": 10,
-    "questions": 10,
-    "holders": 10,
-}
-"""The logs, each with the inputs of a transaction."""
+TRANSACTION: Final = {"ids": 25}
+"""The inputs of a transaction, where they are not 10."""
+LOGS: Final = sorted(path.stem for path in HERE.glob("*.jsonl"))
 _EVERY: Final = 10
 
 
 def played(name: str) -> World:
     """Return the partition that has decided the inputs of a golden log."""
-    world = World(batch=LOGS[name], most_ids=MAX_IDS.get(name))
-    for text in (HERE / f"{name}.jsonl").read_text().splitlines():
+    world = World(batch=TRANSACTION.get(name, 10), most_ids=MAX_IDS.get(name))
+    first, *lines = (HERE / f"{name}.jsonl").read_text().splitlines()
+    assert json.loads(first).keys() == {"about"}, f"{name}.jsonl does not say what it is about"
+    for text in lines:
         line = json.loads(text)
         if "source" in line:
             source, clock = line["source"], line["clock"]

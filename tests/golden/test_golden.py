@@ -45,6 +45,10 @@ def test_the_same_inputs_give_the_same_bytes(name: str, worlds: dict[str, World]
     assert hashes(worlds[name]) == kept, "if this is meant: python -m tests.golden.remake"
 
 
+def test_every_log_is_among_what_was_decided() -> None:
+    assert json.loads(DECIDED.read_text()).keys() == {*LOGS}
+
+
 @pytest.mark.parametrize("name", LOGS)
 def test_the_log_refolds_and_audits(name: str, worlds: dict[str, World]) -> None:
     world = worlds[name]
