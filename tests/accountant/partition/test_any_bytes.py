@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from accountant.partition import Partition
 from accountant.partition.draft import Draft
 from accountant.records import Genesis, Source
+from accountant.records.kinds import KINDS
 from accountant.replay.replay import state_rows
 from accountant.times import uuid7
 from tests.accountant.judged_life import START, Life
+from tests.every_case import every_case
+from tests.examples_of_records import EXAMPLES, examples_of
 from tests.faults.oracle.rows import check_state
 from tests.faults.oracle.texts import at_text
 from tests.nightly import examples
@@ -113,6 +116,34 @@ BRAKES: list[dict[str, Any]] = [
     *({}, {}, {"reason": "a loop"}, {"follows": 3}),
     *({"as": "administrator"}, {"as": None}, {"as": "owner"}),
 ]
+OFTEN_SENT = (
+    *("open", "open", "open", "amend", "close", "member", "member", "member"),
+    *("pause", "resume", "resume"),
+)
+KINDS_OF_OWNERS = dict.fromkeys(each.kind for each in EXAMPLES if each.is_owners)
+OTHERS = [kind for kind in KINDS_OF_OWNERS if kind not in OFTEN_SENT]
+REFUSED = {"open": {"already_opened"}, "resolve": {"not_open"}}
+"""Why the dataset of these tests refuses an example, if it does."""
+
+
+def variants(kind: str) -> list[dict[str, Any]]:
+    """Return the fields of a kind's examples, and the same with one of them left out or wrong."""
+    found: list[dict[str, Any]] = []
+    for each in examples_of(kind):
+        fields = each.own_fields
+        found += [fields, fields, fields | {"follows": 3}, fields | each.more]
+        found += [fields | {"as": "administrator"}]
+        for name, value in fields.items():
+            found.append({other: fields[other] for other in fields if other != name})
+            found += [fields | {name: wrong} for wrong in (None, *odd(value))]
+    return found
+
+
+def odd(value: Any) -> list[Any]:
+    """Return values of a field that are empty, hard to repeat, too long or no text."""
+    return ["", 'of "ana"%d, é', "\u2066x", "x" * 201, 5] if isinstance(value, str) else ["", 5]
+
+
 FORMS = st.sampled_from(["tight"] * 4 + ["plain", "spaced", "twice", "cut"])
 REQUESTS = st.builds(
     lambda fields, extra, form: whole(
@@ -138,12 +169,7 @@ ADMIN = st.builds(
         | more[kind],
         form,
     ),
-    st.sampled_from(
-        [
-            *("open", "open", "open", "amend", "close", "member", "member", "member"),
-            *("pause", "resume", "resume"),
-        ]
-    ),
+    st.sampled_from([*OFTEN_SENT, *OTHERS]),
     IDS,
     st.sampled_from(DATASETS),
     st.sampled_from(["owner", "owner", "owner", "ana"]),
@@ -169,6 +195,7 @@ ADMIN = st.builds(
             "close": st.sampled_from([{}, {"reason": "over"}]),
             "pause": st.sampled_from(BRAKES),
             "resume": st.sampled_from(BRAKES),
+            **{kind: st.sampled_from(variants(kind)) for kind in OTHERS},
         }
     ),
     FORMS,
@@ -230,11 +257,10 @@ HISTORIES = st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), st.bool
 class Bytes(Life):
     """A partition of two, with room for few ids, whose commits may fail."""
 
-    most_ids = MAX_IDS
-
-    def __init__(self) -> None:
+    def __init__(self, most_ids: int = MAX_IDS) -> None:
+        self.most_ids = most_ids
         super().__init__(0, GENESIS)
-        self.state = Partition(GENESIS, most_ids=MAX_IDS)
+        self.state = Partition(GENESIS, most_ids=most_ids)
         self.state.sequence, self.state.decided_at = 0, START
         self.state.head = self.judge.head
         self.draft = Draft(self.state)
@@ -313,6 +339,37 @@ PAUSED_THEN_CLOSED = [
     *(governed(3, "resume"), request_step(4, CLAIMS[0])),
 ]
 """Closing ends a pause: the row says nothing of it any more, and the reason is `closed`."""
+
+
+def around(kind: str) -> list[Step]:
+    """Return a kind's examples around grants, pauses and the closing, by owners and by others.
+
+    They include the wrong ones: see `variants`.
+    """
+    steps: list[Step] = []
+
+    def send(**more: Any) -> None:
+        for each in examples_of(kind):
+            steps.append(governed(len(steps), kind, **each.own_fields | more))
+
+    def ask() -> None:
+        steps.append(request_step(len(steps), CLAIMS[0]))
+
+    ask()
+    send(by="ana")
+    send(follows=1)
+    send()
+    ask()
+    for fields in variants(kind):
+        steps.append(governed(len(steps), kind, **fields))
+    for other in ("pause", "resume", "pause", "close"):
+        steps.append(governed(len(steps), other))
+        send()
+        send(by="ana")
+    ask()
+    return steps
+
+
 REWOUND = [
     request_step(1, CLAIMS[0]),
     request_step(2, CLAIMS[0], kept=False),
@@ -335,6 +392,18 @@ def test_the_oracle_predicts_a_decision_on_any_bytes(
         if fails:
             life.batch(steps, commits=False)
         life.batch(steps, commits=True)
+
+
+@every_case("kind", KINDS_OF_OWNERS)
+def test_the_oracle_predicts_each_kind_around_grants_a_pause_and_the_closing(kind: str) -> None:
+    life = Bytes(most_ids=1_000)
+    life.batch(OPENINGS, commits=True)
+    life.batch(around(kind), commits=False)
+    life.batch(around(kind), commits=True)
+    life.finish()
+    (outcomes,) = (row.outcomes for row in KINDS if row.name == kind)
+    assert life.met.keys() >= REFUSED.get(kind, {*outcomes})
+    assert life.met["granted"]
 
 
 BACK = st.one_of(st.integers(1, 2_000), st.integers(1, 2 * GENESIS.window_ms))

@@ -10,6 +10,7 @@ from accountant.records.kinds import KINDS, OPENING
 from accountant.records.outcomes import Outcome
 from accountant.records.requests import Body
 from streams.gateway.contract.descriptions import description_of
+from tests.examples_of_records import EXAMPLES, examples_of
 
 
 def test_every_record_has_one_kind() -> None:
@@ -43,3 +44,20 @@ def test_every_kind_has_an_address_of_its_own_and_words() -> None:
     assert len(set(summaries)) == len(KINDS)
     assert not [kind for kind in KINDS if "Attributes" in description_of(kind)]
     assert len({kind.does for kind in KINDS}) == len(KINDS)
+
+
+def test_every_kind_has_an_example_with_its_fields_command_and_call() -> None:
+    """Tests of commands, calls, texts and generated loads start from these examples."""
+    missing = []
+    for kind in KINDS:
+        examples = examples_of(kind.name)
+        fields = {"type", *kind.body.__struct_encode_fields__}
+        given = set[str]().union(*(each.whole("") for each in examples))
+        assert not examples or given <= fields, kind.name
+        missing += [f"{kind.name}.{name}" for name in sorted(fields - given)]
+        if not any(each.command for each in examples):
+            missing.append(f"the command that sends {kind.name}")
+        if kind.source == "admin" and not any(each.call for each in examples):
+            missing.append(f"the call that sends {kind.name}")
+    assert not missing, f"EXAMPLES of tests/examples_of_records.py lacks {', '.join(missing)}"
+    assert {each.kind for each in EXAMPLES} == {kind.name for kind in KINDS}

@@ -27,6 +27,9 @@ from streams.cli.root import command
 from streams.client import Accountant, Owner
 from streams.clock import SystemClock
 from streams.settings import Settings
+from tests.examples_of_records import CALLS as EXAMPLES_OF_CALLS
+from tests.examples_of_records import COMMANDS as EXAMPLES_OF_COMMANDS
+from tests.examples_of_records import Example
 from tests.patience import PATIENCE_S
 from tests.streams.gateway.asking import SCHEMA, data_settings
 from tests.streams.gateway.local_server import LocalServer
@@ -57,25 +60,23 @@ EXITS = (
 OWN = ("--by", "olga")
 ASKING = ("--analyst", "ana")
 POLICY = {"epsilon": "100", "delta": "1e-6"}
+
+
+def _line(example: Example) -> tuple[str, ...]:
+    """Return the command line of an example; it may close its dataset, unless it has a grant."""
+    dataset = "census" if "GRANT" in example.words else "idle"
+    new = ("--new",) if example.kind == "open" else ()
+    words = example.line(dataset, new="NEW", grant="GRANT")
+    return *example.command.split(), *words, *new, *(OWN if example.is_owners else ())
+
+
 COMMANDS: dict[str, tuple[str, ...]] = {
     "ask": ("ask", "census", "pure:0.001", *ASKING),
     "ask --json": ("ask", "census", "pure:0.001", *ASKING, "--json"),
     "ask, refused": ("ask", "census", "pure:90", *ASKING),
     "ask, a question": ("ask", "survey", "count", "--epsilon", "0.01", *ASKING),
     "ask --json, a question": ("ask", "survey", "count", "--epsilon", "0.01", *ASKING, "--json"),
-    "dataset open": ("dataset", "open", "NEW", "--epsilon", "1", "--delta", "1e-6", "--new", *OWN),
-    "dataset amend": ("dataset", "amend", "census", "--horizon", "P9D", *OWN),
-    "dataset pause": ("dataset", "pause", "idle", *OWN),
-    "dataset resume": ("dataset", "resume", "idle", *OWN),
-    "dataset close": ("dataset", "close", "idle", *OWN),
-    "dataset resolve": ("dataset", "resolve", "census", "GRANT", "--mistaken", "none", *OWN),
-    "member set": ("member", "set", "census", "bob", "--role", "auditor", "--until", "P9D", *OWN),
-    "member remove": ("member", "remove", "census", "bob", *OWN),
-    "limit set": ("limit", "set", "census", "--analyst", "ana", "--part", "0.9", *OWN),
-    "limit remove": ("limit", "remove", "census", "--analyst", "ana", *OWN),
-    "reservation begin": ("reservation", "begin", "census", "GRANT", *ASKING),
-    "reservation settle": ("reservation", "settle", "census", "GRANT", *ASKING),
-    "reservation void": ("reservation", "void", "census", "GRANT", *ASKING),
+    **{name: _line(example) for name, example in EXAMPLES_OF_COMMANDS.items() if name != "ask"},
 }
 """The commands that send one request. GRANT is a reservation's first digits, NEW a new name."""
 MANY = {
@@ -107,7 +108,6 @@ def olga(ledger: Accountant) -> Owner:
 
 
 ONE = ("census", "pure:0.001")
-GRANT = f"sha256:{0:064}"
 SHORT: dict[str, Any] = {"wait": 0.2}
 CALLS: dict[str, Callable[[Accountant, Table], object]] = {
     "ask": lambda ledger, _: ledger.ask(*ONE, **SHORT),
@@ -120,16 +120,11 @@ CALLS: dict[str, Callable[[Accountant, Table], object]] = {
         *ONE, lambda: 1, purpose=f"{table.number}", **SHORT
     ),
     "reserve": _in_session,
+    **{
+        name: lambda ledger, _, example=example: example.send(olga(ledger), "census")
+        for name, example in EXAMPLES_OF_CALLS.items()
+    },
     "open": lambda ledger, table: olga(ledger).open(f"n-{table.number}", POLICY, new=True),
-    "amend": lambda ledger, _: olga(ledger).amend("census", horizon="P9D"),
-    "close": lambda ledger, _: olga(ledger).close("idle"),
-    "pause": lambda ledger, _: olga(ledger).pause("idle"),
-    "resume": lambda ledger, _: olga(ledger).resume("idle"),
-    "resolve": lambda ledger, _: olga(ledger).resolve("idle", GRANT, mistaken="none"),
-    "set_member": lambda ledger, _: olga(ledger).set_member("idle", "bob", roles=["auditor"]),
-    "remove_member": lambda ledger, _: olga(ledger).remove_member("idle", "bob"),
-    "set_limit": lambda ledger, _: olga(ledger).set_limit("census", "analyst", "ana", part="0.9"),
-    "remove_limit": lambda ledger, _: olga(ledger).remove_limit("census", "analyst", "ana"),
     "answer": lambda ledger, table: ledger.answer(
         "survey", "count", epsilon="0.01", purpose=f"{table.number}", **SHORT
     ),

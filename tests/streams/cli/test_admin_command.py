@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
-import typer.main
-
-from streams.cli import dataset, limit, member
+from accountant.records.kinds import KINDS
 from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.root import command
 from tests.every_case import every_case
+from tests.examples_of_records import COMMANDS
 
-OF_OWNERS = {
-    dataset.app: {"open", "amend", "pause", "resume", "close", "resolve"},
-    member.app: {"set", "remove", "sync"},
-    limit.app: {"set", "remove"},
-}
-OF_ADMINISTRATORS = {(dataset.app, "pause"), (dataset.app, "resume")} | {
-    (member.app, name) for name in OF_OWNERS[member.app]
-}
+SENT_BY_MANY = {"member sync": "member"}
+"""Commands that send several records, and the kind of these."""
 
 
-def commands() -> list[tuple[bool, Any]]:
-    """Return each command, and whether administrators have it, too."""
-    found = []
-    for app, names in OF_OWNERS.items():
-        group: Any = typer.main.get_command(app)
-        found += [
-            ((app, name) in OF_ADMINISTRATORS, group.commands[name]) for name in sorted(names)
-        ]
-    return found
+def commands() -> Iterator[tuple[str, Any]]:
+    """Yield each command that has the options of owners, with its name."""
+
+    def walk(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+        for name, each in group.commands.items():
+            if hasattr(each, "commands"):
+                yield from walk(each, (*path, name))
+            elif {"by", "reason"} <= {option.name for option in each.params}:
+                yield " ".join((*path, name)), each
+
+    return walk(command())
 
 
-@every_case(("for_administrators", "command"), commands)
-def test_an_owners_command_has_the_common_options(for_administrators: bool, command: Any) -> None:
+def for_administrators(name: str) -> bool:
+    """Return whether administrators have a command, too: as the record that it sends says."""
+    kinds = {kind.name: kind for kind in KINDS}
+    sent = SENT_BY_MANY.get(name) or COMMANDS[name].kind
+    return kinds[sent].allows_administrator
+
+
+def test_every_record_of_owners_has_a_command_and_every_command_an_example() -> None:
+    examples = {name for name, example in COMMANDS.items() if example.is_owners}
+    assert {name for name, _ in commands()} == examples | SENT_BY_MANY.keys()
+    sent = {COMMANDS[name].kind for name in examples}
+    assert sent == {kind.name for kind in KINDS if kind.source == "admin"}
+
+
+@every_case(("name", "command"), commands)
+def test_an_owners_command_has_the_common_options(name: str, command: Any) -> None:
     names = [option.name for option in command.params]
     common = [name for name in names if name in AdminOptions._fields]
-    absent = {"request_id"} if command.name == "sync" else set()
-    absent |= set() if for_administrators else {"as_administrator"}
+    absent = {"request_id"} if name in SENT_BY_MANY else set()
+    absent |= set() if for_administrators(name) else {"as_administrator"}
     expected = [name for name in AdminOptions._fields if name not in absent]
     assert common == expected
     assert names[-len(common) :] == common

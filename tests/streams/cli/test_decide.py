@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from decimal import Decimal
-from typing import get_args
 
 import pytest
 
-from accountant.records import AdminRecord
+from accountant.records.kinds import KINDS
 from accountant.times import uuid7
 from tests.every_case import every_case
+from tests.examples_of_records import EXAMPLES, Example
 
 START = 1_795_000_000_000
 
@@ -149,28 +150,25 @@ def owners(kind: str, number: int, by: str = "olga", **fields) -> bytes:
 
 
 def test_every_kind_of_record_is_decided(decide):
-    policy = {"filter": "basic", "epsilon": "1", "access": "members"}
-    records = {
-        "open": owners("open", 0, policy=policy),
-        "amend": owners("amend", 1, horizon="P9D"),
-        "member": owners("member", 2, member="ana", roles=["analyst"], team="blue"),
-        "limit": owners("limit", 3, scope="team", name="blue", part="0.1"),
-        "pause": owners("pause", 4),
-        "resume": owners("resume", 5),
-        "resolve": owners("resolve", 6, grant=f"sha256:{0:064d}", mistaken="a mistyped level"),
-        "close": owners("close", 9_000),
-    }
-    assert records.keys() == {kind.__struct_config__.tag for kind in get_args(AdminRecord)}
-    close = records.pop("close")
-    done = decide(*records.values(), request(1), request(2), close)
-    assert done.code == 0
-    counts = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 paused"
-    assert done.err == f"decided 10 records: {counts}, 2 refused, 1 resumed\n"
-    assert [outcome for outcome, _ in outcomes(done)[1:]] == [
-        *("opened", "amended", "member_set", "limit_set", "paused", "resumed"),
-        "refused",
-        *("granted", "refused", "closed"),
+    policy = {"policy": {"filter": "basic", "epsilon": "1", "access": "members"}}
+    examples: dict[str, Example] = {}
+    for example in EXAMPLES:
+        if example.is_owners:
+            examples.setdefault(example.kind, example)
+    admin = [kind for kind in KINDS if kind.source == "admin"]
+    assert examples.keys() == {kind.name for kind in admin}
+    wanted = {kind.name: str(kind.outcomes[0]) for kind in admin}
+    wanted["resolve"] = "refused"  # no reservation has its grant
+    *first, last = [
+        (kind, owners(kind, number, **example.own_fields | (policy if kind == "open" else {})))
+        for number, (kind, example) in enumerate(examples.items())
     ]
+    done = decide(*(body for _, body in first), request(1), request(2), last[1])
+    assert done.code == 0, done.err
+    expected = [*(wanted[kind] for kind, _ in first), "granted", "refused", wanted[last[0]]]
+    assert [outcome for outcome, _ in outcomes(done)[1:]] == expected
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(Counter(expected).items()))
+    assert " ".join(done.err.split()) == f"decided {len(expected)} records: {counts}"
 
 
 def test_expired_requests_are_reported_and_fail(decide):

@@ -23,6 +23,7 @@ from accountant.records import inputs
 from streams.cli.root import app
 from streams.client import Accountant
 from tests.every_case import every_case
+from tests.examples_of_records import COMMANDS, GRANT
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, Command, environment
 from tests.streams.gateway.asking import SCHEMA
@@ -35,6 +36,7 @@ HOSTILE = "\x1b[2J\u202e\u2028\x7f é"
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", " =1+1", 'a,"b";=1')
 OPENING = ("--epsilon", "1", "--delta", "1e-6")
 RUNS: dict[str, tuple[str, ...]] = {
+    **{name: example.line(new="survey", text=HOSTILE) for name, example in COMMANDS.items()},
     "login": (f"foo://{HOSTILE}",),
     "logout": ("--all",),
     "me": (),
@@ -60,26 +62,15 @@ RUNS: dict[str, tuple[str, ...]] = {
     "ready": ("--url", f"foo://{HOSTILE}"),
     "accept-answers": (),
     "accept-rollback": ("--lost", "1-2", "--reason", HOSTILE),
-    "dataset open": ("survey", *OPENING),
-    "dataset amend": ("census", "--horizon", "P9D"),
-    "dataset pause": ("census", "--reason", HOSTILE),
-    "dataset resume": ("census", "--reason", HOSTILE),
-    "dataset close": ("census", "--reason", HOSTILE),
-    "dataset resolve": ("census", "sha256:" + "0" * 64, "--mistaken", HOSTILE),
     "dataset show": ("census",),
     "dataset list": (),
-    "member set": ("census", "ana", "--role", "analyst"),
-    "member remove": ("census", HOSTILE),
     "member list": ("census",),
     "member sync": ("census", "members.csv"),
-    "limit set": ("census", "--analyst", "ana", "--part", "0.1"),
-    "limit remove": ("census", "--analyst", HOSTILE),
     "limit list": ("census",),
     "question list": ("--url", f"foo://{HOSTILE}"),
     "question end": ("census", "--url", f"foo://{HOSTILE}"),
     "reservation list": ("census",),
-    "reservation begin": ("census", "sha256:" + "0" * 64, "--analyst", "ana"),
-    "reservation settle": ("census", "sha256:" + "0" * 64, "--analyst", "ana", "--shown", HOSTILE),
+    "reservation settle": ("census", GRANT, "--analyst", "ana", "--shown", HOSTILE),
     "reservation void": ("census", HOSTILE, "--analyst", "ana"),
     "log archive": ("old.jsonl.gz", "--before", "2026-01-01", "--reason", "old"),
     "log export": ("--id", "01a1fd8c-6900-7000-8000-000000000000"),

@@ -12,6 +12,7 @@ import pytest
 from streams.cli.root import command
 from streams.embedded.ledger_file import read_decisions
 from tests.every_case import every_case
+from tests.examples_of_records import COMMANDS
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_accept_rollback import PLACE, lost
 
@@ -21,25 +22,13 @@ ID: Final = "20261130T000000.000Z-00000000000000000000000000000000"
 WHY: Final = ("--reason", "x")
 
 WRITING: Final = {
-    "ask": ("census", "pure:0.001", "--analyst", "ana"),
+    **{name: example.line(grant=ID) for name, example in COMMANDS.items()},
     "ask-many": ("requests.jsonl",),
     "clock reset": WHY,
-    "dataset amend": ("census", "--horizon", "P30D", *WHY),
-    "dataset close": ("census", *WHY),
-    "dataset open": ("other", "--epsilon", "1", "--filter", "basic"),
-    "dataset pause": ("census", *WHY),
-    "dataset resolve": ("census", ID, "--claim", "pure:0.001", *WHY),
-    "dataset resume": ("census", *WHY),
     "key rotate": ("next", "--old", f"{PLACE}/key", *WHY),
-    "limit remove": ("census", "--analyst", "ana", *WHY),
-    "limit set": ("census", "--analyst", "ana", "--part", "0.5", *WHY),
     "log archive": ("archive.gz", "--before", "PT1H", *WHY),
-    "member remove": ("census", "ana", *WHY),
-    "member set": ("census", "ana", "--role", "analyst", *WHY),
     "member sync": ("census", "members.csv", *WHY),
-    "reservation begin": ("census", ID),
     "reservation settle": ("census", ID, "--shown", "0"),
-    "reservation void": ("census", ID),
     "serve": ("--port", "0"),
 }
 """Commands that write to the log of a ledger in a file, each with arguments that are in order."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from accountant.records import Decision
+from accountant.records.kinds import KINDS
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import (
     Accountant,
@@ -20,44 +21,18 @@ from streams.client import (
     RequestInvalid,
 )
 from tests.every_case import every_case
+from tests.examples_of_records import CALLS, RHO, Example
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.clock import NOON, TestClock
 from tests.streams.gateway.records import new_id
 
-RHO: Final = {"filter": "zcdp", "rho": "0.1", "most_per_request": "1"}
-GRANT: Final = f"sha256:{0:064}"
-WHY: Final = '"reason":"why","follows":99'
-CALLS: Final[dict[str, tuple[Callable[[Owner], Decision], str]]] = {
-    "amend": (
-        lambda owner: owner.amend("census", horizon="P9D", access="members"),
-        f'"horizon":"P9D",{WHY},"access":"members"',
-    ),
-    "close": (lambda owner: owner.close("census"), WHY),
-    "pause": (lambda owner: owner.pause("census"), WHY),
-    "resume": (lambda owner: owner.resume("census"), WHY),
-    "resolve": (
-        lambda owner: owner.resolve("census", GRANT, claim="pure:0.1"),
-        f'"grant":"{GRANT}","claim":{{"type":"pure","epsilon":"0.1"}},{WHY}',
-    ),
-    "member": (
-        lambda owner: owner.set_member("census", "ana", roles=["analyst"], team="blue"),
-        f'"member":"ana","roles":["analyst"],"team":"blue",{WHY}',
-    ),
-    "member, removed": (
-        lambda owner: owner.remove_member("census", "ana"),
-        f'"member":"ana","roles":[],{WHY}',
-    ),
-    "limit": (
-        lambda owner: owner.set_limit("census", "team", "blue", pace=("0.1", "P1D")),
-        f'"scope":"team","name":"blue","pace":{{"part":"0.1","period":"P1D"}},{WHY}',
-    ),
-    "limit, removed": (
-        lambda owner: owner.remove_limit("census", "team", "blue"),
-        f'"scope":"team","name":"blue",{WHY}',
-    ),
-}
-"""Calls, and the fields of their records in the order of the wire."""
-OF_ADMINISTRATORS: Final = ("pause", "resume", "member", "member, removed")
+OF_ADMINISTRATORS: Final = {kind.name for kind in KINDS if kind.allows_administrator}
+
+
+def calls(*, administrators: bool = False) -> list[Example]:
+    """Return the examples of the calls that follow an opening; or those of administrators."""
+    kinds = OF_ADMINISTRATORS if administrators else {kind.name for kind in KINDS} - {"open"}
+    return [example for example in CALLS.values() if example.kind in kinds]
 
 
 @pytest.fixture
@@ -71,45 +46,47 @@ def sent(decision: Decision) -> str:
     return bytes(decision.request).decode()
 
 
-def record(kind: str, request_id: str, by: str, fields: str) -> str:
-    head = f'"version":1,"type":"{kind}","request_id":"{request_id}","dataset":"census"'
-    return f'{{{head},"by":"{by}",{fields}}}'
+def record(kind: str, request_id: str, by: str, fields: dict[str, Any]) -> str:
+    head = {"version": 1, "type": kind, "request_id": request_id, "dataset": "census", "by": by}
+    return json.dumps({**head, **fields}, separators=(",", ":"))
 
 
 def test_an_opening_sends_who_and_why(ledger: Accountant, clock: TestClock) -> None:
     mine = new_id(clock)
-    owner = ledger.as_owner("olga", reason="why", request_id=mine)
-    again = owner.open("census", RHO, as_given=True, owners=["olga"])
-    policy = '{"filter":"zcdp","rho":"0.1","most_per_request":"1"}'
-    fields = f'"policy":{policy},"reason":"why","owners":["olga"]'
-    assert sent(again) == record("open", mine, "olga", fields)
+    example = CALLS["open"]
+    again = example.send(ledger.as_owner("olga", reason="why", request_id=mine), "census")
+    assert sent(again) == record("open", mine, "olga", example.fields)
     assert again.reason is Reason.ALREADY_OPENED
 
 
-@every_case("name", CALLS)
-def test_each_call_sends_its_record(name: str, ledger: Accountant, clock: TestClock) -> None:
-    call, fields = CALLS[name]
+@every_case("example", calls)
+def test_each_call_sends_its_record(example: Example, ledger: Accountant, clock: TestClock) -> None:
     mine = new_id(clock)
-    kind = name.partition(",")[0]
-    decision = call(ledger.as_owner("olga", reason="why", request_id=mine, follows=99))
-    assert sent(decision) == record(kind, mine, "olga", fields)
+    owner = ledger.as_owner("olga", reason="why", request_id=mine, follows=99)
+    decision = example.send(owner, "census")
+    assert sent(decision) == record(example.kind, mine, "olga", example.fields)
     assert decision.reason is Reason.OUT_OF_DATE
 
 
-@every_case("name", OF_ADMINISTRATORS)
-def test_an_administrators_call_says_so(name: str, ledger: Accountant, clock: TestClock) -> None:
-    call: Callable[[Any], Decision] = CALLS[name][0]
+@every_case("example", lambda: calls(administrators=True))
+def test_an_administrators_call_says_so(
+    example: Example, ledger: Accountant, clock: TestClock
+) -> None:
     mine = new_id(clock)
-    kind = name.partition(",")[0]
-    decision = call(ledger.as_administrator("root", reason="why", request_id=mine, follows=99))
-    fields = f'{CALLS[name][1]},"as":"administrator"'
-    assert sent(decision) == record(kind, mine, "root", fields)
+    administrator = ledger.as_administrator("root", reason="why", request_id=mine, follows=99)
+    decision = example.send(administrator, "census")
+    fields = {**example.fields, "as": "administrator"}
+    assert sent(decision) == record(example.kind, mine, "root", fields)
 
 
-def test_an_administrator_has_no_calls_of_owners_alone() -> None:
-    alone = {"open", "amend", "close", "resolve", "set_limit", "remove_limit"}
-    assert {name for name in vars(Owner) if not name.startswith("_")} == alone
-    assert not alone & {*dir(Administrator)}
+def test_every_call_has_an_example_and_an_administrator_none_of_owners_alone() -> None:
+    def public(client: type) -> set[str]:
+        return {name for name in vars(client) if not name.startswith("_")}
+
+    of_both = {example.call for example in calls(administrators=True)}
+    assert public(Administrator) == of_both
+    assert public(Owner) == CALLS.keys() - of_both
+    assert not public(Owner) & {*dir(Administrator)}
 
 
 def test_an_owner_without_an_id_makes_one_for_each_call(ledger: Accountant) -> None:
