@@ -22,7 +22,7 @@ from accountant.answers import Granted, failed_answer
 from accountant.claims.text import parse_claim
 from accountant.errors import MadeByNewerVersion, RequestInvalid
 from accountant.questions import parse_noise
-from accountant.questions.question import CountQuestion
+from accountant.questions.statistics import CountQuestion
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.client import (

@@ -15,7 +15,6 @@ from accountant.claims import Claim
 from accountant.field_rules import Amounts, Confidence, Name, Note, RequestId
 from accountant.questions import Noise, Question, Stop
 from accountant.questions.noise import NoiseLaw
-from accountant.questions.question import TopQuestion
 from accountant.questions.sensitivity import SelectionName, VectorName
 
 Version = Literal[1]
@@ -163,7 +162,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     @property
     def in_each_group(self) -> int:
         """How many values each group has."""
-        return self.question.most if isinstance(self.question, TopQuestion) else 1
+        return self.question.in_each_group
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, overload
+from typing import overload
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,12 +23,9 @@ from accountant.answers.answer import (
 from accountant.answers.cost import cost_of, cost_text
 from accountant.answers.intervals import (
     CONFIDENCE,
-    Interval,
     carries_estimate,
     half_width,
-    mean_interval,
     outward_decimals,
-    variance_interval,
 )
 from accountant.answers.run import Noisy, Result, ShownSession
 from accountant.claims import Claim
@@ -40,17 +37,14 @@ from accountant.questions import (
     Stop,
     fixed_noise_cost,
     levels_of,
-    mean_value,
-    variance_value,
 )
 from accountant.questions.decimals import decimal_text, round_half_up
 from accountant.questions.error_at_confidence import confidence_of_each
-from accountant.questions.question import group_values
+from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, NumberColumn
+from accountant.questions.scope import group_values
 from accountant.questions.sensitivity import VectorStatistic
-
-QUOTIENT_PLACES: Final = 6
-"""How many more digits after the point a mean has than its column."""
+from accountant.questions.statistics import EstimateQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,46 +155,26 @@ def _shown(
     A mean or variance without an estimate is None, and so is its interval. Source: the rule reads
     the noisy count and its declared noise alone, so it is post-processing of what is released.
     """
-    column, parts = checked.column, result.noisy
+    question, parts = checked.question, result.noisy
     if parts[0].places:
         return _candidates(checked, parts[0]), [], 0
     confidence = confidence_of_each(Decimal(CONFIDENCE), _at_once(result))
-    vectors = [each.values for each in parts]
     bounds = [_intervals(each, confidence) for each in parts]
-    if len(parts) == 1:
+    if not isinstance(question, EstimateQuestion):
         places = _places(parts[0].draw)
         if result.session is not None and parts[0].draw.law == "gaussian_refinement":
             places += len(result.session.shown) - 1
         return _texts(parts[0].values, places), bounds[0], places
-    assert isinstance(column, NumberColumn), "means and variances are of numbers"
-    if len(parts) == 2:
-        places = column.places + QUOTIENT_PLACES
-        quotients = [
-            mean_value(column, count=n, total=total) for n, total in zip(*vectors, strict=True)
-        ]
-        intervals = [
-            mean_interval(column, count=n, total=total) for n, total in zip(*bounds, strict=True)
-        ]
-    else:
-        places = 2 * column.places + QUOTIENT_PLACES
-        quotients = [
-            variance_value(column, count=n, total=total, squares=squares)
-            for n, total, squares in zip(*vectors, strict=True)
-        ]
-        intervals = [
-            variance_interval(column, count=n, total=total, squares=squares)
-            for n, total, squares in zip(*bounds, strict=True)
-        ]
+    places = question.places(checked)
     unit = Fraction(1, 10**places)
-    carries = [estimate_all or carries_estimate(count) for count in bounds[0]]
-    shown = [
-        round_half_up(each, unit) if estimated else None
-        for each, estimated in zip(quotients, carries, strict=True)
-    ]
-    within = [
-        each if estimated else None for each, estimated in zip(intervals, carries, strict=True)
-    ]
-    return _texts(shown, places), within, places
+    shown, intervals = list[Fraction | None](), list[Interval | None]()
+    numbers = zip(*[each.values for each in parts], strict=True)
+    for noisy, within in zip(numbers, zip(*bounds, strict=True), strict=True):
+        carries = estimate_all or carries_estimate(within[0])
+        value = question.value(checked, noisy) if carries else None
+        shown.append(None if value is None else round_half_up(value, unit))
+        intervals.append(question.interval(checked, within) if carries else None)
+    return _texts(shown, places), intervals, places
 
 
 def _at_once(result: Result) -> int:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
 from typing import Final
 
 from accountant.questions import Draw
@@ -19,7 +18,7 @@ from accountant.questions.error_at_confidence import (
     refined_half_width,
     rounded_half_width,
 )
-from accountant.questions.schema import NumberColumn
+from accountant.questions.quotients import Interval
 from accountant.questions.sensitivity import VectorStatistic
 
 CONFIDENCE: Final = "0.95"
@@ -29,8 +28,6 @@ _GAUSSIAN: Final[dict[str, Callable[..., Fraction]]] = {
     "rounded_gaussian": rounded_half_width,
     "gaussian_refinement": refined_half_width,
 }
-
-Interval = tuple[Fraction, Fraction]
 
 
 def half_width(draw: Draw, confidence: Decimal) -> Fraction:
@@ -50,43 +47,6 @@ def carries_estimate(count: Interval) -> bool:
     Of a group without rows, it does so only where the interval misses 0.
     """
     return count[0] >= 1
-
-
-def mean_interval(column: NumberColumn, *, count: Interval, total: Interval) -> Interval:
-    """Return the least and the largest mean of a count and a sum within their intervals.
-
-    A count below 1 counts as 1, as in `mean_value`. If both intervals hold, so does this one.
-    """
-    low, high = _quotients(total, count)
-    return _clamp(low, column.bounds), _clamp(high, column.bounds)
-
-
-def variance_interval(
-    column: NumberColumn, *, count: Interval, total: Interval, squares: Interval
-) -> Interval:
-    """Return bounds of squares/n - (total/n)^2 for three numbers within their intervals.
-
-    The two terms are bounded apart, so the interval is wider than it need be. If all three
-    intervals hold, so does this one.
-    """
-    lower, upper = column.bounds
-    means = _quotients(total, count)
-    of_squares = _quotients(squares, count)
-    ends = [mean**2 for mean in means]
-    least = Fraction(0) if means[0] <= 0 <= means[1] else min(ends)
-    possible = Fraction(0), ((upper - lower) / 2) ** 2
-    low, high = of_squares[0] - max(ends), of_squares[1] - least
-    return _clamp(low, possible), _clamp(high, possible)
-
-
-def _quotients(total: Interval, count: Interval) -> Interval:
-    # A quotient is monotone in each of the two, so its extremes are at the corners.
-    corners = [each / max(n, Fraction(1)) for each, n in product(total, count)]
-    return min(corners), max(corners)
-
-
-def _clamp(value: Fraction, within: Interval) -> Fraction:
-    return min(max(value, within[0]), within[1])
 
 
 def outward_decimals(interval: Interval, places: int) -> Interval:

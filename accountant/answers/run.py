@@ -20,7 +20,6 @@ from accountant.noise import (
     rounded_normal,
 )
 from accountant.questions import CheckedQuestion, Derivation, Draw, Level, Stop, levels_of, stops
-from accountant.questions.question import QuantileQuestion
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 
 Exact = Sequence[Fraction]
@@ -101,13 +100,13 @@ def run_question(
     if stop is not None:
         (exact,) = statistics
         return _run_session(checked, draw, exact, bits, stop)
-    noisy = [_noisy(checked, draw, exact, bits) for draw, exact in pairs]
+    noisy = [_noisy(draw, exact, bits) for draw, exact in pairs]
     return Result(checked=checked, noisy=tuple(noisy))
 
 
-def _noisy(checked: CheckedQuestion, draw: Draw, exact: Exact, bits: RandomBits) -> Noisy:
+def _noisy(draw: Draw, exact: Exact, bits: RandomBits) -> Noisy:
     if isinstance(draw.statistic, SelectionStatistic):
-        return Noisy(draw=draw, places=_choices(checked, draw, draw.statistic, exact, bits))
+        return Noisy(draw=draw, places=_choices(draw, draw.statistic, exact, bits))
     grid = draw.statistic.grid
     steps = _steps(draw.statistic, exact)
     return Noisy(draw=draw, values=tuple([grid * _add(draw, grid, each, bits) for each in steps]))
@@ -159,13 +158,13 @@ def show_levels(
     )
 
 
-def _steps(statistic: VectorStatistic, exact: Exact) -> list[int]:
+def _steps(statistic: VectorStatistic | SelectionStatistic, exact: Exact) -> list[int]:
     """Return exact numbers in steps of their grid.
 
     Raises: ValueError: their number is another one, or one is no multiple of the grid.
     """
-    if len(exact) != statistic.cells:
-        raise ValueError(f"{statistic.name} must have {statistic.cells} numbers")
+    if len(exact) != statistic.size:
+        raise ValueError(f"{statistic.name} must have {statistic.size} numbers")
     steps = [each / statistic.grid for each in exact]
     if any(each.denominator != 1 for each in steps):
         raise ValueError(f"{statistic.name} must be multiples of {statistic.grid}")
@@ -191,24 +190,11 @@ def _given(amount: Fraction | None) -> Fraction:
 
 
 def _choices(
-    checked: CheckedQuestion,
-    draw: Draw,
-    statistic: SelectionStatistic,
-    exact: Exact,
-    bits: RandomBits,
+    draw: Draw, statistic: SelectionStatistic, exact: Exact, bits: RandomBits
 ) -> tuple[tuple[int, ...], ...]:
     each = statistic.candidates
-    if len(exact) != statistic.groups * each:
-        raise ValueError(f"{statistic.name} must have {statistic.groups * each} scores")
-    # Scores of a quantile are multiples of the last digit of its fraction.
-    unit = 1
-    if isinstance(checked.question, QuantileQuestion):
-        unit = Fraction(checked.question.fraction).denominator
-    scores = [score * unit for score in exact]
-    if any(score.denominator != 1 for score in scores):
-        raise ValueError(f"{statistic.name} must have scores that are multiples of 1/{unit}")
-    whole = [score.numerator for score in scores]
-    scale = _given(draw.scale) * unit
+    whole = _steps(statistic, exact)
+    scale = _given(draw.scale) / statistic.grid
     return tuple(
         [
             _choose(whole[i * each : (i + 1) * each], statistic.times, scale, bits)

@@ -17,12 +17,7 @@ from accountant.answers import AnswerRow, NoisyAnswer
 from accountant.display.numbers import spent_line
 from accountant.foreign_text import escape_text
 from accountant.questions import noise_text, question_text, stop_text
-from accountant.questions.question import (
-    CountQuestion,
-    HistogramQuestion,
-    QuantileQuestion,
-    TopQuestion,
-)
+from accountant.questions.statistics import ChoiceQuestion
 
 MAX_ROWS: Final = 200
 """Rows of a table; an answer has up to 10,000."""
@@ -60,7 +55,7 @@ def answer_in_short(answer: NoisyAnswer) -> str:
     rows = list(_first_rows(answer))
     if len(rows) == 1:
         return interval_text(rows[0])
-    if isinstance(answer.question, TopQuestion) and not answer.groups:
+    if answer.question.is_ranked and not answer.groups:
         return ", ".join(map(interval_text, rows))
     return f"{len(answer.values)} values"
 
@@ -176,15 +171,15 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
     else:
         rows = "1 row" if bounds.rows == 1 else f"{bounds.rows} rows"
         words = f"at most {rows} per {bounds.unit}"
-    if bounds.lower is not UNSET and not isinstance(answer.question, CountQuestion):
-        words += f"; {answer.question.column} from {bounds.lower} to {bounds.upper}"
+    if bounds.lower is not UNSET:
+        words += f"; {answer.question.column_name} from {bounds.lower} to {bounds.upper}"
     return [f"bounds: {escape_text(words)}", *_notes(answer)]
 
 
 def _notes(answer: NoisyAnswer) -> list[str]:
     if None in answer.values:
         return [f"{NO_ESTIMATE}: the noisy count may be of no rows at all"]
-    if isinstance(answer.question, QuantileQuestion | TopQuestion):
+    if isinstance(answer.question, ChoiceQuestion):
         return ["something is chosen where there are no rows, too: ask a count"]
     return []
 
@@ -216,19 +211,9 @@ def _confidence(answer: NoisyAnswer) -> str:
 
 
 def _headings(answer: NoisyAnswer) -> list[str]:
-    rank = ["rank"] if isinstance(answer.question, TopQuestion) else []
+    rank = ["rank"] if answer.question.is_ranked else []
     columns = [column.column for column in answer.groups]
-    return [*map(escape_text, [*columns, *rank, _value_name(answer)])]
-
-
-def _value_name(answer: NoisyAnswer) -> str:
-    match answer.question:
-        case HistogramQuestion():
-            return "count"
-        case QuantileQuestion() | TopQuestion() as question:
-            return question.column
-        case question:
-            return str(question.__struct_config__.tag)
+    return [*map(escape_text, [*columns, *rank, answer.question.value_name])]
 
 
 def _first_rows(answer: NoisyAnswer) -> Iterator[AnswerRow]:
@@ -242,7 +227,7 @@ def _rest(answer: NoisyAnswer) -> Sequence[str]:
 
 
 def _row_cells(answer: NoisyAnswer, row: AnswerRow) -> list[str]:
-    rank = [str(row.rank + 1)] if isinstance(answer.question, TopQuestion) else []
+    rank = [str(row.rank + 1)] if answer.question.is_ranked else []
     return [*map(_group_text, row.group), *rank, interval_text(row)]
 
 

@@ -26,8 +26,9 @@ from accountant.limits.store import LimitStore
 from accountant.members.permits import RequestParties, may_ask
 from accountant.questions.derive import derive
 from accountant.questions.noise import Noise
-from accountant.questions.question import Question, check_question
+from accountant.questions.question import check_question
 from accountant.questions.schema import decode_schema
+from accountant.questions.statistics import Question
 from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason

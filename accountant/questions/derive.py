@@ -32,12 +32,8 @@ from accountant.questions.error_at_confidence import (
     least_laplace_epsilon,
 )
 from accountant.questions.noise import FORMS, Noise, NoiseLaw, check_noise_wanted
-from accountant.questions.question import CheckedQuestion
-from accountant.questions.sensitivity import (
-    SelectionStatistic,
-    VectorStatistic,
-    statistics_of,
-)
+from accountant.questions.question import CheckedQuestion, statistics_of
+from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,24 +11,15 @@ import hmac
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
 import msgspec
 from msgspec import UNSET
 
 from accountant.questions.filter_expression import literal_text, matches
-from accountant.questions.question import (
-    CheckedQuestion,
-    MeanQuestion,
-    QuantileQuestion,
-    SumQuestion,
-    TopQuestion,
-    VarianceQuestion,
-)
-from accountant.questions.schema import CategoryColumn, NumberColumn, Schema
+from accountant.questions.parts import Vector
+from accountant.questions.question import CheckedQuestion
+from accountant.questions.schema import Schema
 from accountant.questions.schema_values import SchemaValue, identifier, read_cell
-
-Vector = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,56 +103,11 @@ def content_digest(content: bytes, *, key: bytes) -> bytes:
 
 def _aggregate(checked: CheckedQuestion, rows: list[SchemaRow]) -> tuple[Vector, ...]:
     names = [column.name for column in checked.groups]
-    in_group: dict[tuple[SchemaValue | None, ...], list[SchemaRow]] = {
+    in_group: dict[tuple[SchemaValue | None, ...], list[SchemaValue]] = {
         group: [] for group in checked.each_group()
     }
     for row in rows:
-        in_group[tuple(row.values[name] for name in names)].append(row)
+        value = None if checked.column is None else row.values[checked.column.name]
+        in_group[tuple(row.values[name] for name in names)].append(True if value is None else value)
     groups = list(in_group.values())
-    question, column = checked.question, checked.column
-    count = tuple(Fraction(len(group)) for group in groups)
-    if not isinstance(column, NumberColumn):
-        if isinstance(question, TopQuestion) and isinstance(column, CategoryColumn):
-            return (_category_counts(column, groups),)
-        return (count,)
-    values = [[_number(row, column) for row in group] for group in groups]
-    sums = tuple(sum(group, Fraction(0)) for group in values)
-    match question:
-        case QuantileQuestion():
-            return (_quantile_scores(column, Fraction(question.fraction), values),)
-        case SumQuestion():
-            return (sums,)
-        case MeanQuestion():
-            return (count, sums)
-        case VarianceQuestion():
-            squares = tuple(sum((value**2 for value in group), Fraction(0)) for group in values)
-            return (count, sums, squares)
-    raise TypeError(f"no statistic of numbers: {type(question).__name__}")
-
-
-def _number(row: SchemaRow, column: NumberColumn) -> Fraction:
-    value = row.values[column.name]
-    assert isinstance(value, Fraction), "`_is_relevant` lets no other row in"
-    return value
-
-
-def _category_counts(column: CategoryColumn, groups: list[list[SchemaRow]]) -> Vector:
-    return tuple(
-        Fraction(sum(row.values[column.name] == category for row in group))
-        for group in groups
-        for category in column.categories
-    )
-
-
-def _quantile_scores(
-    column: NumberColumn, fraction: Fraction, groups: list[list[Fraction]]
-) -> Vector:
-    """Return -|(1 - a) below - a above| of each candidate: 0 at the quantile a, less elsewhere."""
-    scores = list[Fraction]()
-    for group in groups:
-        for i in range(column.candidates):
-            candidate = Fraction(column.lower) + i * column.step_size
-            below = sum(value < candidate for value in group)
-            above = sum(value > candidate for value in group)
-            scores.append(-abs((1 - fraction) * below - fraction * above))
-    return tuple(scores)
+    return tuple([part.exact(checked, groups) for part in checked.question.parts(checked)])

@@ -17,31 +17,13 @@ from msgspec import UNSET
 from accountant.questions.decimals import decimal_text
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import FilterParser
-from accountant.questions.question import (
-    CheckedQuestion,
-    CountQuestion,
-    HistogramQuestion,
-    MeanQuestion,
-    QuantileQuestion,
-    Question,
-    SumQuestion,
-    TopQuestion,
-    VarianceQuestion,
-    check_question,
-)
+from accountant.questions.question import CheckedQuestion, check_question
 from accountant.questions.schema import Schema, name_text
+from accountant.questions.statistics import WORDS, Argument, Question
 from accountant.questions.tokens import TokenReader
 from accountant.suggest import did_you_mean
 
 _FIELD: Final = "question"
-_OF_COLUMN: Final[dict[str, Any]] = {
-    "sum": SumQuestion,
-    "mean": MeanQuestion,
-    "variance": VarianceQuestion,
-    "histogram": HistogramQuestion,
-}
-STATISTICS: Final = ("count", *_OF_COLUMN, "median", "quantile", "top")
-"""The words with which a question may begin."""
 _MAX_DIGITS: Final = 9
 
 
@@ -71,15 +53,10 @@ def question_text(question: Question) -> str:
     Args:
         question: as `CheckedQuestion` has it.
     """
-    match question:
-        case CountQuestion():
-            text = "count"
-        case QuantileQuestion(column=column, fraction=fraction):
-            text = f"quantile({name_text(column)}, {fraction})"
-        case TopQuestion(column=column, most=most):
-            text = f"top({name_text(column)}, {most})"
-        case _:
-            text = f"{question.__struct_config__.tag}({name_text(question.column)})"
+    text = question.name
+    if question.column_kind is not None:
+        given = [str(getattr(question, argument.name)) for argument in question.arguments]
+        text += f"({', '.join([name_text(question.column_name), *given])})"
     if question.where:
         text += f" where {question.where}"
     if question.by:
@@ -90,31 +67,27 @@ def question_text(question: Question) -> str:
 def _statistic(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
     """Return the kind of a question with the fields that its first words give."""
     name = reader.peek()
-    if name.kind != "word" or name.written not in STATISTICS:
-        hint = did_you_mean(name.written, STATISTICS)
-        raise reader.error(f"one of {', '.join(STATISTICS)}", hint=hint)
+    if name.kind != "word" or name.written not in WORDS:
+        hint = did_you_mean(name.written, tuple(WORDS))
+        raise reader.error(f"one of {', '.join(WORDS)}", hint=hint)
     reader.take()
-    if name.written == "count":
-        return CountQuestion, {}
-    reader.expect("(")
-    column = reader.expect_name("a column").written
-    if name.written == "quantile":
-        reader.expect(",")
-        fraction = reader.take_number("a fraction between 0 and 1, such as 0.9")
-        kind, fields = QuantileQuestion, {"column": column, "fraction": decimal_text(fraction)}
-    elif name.written == "median":
-        kind, fields = QuantileQuestion, {"column": column, "fraction": "0.5"}
-    elif name.written == "top":
-        reader.expect(",")
-        return _closed(reader, TopQuestion, {"column": column, "most": _whole(reader)})
-    else:
-        kind, fields = _OF_COLUMN[name.written], {"column": column}
-    return _closed(reader, kind, fields)
-
-
-def _closed(reader: TokenReader, kind: Any, fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    reader.expect(")")
+    kind, given = WORDS[name.written]
+    fields = {**given}
+    if kind.column_kind is not None:
+        reader.expect("(")
+        fields["column"] = reader.expect_name("a column").written
+        for argument in kind.arguments:
+            if argument.name not in given:
+                reader.expect(",")
+                fields[argument.name] = _argument(reader, argument)
+        reader.expect(")")
     return kind, fields
+
+
+def _argument(reader: TokenReader, argument: Argument) -> int | str:
+    if argument.is_whole:
+        return _whole(reader)
+    return decimal_text(reader.take_number(argument.expected))
 
 
 def _clause(reader: TokenReader, clause: str, schema: Schema) -> Any:

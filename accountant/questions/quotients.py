@@ -1,28 +1,27 @@
-"""Mean and variance from released sums: post-processing, total whatever the noise."""
+"""Quotients of noisy numbers and their intervals: post-processing, total whatever the noise."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
+from typing import Final
 
-from accountant.questions.schema import NumberColumn
+Interval = tuple[Fraction, Fraction]
+
+QUOTIENT_PLACES: Final = 6
+"""How many more digits after the point a mean has than its column."""
 
 
-def mean_value(column: NumberColumn, *, count: Fraction, total: Fraction) -> Fraction:
-    """Return the mean of released numbers, within the column's bounds.
+def quotient_interval(total: Interval, count: Interval) -> Interval:
+    """Return the least and the largest quotient within two intervals.
 
-    A count below 1 is taken as 1, so nothing is divided by zero.
+    A count below 1 counts as 1.
     """
-    lower, upper = column.bounds
-    return min(max(total / max(count, Fraction(1)), lower), upper)
+    # A quotient is monotone in each of the two, so its extremes are at the corners.
+    corners = [each / max(n, Fraction(1)) for each, n in product(total, count)]
+    return min(corners), max(corners)
 
 
-def variance_value(
-    column: NumberColumn, *, count: Fraction, total: Fraction, squares: Fraction
-) -> Fraction:
-    """Return the variance of released numbers (divided by n), at least 0.
-
-    No numbers of that range have more than a quarter of its square. A count below 1 is taken as 1.
-    """
-    lower, upper = column.bounds
-    n = max(count, Fraction(1))
-    return min(max(squares / n - (total / n) ** 2, Fraction(0)), ((upper - lower) / 2) ** 2)
+def clamp(value: Fraction, within: Interval) -> Fraction:
+    """Return the nearest value of an interval."""
+    return min(max(value, within[0]), within[1])

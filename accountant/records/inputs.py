@@ -18,8 +18,9 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_open_per_holder, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.questions.noise import ACCURACY_FIRST, Noise, check_noise_wanted
-from accountant.questions.question import MAX_GROUPED, Question
+from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import Schema, check_schema
+from accountant.questions.statistics import Question
 from accountant.questions.stop import check_stop
 from accountant.questions.tokens import MAX_TEXT
 from accountant.records import AdminRecord, Body, ReservationStep, Reserve, Source

@@ -12,7 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.field_rules import Name
 from accountant.policy import Neighbours
 from accountant.questions.noise import Noise
-from accountant.questions.question import Question
+from accountant.questions.statistics import Question
 from accountant.records.inputs import (
     Undecodable,
     _parse,

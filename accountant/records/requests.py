@@ -23,8 +23,8 @@ from accountant.field_rules import (
 )
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.questions.noise import Noise
-from accountant.questions.question import Question
 from accountant.questions.schema import Schema
+from accountant.questions.statistics import Question
 from accountant.questions.stop import Stop
 from accountant.records.limit_records import LimitPolicy, PeriodLimit, Scope
 from accountant.records.members import Roles

@@ -40,10 +40,10 @@ class WantedQuestion:
     @property
     def is_one(self) -> bool:
         """Whether the text is a question: no claim begins with the word of a statistic."""
-        from accountant.questions.question_text import STATISTICS
+        from accountant.questions.statistics import WORDS
 
         word = re.match(r"\s*(\w*)", self.text)
-        return self._has_noise or (word is not None and word[1] in STATISTICS)
+        return self._has_noise or (word is not None and word[1] in WORDS)
 
     @property
     def _has_noise(self) -> bool:

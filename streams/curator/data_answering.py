@@ -16,7 +16,7 @@ from accountant.answers import (
     run_question,
 )
 from accountant.questions import CheckedQuestion, Derivation, Schema, check_question, derive
-from accountant.questions.evaluate import Vector
+from accountant.questions.parts import Vector
 from streams.answers.granted import GrantedQuestion
 from streams.curator.answering import ClaimDiffers, OpenQuestion
 from streams.curator.draw_guard import DrawGuard

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from accountant.questions.evaluate import Vector
+from accountant.questions.parts import Vector
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from streams.errors import Refused

@@ -2,30 +2,26 @@
 
 Rows are filtered, and those of crowded units, which have more than the bound, are chosen by the
 keyed hash. Sums are of integers on the columns' grids: with
-up to 10^10 rows, none leaves DuckDB's 127 bits.
+up to 10^10 rows, none leaves DuckDB's 127 bits. Each part of a question has its SQL here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
-from typing import Any, Final
+from functools import singledispatch
+from itertools import accumulate, islice
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from accountant.questions.evaluate import Vector
-from accountant.questions.question import (
-    CheckedQuestion,
-    MeanQuestion,
-    QuantileQuestion,
-    SumQuestion,
-    TopQuestion,
-    VarianceQuestion,
-    group_values,
-)
-from accountant.questions.schema import CategoryColumn, NumberColumn
+from accountant.questions.parts import ExactPart, RowSum, Vector
+from accountant.questions.question import CheckedQuestion
+from accountant.questions.schema import NumberColumn
+from accountant.questions.scope import Scope, group_values
+from accountant.questions.sensitivity import VectorName
+from accountant.questions.statistics import CategoryCounts, QuantileScores
 from streams.sources.cells import number_type
 from streams.sources.database import run
 from streams.sources.filter_sql import filter_sql
@@ -150,92 +146,114 @@ class _Query:
         return " AND ".join(tests)
 
     def _cell(self) -> str:
-        """Return the position of a row's group, and for `top` of its category in the group."""
+        """Return the position of a row's group."""
         position = "0::BIGINT"
         for column in self.checked.groups:
             size = len(group_values(column))
             position = f"({position} * {size} + {self._value(column.name)})"
-        top = self.checked.column
-        if isinstance(self.checked.question, TopQuestion) and isinstance(top, CategoryColumn):
-            position = f"({position} * {len(top.categories)} + {self._value(top.name)})"
         return position
 
     def _statistic(self) -> str:
         column = self.checked.column
-        return self._value(column.name) if isinstance(column, NumberColumn) else "0::BIGINT"
+        return "0::BIGINT" if column is None else self._value(column.name)
 
     def result(self, connection: Any, kept: str) -> tuple[Vector, ...]:
         """Return the statistics of the rows that enter."""
-        column, question = self.checked.column, self.checked.question
-        if not isinstance(column, NumberColumn):
-            return (self._counts(connection, kept),)
-        match question:
-            case QuantileQuestion():
-                return (self._scores(connection, kept, column, Fraction(question.fraction)),)
-            case SumQuestion():
-                return self._sums(connection, kept, column)[1:2]
-            case MeanQuestion():
-                return self._sums(connection, kept, column)[:2]
-            case VarianceQuestion():
-                return self._sums(connection, kept, column)
-        raise TypeError(f"no statistic of numbers: {type(question).__name__}")
+        parts = self.checked.question.parts(self.checked)
+        sums = [part for part in parts if isinstance(part, RowSum)]
+        if len(sums) == len(parts):
+            return _sums(connection, kept, self.checked, sums)
+        return tuple([_scores(part, connection, kept, self.checked) for part in parts])
 
-    def _counts(self, connection: Any, kept: str) -> Vector:
-        column, size = self.checked.column, self.checked.cells
-        if isinstance(self.checked.question, TopQuestion) and isinstance(column, CategoryColumn):
-            size *= len(column.categories)
-        counts = [Fraction(0)] * size
-        rows = run(connection, f"SELECT cell, count(*) FROM {kept} GROUP BY cell")
-        for cell, count in rows:
-            counts[cell] = Fraction(count)
-        return tuple(counts)
 
-    def _sums(self, connection: Any, kept: str, column: NumberColumn) -> tuple[Vector, ...]:
-        """Return the counts, sums and sums of squares of the groups."""
-        size, grid = self.checked.cells, column.grid
-        most = max(map(abs, column.bounds)) / grid
-        wide = "BIGINT" if most <= _LARGEST_SQUARED else "HUGEINT"
-        # A number is high * part + low, also where it is negative.
-        high, low = (f"(v {sign} {integer_literal(_PART)})::{wide}" for sign in ("//", "%"))
-        products = [f"{high} * {high}", f"{high} * {low}", f"{low} * {low}"]
-        if not isinstance(self.checked.question, VarianceQuestion):
-            products = ["0", "0", "0"]
-        elif most <= _PART:
-            products = ["0", "0", f"v::{wide} * v::{wide}"]
-        squares = ", ".join(f"sum({product})" for product in products)
-        vectors = tuple([Fraction(0)] * size for _ in range(3))
-        rows = run(
-            connection, f"SELECT cell, count(*), sum(v), {squares} FROM {kept} GROUP BY cell"
-        )
-        for cell, count, total, highs, mixed, lows in rows:
-            square = highs * _PART**2 + 2 * mixed * _PART + lows
-            for vector, value in zip(vectors, (count, total * grid, square * grid**2), strict=True):
-                vector[cell] = Fraction(value)
-        return tuple(map(tuple, vectors))
+class _Aggregates(NamedTuple):
+    """SQL aggregates of the rows of a group, each value `v`, and the number that they make."""
 
-    def _scores(
-        self, connection: Any, kept: str, column: NumberColumn, fraction: Fraction
-    ) -> Vector:
-        """Return the candidates' scores, from how many rows are at each and just above it."""
-        size, candidates = self.checked.cells, column.candidates
-        lower = integer_literal(int(column.bounds[0] / column.grid))
-        step = integer_literal(int(column.step_size / column.grid))
-        from_lower = f"(v - {lower})"
-        # `place` is of the last candidate that is not above the value.
-        rows = run(
-            connection,
-            f"SELECT cell, {from_lower} // {step} AS place, {from_lower} % {step} > 0 AS above, "
-            f"count(*) FROM {kept} GROUP BY ALL",
-        )
-        at, after = ([[0] * candidates for _ in range(size)] for _ in range(2))
-        for cell, place, above, count in rows:
-            (after if above else at)[cell][place] = count
-        scores = list[Fraction]()
-        for equal, greater in zip(at, after, strict=True):
-            until = list(accumulate(map(sum, zip(equal, greater, strict=True))))
-            total = until[-1]
-            for i in range(candidates):
-                below = until[i - 1] if i else 0
-                above = total - below - equal[i]
-                scores.append(-abs((1 - fraction) * below - fraction * above))
-        return tuple(scores)
+    sql: tuple[str, ...]
+    number: Callable[..., Fraction]
+
+
+def _row_count(scope: Scope) -> _Aggregates:
+    return _Aggregates(("count(*)",), Fraction)
+
+
+def _sum_of_values(scope: Scope) -> _Aggregates:
+    return _Aggregates(("sum(v)",), lambda total: total * scope.numbers.grid)
+
+
+def _sum_of_squares(scope: Scope) -> _Aggregates:
+    column = scope.numbers
+    unit, most = column.grid**2, max(map(abs, column.bounds)) / column.grid
+    wide = "BIGINT" if most <= _LARGEST_SQUARED else "HUGEINT"
+    if most <= _PART:
+        return _Aggregates((f"sum(v::{wide} * v::{wide})",), lambda squares: squares * unit)
+    # A number is high * part + low, also where it is negative.
+    high, low = (f"(v {sign} {integer_literal(_PART)})::{wide}" for sign in ("//", "%"))
+    products = (f"sum({high} * {high})", f"sum({high} * {low})", f"sum({low} * {low})")
+    return _Aggregates(
+        products,
+        lambda highs, mixed, lows: (highs * _PART**2 + 2 * mixed * _PART + lows) * unit,
+    )
+
+
+_ROW_SUMS: Final[dict[VectorName, Callable[[Scope], _Aggregates]]] = {
+    "count": _row_count,
+    "sum": _sum_of_values,
+    "sum_of_squares": _sum_of_squares,
+}
+
+
+def _sums(connection: Any, kept: str, scope: Scope, parts: Sequence[RowSum]) -> tuple[Vector, ...]:
+    """Return the sums of the groups, all from one reading of the rows."""
+    asked = [_ROW_SUMS[part.name](scope) for part in parts]
+    columns = ", ".join(sql for each in asked for sql in each.sql)
+    vectors = tuple([Fraction(0)] * scope.cells for _ in parts)
+    rows = run(connection, f"SELECT cell, {columns} FROM {kept} GROUP BY cell")
+    for cell, *found in rows:
+        values = iter(found)
+        for vector, each in zip(vectors, asked, strict=True):
+            vector[cell] = each.number(*islice(values, len(each.sql)))
+    return tuple(map(tuple, vectors))
+
+
+@singledispatch
+def _scores(part: ExactPart, connection: Any, kept: str, scope: Scope) -> Vector:
+    """Return the scores of candidates."""
+    raise TypeError(f"no SQL of {type(part).__name__}")
+
+
+@_scores.register
+def _category_counts(part: CategoryCounts, connection: Any, kept: str, scope: Scope) -> Vector:
+    candidates = len(scope.categories.categories)
+    counts = [Fraction(0)] * (scope.cells * candidates)
+    rows = run(connection, f"SELECT cell, v, count(*) FROM {kept} GROUP BY cell, v")
+    for cell, place, count in rows:
+        counts[cell * candidates + place] = Fraction(count)
+    return tuple(counts)
+
+
+@_scores.register
+def _quantile_scores(part: QuantileScores, connection: Any, kept: str, scope: Scope) -> Vector:
+    """Return the candidates' scores, from how many rows are at each and just above it."""
+    column = scope.numbers
+    size, candidates = scope.cells, column.candidates
+    lower = integer_literal(int(column.bounds[0] / column.grid))
+    step = integer_literal(int(column.step_size / column.grid))
+    from_lower = f"(v - {lower})"
+    # `place` is of the last candidate that is not above the value.
+    rows = run(
+        connection,
+        f"SELECT cell, {from_lower} // {step} AS place, {from_lower} % {step} > 0 AS above, "
+        f"count(*) FROM {kept} GROUP BY ALL",
+    )
+    at, after = ([[0] * candidates for _ in range(size)] for _ in range(2))
+    for cell, place, above, count in rows:
+        (after if above else at)[cell][place] = count
+    scores = list[Fraction]()
+    for equal, greater in zip(at, after, strict=True):
+        until = list(accumulate(map(sum, zip(equal, greater, strict=True))))
+        total = until[-1]
+        for i in range(candidates):
+            below = until[i - 1] if i else 0
+            scores.append(part.score(below, total - below - equal[i]))
+    return tuple(scores)

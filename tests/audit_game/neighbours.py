@@ -18,7 +18,7 @@ from accountant.questions import (
     check_schema,
     evaluate,
 )
-from accountant.questions.evaluate import Vector
+from accountant.questions.parts import Vector
 from accountant.questions.schema import (
     BooleanColumn,
     CategoryColumn,

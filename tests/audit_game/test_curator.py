@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from accountant.answers import decode_answer
 from accountant.questions import CheckedQuestion, Schema, derive, parse_noise, parse_question
-from accountant.questions.evaluate import Vector, evaluate
+from accountant.questions.evaluate import evaluate
+from accountant.questions.parts import Vector
 from accountant.records.requests import MechanismRequest
 from streams.answers import NewAnswer, SqliteAnswers
 from streams.answers.granted import GrantedQuestion

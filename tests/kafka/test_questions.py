@@ -9,8 +9,8 @@ import msgspec
 
 from accountant.claims.text import parse_claim
 from accountant.questions.noise import Noise
-from accountant.questions.question import CountQuestion
 from accountant.questions.schema import Schema
+from accountant.questions.statistics import CountQuestion
 from accountant.records import decode_decision
 from accountant.records.previews import PreviewRequest
 from accountant.records.requests import Reserve

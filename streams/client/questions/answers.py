@@ -13,7 +13,6 @@ from accountant.answers import AnswerRow, NoisyAnswer, StatisticNoise, decode_an
 from accountant.display.answers import answer_html, answer_text
 from accountant.errors import BudgetError
 from accountant.questions import Noise, Question, Stop
-from accountant.questions.question import TopQuestion
 from accountant.records.outcomes import Outcome
 from streams.client.questions.asked_question import AskedQuestion
 from streams.client.releases.grants import Codec
@@ -111,7 +110,7 @@ class PrivateAnswer:
 
         None for a mean or variance without an estimate: its noisy count may be of no rows.
         """
-        if isinstance(self.record.question, TopQuestion):
+        if self.record.question.chooses_categories:
             return list(self.record.values)
         return [_number(each) for each in self.record.values]
 
@@ -185,8 +184,9 @@ class PrivateAnswer:
             column.column: [row.group[i] for row in rows]
             for i, column in enumerate(self.record.groups)
         }
-        if isinstance(self.record.question, TopQuestion):
+        if self.record.question.is_ranked:
             columns["rank"] = [row.rank + 1 for row in rows]
+        if self.record.question.chooses_categories:
             return columns | {"value": [row.value for row in rows]}
         columns["value"] = _numbers([row.value for row in rows])
         if self.record.low:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from accountant.amounts import LARGEST, SMALLEST, WIRE_PATTERN
 from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
@@ -31,7 +31,7 @@ from accountant.policy.policy import (
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
-from accountant.questions.question import MAX_GROUPED, Question
+from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import (
     MAX_CATEGORIES,
     MAX_CATEGORY,
@@ -40,6 +40,7 @@ from accountant.questions.schema import (
     MAX_ROWS,
     WORD_PATTERN,
 )
+from accountant.questions.statistics import STATISTICS
 from accountant.questions.tokens import MAX_TEXT
 from accountant.records.limit_records import MAX_DAYS
 from accountant.records.members import MAX_OWNERS_NAMED
@@ -171,7 +172,13 @@ _QUESTION: Final[dict[str, JsonSchema]] = {
     "where": _PLAIN | {"maxLength": MAX_TEXT},
     "by": {"type": "array", "items": _PLAIN, "maxItems": MAX_GROUPED},
     # What a dataset's schema does not allow is refused by its decision, whatever its letters.
-    **dict.fromkeys(("column", "fraction"), _PLAIN),
+    "column": _PLAIN,
+    **{
+        argument.name: _PLAIN
+        for kind in STATISTICS.values()
+        for argument in kind.arguments
+        if not argument.is_whole
+    },
 }
 _EXCESS: Final[JsonSchema] = {
     "type": "object",
@@ -239,7 +246,7 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "missing": _CATEGORY,
     },
     "BooleanColumn": {"name": _COLUMN},
-    **{kind.__name__: _QUESTION for kind in get_args(Question)},
+    **{kind.__name__: _QUESTION for kind in STATISTICS.values()},
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
     "MechanismRequest": {
         "unit": _PLAIN,

@@ -10,7 +10,8 @@ import msgspec
 from accountant.errors import RequestInvalid
 from accountant.questions import Noise, Question, Schema, check_question, noise_text, question_text
 from accountant.questions.noise import check_noise_wanted
-from accountant.questions.schema import BooleanColumn, CategoryColumn, NumberColumn
+from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
+from accountant.questions.statistics import STATISTICS, StatisticQuestion
 from accountant.records import VERSION, encode
 from accountant.records.inputs import check_body
 from streams.pages.dataset.form_data import FormRecord
@@ -19,47 +20,23 @@ from streams.pages.dataset.preview_form import PreviewResult
 _LONGEST: Final = 2_000
 
 
-class Statistic(NamedTuple):
-    """A statistic on the form.
-
-    Attributes:
-        column: which kind of column it is of, "" for none.
-        number: the name of the number that it needs, "" for none. `words`: what it is.
-    """
-
-    name: str
-    label: str
-    column: str = ""
-    number: str = ""
-    words: str = ""
-    example: str = ""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of its own inputs."""
-        column = (f"{self.name}_column",) if self.column else ()
-        return (*column, f"{self.name}_{self.number}") if self.number else column
-
-
-STATISTICS: Final = (
-    Statistic("count", "Count of rows"),
-    Statistic("sum", "Sum", "number"),
-    Statistic("mean", "Mean", "number"),
-    Statistic("variance", "Variance", "number"),
-    Statistic("quantile", "Quantile", "number", "fraction", "fraction of rows below it", "0.5"),
-    Statistic("histogram", "Histogram: rows of each category", "category"),
-    Statistic("top", "Most frequent categories", "category", "most", "how many", "3"),
-)
 NOISES: Final = (
     ("epsilon", "ε that it may cost"),
     ("rho", "ρ that it may cost"),
     ("sigma", "standard deviation of the noise"),
     ("error", "error, 95 % certain"),
 )
-_BY_NAME: Final = {each.name: each for each in STATISTICS}
+
+
+def _inputs(name: str, statistic: type[StatisticQuestion]) -> list[str]:
+    """Return the names of a statistic's own inputs."""
+    fields = [] if statistic.column_kind is None else ["column"]
+    return [f"{name}_{each}" for each in (*fields, *(each.name for each in statistic.arguments))]
+
+
 _NAMES: Final = (
     *("where", "by", "amount", "asker"),
-    *(name for each in STATISTICS for name in each.inputs),
+    *(name for each in STATISTICS.items() for name in _inputs(*each)),
 )
 
 
@@ -91,29 +68,33 @@ class QuestionForm(NamedTuple):
     noise: str
     values: Mapping[str, str]
     errors: Mapping[str, str]
-    columns: Mapping[str, Sequence[str]]
+    columns: Mapping[type[Column], Sequence[str]]
     groups: Sequence[str]
     result: PreviewResult | None = None
     ask: Ask | None = None
     noises: tuple[tuple[str, str], ...] = NOISES
 
     @property
-    def statistics(self) -> Sequence[Statistic]:
-        """Those that the schema has columns for."""
-        return [each for each in STATISTICS if not each.column or self.columns[each.column]]
+    def statistics(self) -> Sequence[tuple[str, type[StatisticQuestion]]]:
+        """Those that the schema has columns for, each with its name."""
+        return [
+            (name, each)
+            for name, each in STATISTICS.items()
+            if each.column_kind is None or self.columns[each.column_kind]
+        ]
 
 
 def parse_query(query: Mapping[str, str], schema: Schema) -> QuestionForm:
     """Return the form with the values of a query."""
     statistic, noise = query.get("ask", "count"), query.get("q_noise", "epsilon")
     return QuestionForm(
-        statistic=statistic if statistic in _BY_NAME else "count",
+        statistic=statistic if statistic in STATISTICS else "count",
         noise=noise if noise in dict(NOISES) else "epsilon",
         values={name: _entered(name, query.get(f"q_{name}", "")[:_LONGEST]) for name in _NAMES},
         errors={},
         columns={
-            name: [each.name for each in schema.columns if isinstance(each, kind)]
-            for name, kind in (("number", NumberColumn), ("category", CategoryColumn))
+            kind: [each.name for each in schema.columns if isinstance(each, kind)]
+            for kind in (NumberColumn, CategoryColumn)
         },
         groups=[
             each.name for each in schema.columns if isinstance(each, CategoryColumn | BooleanColumn)
@@ -131,16 +112,15 @@ def question_of(form: QuestionForm, schema: Schema) -> tuple[Question, Noise]:
 
     Raises: RequestInvalid: `field` is the input's name.
     """
-    chosen, value = _BY_NAME[form.statistic], form.values
-    fields: dict[str, Any] = {"ask": chosen.name}
-    if chosen.column:
-        fields["column"] = value[f"{chosen.name}_column"]
-    if chosen.number:
-        name = f"{chosen.name}_{chosen.number}"
+    chosen, value = STATISTICS[form.statistic], form.values
+    fields: dict[str, Any] = {"ask": form.statistic}
+    if chosen.column_kind is not None:
+        fields["column"] = value[f"{form.statistic}_column"]
+    for argument in chosen.arguments:
+        name = f"{form.statistic}_{argument.name}"
         if not value[name]:
             raise RequestInvalid(name, "must not be empty", "")
-        is_whole = chosen.number == "most"
-        fields[chosen.number] = _whole(name, value[name]) if is_whole else value[name]
+        fields[argument.name] = _whole(name, value[name]) if argument.is_whole else value[name]
     if value["where"]:
         fields["where"] = value["where"]
     if value["by"]:

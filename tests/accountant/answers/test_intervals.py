@@ -11,12 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from accountant.answers import answer_of
-from accountant.answers.intervals import (
-    half_width,
-    mean_interval,
-    outward_decimals,
-    variance_interval,
-)
+from accountant.answers.intervals import half_width, outward_decimals
 from accountant.questions import evaluate, mean_value, variance_value
 from accountant.questions.error_at_confidence import (
     confidence_of_each,
@@ -26,6 +21,7 @@ from accountant.questions.error_at_confidence import (
     rounded_half_width,
 )
 from accountant.questions.schema import NumberColumn
+from accountant.questions.statistics import mean_interval, variance_interval
 from tests.accountant.answers.runs import answer, ask, run
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of

@@ -12,7 +12,7 @@ import pytest
 from accountant.advice.preview import Preview, preview
 from accountant.partition import hash_of
 from accountant.questions.noise import Noise
-from accountant.questions.question import CountQuestion
+from accountant.questions.statistics import CountQuestion
 from accountant.records import Decision
 from accountant.records.header import decode_header
 from accountant.records.outcomes import Outcome

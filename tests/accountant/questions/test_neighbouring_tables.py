@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 from hypothesis import given
@@ -26,8 +26,9 @@ from accountant.questions import (
     parse_question,
     statistics_of,
 )
-from accountant.questions.evaluate import Vector
-from accountant.questions.question import MeanQuestion, Question
+from accountant.questions.parts import ExactPart, Groups, Vector
+from accountant.questions.scope import Scope
+from accountant.questions.statistics import Question, StatisticQuestion
 from tests.accountant.questions.schemas import (
     Cells,
     Table,
@@ -120,11 +121,26 @@ def test_each_kind_of_question_is_compared_with_tables() -> None:
     assert asked == set(get_args(Question))
 
 
-def test_a_statistic_without_a_sensitivity_gets_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = parse_question("sum(x)", small_schema())
-    monkeypatch.setattr("accountant.questions.sensitivity.SumQuestion", MeanQuestion)
-    with pytest.raises(TypeError, match="no sensitivity of SumQuestion"):
-        statistics_of(checked)
+class Unstated(StatisticQuestion, frozen=True, tag="unstated"):
+    """A statistic of which nobody has said what it is computed from."""
+
+    label = "Unstated"
+
+
+class UnstatedPart(ExactPart):
+    """An exact statistic of which nobody has said what a unit changes in it."""
+
+    def exact(self, scope: Scope, groups: Groups) -> Vector:
+        return ()
+
+
+def test_a_statistic_without_a_sensitivity_gets_no_noise() -> None:
+    count = parse_question("count", small_schema())
+    checked = replace(count, question=cast("Question", Unstated()))
+    with pytest.raises(TypeError, match="no sensitivity of Unstated"):
+        derive(checked, parse_noise("epsilon: 1"))
+    with pytest.raises(TypeError, match="sensitivity"):
+        UnstatedPart()  # type: ignore[abstract]
 
 
 RELATIONS: list[Neighbours] = ["add_remove", "replace"]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from accountant.answers import NoisyAnswer, decode_answer, encode_answer
 from accountant.claims import Pure
-from accountant.questions.question import CountQuestion
+from accountant.questions.statistics import CountQuestion
 from accountant.records import decode_decision
 from accountant.records.outcomes import Outcome
 from accountant.replay.sealed_log import SealSnapshot

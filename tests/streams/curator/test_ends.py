@@ -15,7 +15,7 @@ import pytest
 from msgspec import UNSET
 
 from accountant.questions import CheckedQuestion, Schema
-from accountant.questions.evaluate import Vector
+from accountant.questions.parts import Vector
 from streams.answers import SqliteAnswers
 from streams.answers.granted import GrantedQuestion, granted_question
 from streams.answers.store import StepKind

@@ -1,0 +1,152 @@
+"""What each statistic of the table states: its wire type, its words, and what it is computed from.
+
+A question is a struct on the wire. Its class is the statistic's one entry.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.questions.parts import ExactPart
+from accountant.questions.quotients import Interval
+from accountant.questions.schema import CategoryColumn, NumberColumn
+from accountant.questions.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """A number that a statistic takes after its column.
+
+    Attributes:
+        name: of the field.
+        is_whole: an integer; otherwise the text of a decimal.
+        expected: what a text must have in its place.
+        label, example: of its input on a dataset's page.
+    """
+
+    name: str
+    is_whole: bool
+    expected: str
+    label: str
+    example: str
+
+
+class StatisticQuestion(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="ask",
+):
+    """Base of every question.
+
+    Attributes:
+        where: the filter, "" for every row.
+        by: columns of categories or of true and false; there is an answer for each group.
+        rows: the most rows of a unit that enter the statistic, at most the schema's.
+    """
+
+    where: str = ""
+    by: tuple[str, ...] = ()
+    rows: int | UnsetType = UNSET
+
+    label: ClassVar[str]
+    """Its name on a dataset's page."""
+    column_kind: ClassVar[type[NumberColumn | CategoryColumn] | None] = None
+    arguments: ClassVar[tuple[Argument, ...]] = ()
+    shorthands: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Words for the statistic with certain arguments."""
+    is_grouped_by_its_column: ClassVar[bool] = False
+    is_ranked: ClassVar[bool] = False
+    """The values of a group have an order."""
+
+    @abstractmethod
+    def parts(self, scope: Scope) -> tuple[ExactPart, ...]:
+        """Return the exact statistics that it is computed from."""
+        # There is no default: the sensitivity of another statistic would be too little noise.
+        raise TypeError(f"no sensitivity of {type(self).__name__}")
+
+    def check(self, scope: Scope) -> None:
+        """Check its arguments. Raises: RequestInvalid: naming field, rule and value."""
+
+    @property
+    def name(self) -> str:
+        """The word that it begins with."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def column_name(self) -> str:
+        """The name of its column, "" without one."""
+        return ""
+
+    @property
+    def value_name(self) -> str:
+        """The heading of its values."""
+        return self.name
+
+    @property
+    def in_each_group(self) -> int:
+        """How many values each group has."""
+        return 1
+
+    @property
+    def chooses_categories(self) -> bool:
+        """Whether its values are categories, and not numbers."""
+        return False
+
+
+class ColumnQuestion(StatisticQuestion, frozen=True):
+    """Base of every question on a column."""
+
+    column: str
+
+    @property
+    def column_name(self) -> str:
+        """The name of its column."""
+        return self.column
+
+
+class EstimateQuestion(ColumnQuestion, frozen=True):
+    """Base of what is computed from several noisy numbers, of which the first is a count of rows.
+
+    The functions are total, whatever the noise.
+    """
+
+    column_kind = NumberColumn
+
+    @abstractmethod
+    def places(self, scope: Scope) -> int:
+        """Return how many digits after the point its values have."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def value(self, scope: Scope, numbers: Sequence[Fraction]) -> Fraction:
+        """Return the value of a group from the noisy numbers of its parts."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def interval(self, scope: Scope, within: Sequence[Interval]) -> Interval:
+        """Return an interval of the value that holds if those of all its parts hold."""
+        raise NotImplementedError
+
+
+class ChoiceQuestion(ColumnQuestion, frozen=True):
+    """Base of what chooses among the declared candidates of its column."""
+
+    @property
+    def value_name(self) -> str:
+        """The heading of its values: the candidates are those of its column."""
+        return self.column
+
+    @property
+    def chooses_categories(self) -> bool:
+        """Whether its candidates are categories."""
+        return self.column_kind is CategoryColumn
