@@ -27,6 +27,8 @@ LAYERS = {
         {"errors"},
         {"versions"},
         {"fractional"},
+        # Samplers only: their bits are an argument, and what decides never draws.
+        {"noise"},
         {"amounts"},
         {"exact_numbers"},
         {"conversions"},
@@ -43,7 +45,7 @@ LAYERS = {
         {"views"},
         {"replay"},
         # Never used to decide.
-        {"advice", "mechanisms", "noise"},
+        {"advice", "mechanisms"},
         {"answers"},
         {"display"},
     ),

@@ -37,6 +37,7 @@ from accountant.questions import (
     Stop,
     fixed_noise_cost,
     levels_of,
+    session_law,
 )
 from accountant.questions.decimals import decimal_text, round_half_up
 from accountant.questions.error_at_confidence import confidence_of_each
@@ -101,8 +102,7 @@ def answer_of(granted: Granted, result: Result, *, estimate_all: bool = False) -
 def _with_session(answer: NoisyAnswer, session: ShownSession) -> NoisyAnswer:
     """Return an answer with what its session showed, at the cost of its last level."""
     places = _places(session.draw)
-    # Each level halves the variance, so that a refinement's mean has a binary digit more.
-    more = session.draw.law == "gaussian_refinement"
+    more = session_law(session.draw).digits_of_a_level
     levels = [
         ShownLevel(level=level.text, values=_texts(values, places + i * more))
         for i, (level, values) in enumerate(session.shown)
@@ -162,8 +162,9 @@ def _shown(
     bounds = [_intervals(each, confidence) for each in parts]
     if not isinstance(question, EstimateQuestion):
         places = _places(parts[0].draw)
-        if result.session is not None and parts[0].draw.law == "gaussian_refinement":
-            places += len(result.session.shown) - 1
+        if result.session is not None:
+            more = session_law(parts[0].draw).digits_of_a_level
+            places += (len(result.session.shown) - 1) * more
         return _texts(parts[0].values, places), bounds[0], places
     places = question.places(checked)
     unit = Fraction(1, 10**places)

@@ -6,39 +6,23 @@ Every function rounds outward: an interval has at least its confidence, whatever
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
 from accountant.questions import Draw
-from accountant.questions.error_at_confidence import (
-    discrete_gaussian_half_width,
-    laplace_half_width,
-    refined_half_width,
-    rounded_half_width,
-)
+from accountant.questions.laws import LAWS
 from accountant.questions.quotients import Interval
 from accountant.questions.sensitivity import VectorStatistic
 
 CONFIDENCE: Final = "0.95"
 
-_GAUSSIAN: Final[dict[str, Callable[..., Fraction]]] = {
-    "discrete_gaussian": discrete_gaussian_half_width,
-    "rounded_gaussian": rounded_half_width,
-    "gaussian_refinement": refined_half_width,
-}
-
 
 def half_width(draw: Draw, confidence: Decimal) -> Fraction:
     """Return the error that each noisy number of a draw keeps with a confidence, in its units."""
     assert isinstance(draw.statistic, VectorStatistic), "a choice has no noise on a grid"
-    grid = draw.statistic.grid
-    if draw.scale is not None:
-        return laplace_half_width(scale=draw.scale, confidence=confidence, grid=grid)
-    assert draw.variance is not None, "each law has its scale or its variance"
-    width = _GAUSSIAN[draw.law]
-    return width(variance=draw.variance, confidence=confidence, grid=grid)
+    law, grid = LAWS[draw.law], draw.statistic.grid
+    return law.half_width(draw.spread, confidence=confidence, grid=grid)
 
 
 def carries_estimate(count: Interval) -> bool:

@@ -18,7 +18,6 @@ from accountant.answers.build import Granted, answer_of
 from accountant.answers.compare import AnswerDifference, difference_from_grant
 from accountant.answers.run import Noisy, Result, show_levels
 from accountant.errors import RequestInvalid
-from accountant.noise.gaussian_refinement import added_mean
 from accountant.questions import (
     CheckedQuestion,
     Derivation,
@@ -28,6 +27,7 @@ from accountant.questions import (
     Stop,
     check_question,
     derive,
+    session_law,
 )
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
@@ -120,6 +120,7 @@ def _noisy(
 def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnswer) -> Result:
     """Return a session that shows the same values, and ends by its rule alone."""
     before: list[tuple[Fraction, tuple[Fraction, ...]]] = []
+    law = session_law(draw)
 
     def values_at(level: Level) -> tuple[Fraction, ...]:
         place = len(before)
@@ -130,10 +131,8 @@ def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnsw
             _differ(f"{what}.level", level.text, found.level)
         values = _numbers(f"{what}.values", draw, found.values)
         for i, value in enumerate(values):
-            drawn = value
-            if draw.law == "gaussian_refinement":
-                earlier = (before[-1][0], before[-1][1][i]) if before else None
-                drawn = added_mean(level.noise, value, earlier)
+            earlier = (before[-1][0], before[-1][1][i]) if before else None
+            drawn = law.on_grid(level.noise, value, earlier)
             _check_on_grid(f"{what}.values", draw, drawn, found.values[i])
         before.append((level.noise, values))
         return values

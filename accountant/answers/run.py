@@ -7,19 +7,21 @@ from schema and question. Numbers are integers and fractions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.noise import (
-    GaussianRefinement,
-    LaplaceReduction,
-    RandomBits,
-    choose,
-    discrete_gaussian,
-    discrete_laplace,
-    rounded_normal,
+from accountant.noise import RandomBits, choose
+from accountant.questions import (
+    CheckedQuestion,
+    Derivation,
+    Draw,
+    Level,
+    Stop,
+    levels_of,
+    session_law,
+    stops,
 )
-from accountant.questions import CheckedQuestion, Derivation, Draw, Level, Stop, levels_of, stops
+from accountant.questions.laws import LAWS, OneAnswerLaw
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 
 Exact = Sequence[Fraction]
@@ -119,14 +121,9 @@ def _run_session(
     assert isinstance(draw.statistic, VectorStatistic), "a choice has no levels"
     grid, levels = draw.statistic.grid, levels_of(draw)
     steps = _steps(draw.statistic, exact)
-    sessions: list[GaussianRefinement] | list[LaplaceReduction]
-    if draw.law == "laplace_reduction":
-        scales = [level.noise for level in levels]
-        sessions = [LaplaceReduction(each, scales, bits, step=grid) for each in steps]
-    else:
-        sessions = [GaussianRefinement(each * grid, bits, step=grid) for each in steps]
+    samplers = session_law(draw).samplers(steps, levels, grid=grid, bits=bits)
     return show_levels(
-        checked, draw, stop, lambda level: tuple([each.draw(level.noise) for each in sessions])
+        checked, draw, stop, lambda level: tuple([sample(level.noise) for sample in samplers])
     )
 
 
@@ -149,11 +146,9 @@ def show_levels(
         if stopped := stops(stop, draw, level, values):
             break
     last, values = shown[-1]
-    is_scale = draw.scale is not None
-    at_last = replace(draw, scale=last.noise) if is_scale else replace(draw, variance=last.noise)
     return Result(
         checked=checked,
-        noisy=(Noisy(draw=at_last, values=values),),
+        noisy=(Noisy(draw=draw.with_spread(last.noise), values=values),),
         session=ShownSession(draw=draw, stop=stop, shown=tuple(shown), stopped=stopped),
     )
 
@@ -173,20 +168,10 @@ def _steps(statistic: VectorStatistic | SelectionStatistic, exact: Exact) -> lis
 
 def _add(draw: Draw, grid: Fraction, steps: int, bits: RandomBits) -> int:
     """Return one number with its noise, both in steps of the grid."""
-    match draw.law:
-        case "discrete_laplace":
-            return steps + discrete_laplace(_given(draw.scale) / grid, bits)
-        case "discrete_gaussian":
-            return steps + discrete_gaussian(_given(draw.variance) / grid**2, bits)
-        case "rounded_gaussian":
-            return rounded_normal(steps, _given(draw.variance) / grid**2, bits)
-        case _:
-            raise TypeError(f"{draw.law} adds noise to no single number")
-
-
-def _given(amount: Fraction | None) -> Fraction:
-    assert amount is not None, "each law has its scale or its variance"
-    return amount
+    law = LAWS[draw.law]
+    if not isinstance(law, OneAnswerLaw):
+        raise TypeError(f"{draw.law} adds noise to no single number")
+    return law.add(steps, draw.spread, grid=grid, bits=bits)
 
 
 def _choices(
@@ -194,7 +179,7 @@ def _choices(
 ) -> tuple[tuple[int, ...], ...]:
     each = statistic.candidates
     whole = _steps(statistic, exact)
-    scale = _given(draw.scale) / statistic.grid
+    scale = draw.spread / statistic.grid
     return tuple(
         [
             _choose(whole[i * each : (i + 1) * each], statistic.times, scale, bits)

@@ -25,6 +25,7 @@ from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
 from accountant.members.permits import RequestParties, may_ask
 from accountant.questions.derive import derive
+from accountant.questions.laws import is_session
 from accountant.questions.noise import Noise
 from accountant.questions.question import check_question
 from accountant.questions.schema import decode_schema
@@ -128,7 +129,7 @@ def derive_claim(
         return NotDerived(Verdict(Outcome.REFUSED, Reason.NO_SCHEMA))
     try:
         claim = _derived(bytes(schema), question, noise)
-        if noise.is_session:
+        if is_session(noise):
             _check_curator(ledger.dataset, noise, roster, at)
         return claim
     except RequestInvalid as error:

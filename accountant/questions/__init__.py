@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from accountant.questions.accuracy_first import Level as Level
 from accountant.questions.derive import Derivation as Derivation
-from accountant.questions.derive import Draw as Draw
 from accountant.questions.derive import derive as derive
 from accountant.questions.doubling import doubling_rounds as doubling_rounds
+from accountant.questions.draw import Draw as Draw
 from accountant.questions.evaluate import evaluate as evaluate
-from accountant.questions.levels import Level as Level
+from accountant.questions.laws import is_session as is_session
 from accountant.questions.levels import levels_of as levels_of
+from accountant.questions.levels import session_law as session_law
 from accountant.questions.noise import Noise as Noise
-from accountant.questions.noise import noise_text as noise_text
-from accountant.questions.noise import parse_noise as parse_noise
+from accountant.questions.noise_wanted import noise_text as noise_text
+from accountant.questions.noise_wanted import parse_noise as parse_noise
 from accountant.questions.question import CheckedQuestion as CheckedQuestion
 from accountant.questions.question import check_question as check_question
 from accountant.questions.question import encode_question as encode_question

@@ -7,59 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
 
 from msgspec import UNSET
 
-from accountant.amounts import UNIT, format_units, units_down, units_up
-from accountant.claims import (
-    AllOf,
-    BoundedRange,
-    Claim,
-    Gaussian,
-    Pure,
-    Repeat,
-    Zcdp,
-    check_claim,
-)
+from accountant.amounts import UNIT, format_units, units_down
+from accountant.claims import AllOf, BoundedRange, Claim, Repeat, check_claim
 from accountant.errors import RequestInvalid
-from accountant.questions.accuracy_first import gaussian_refinement, laplace_reduction, sqrt_up
-from accountant.questions.error_at_confidence import (
-    largest_rounded_sigma,
-    least_gaussian_rho,
-    least_laplace_epsilon,
-)
-from accountant.questions.noise import FORMS, Noise, NoiseLaw, check_noise_wanted
+from accountant.questions.draw import Draw
+from accountant.questions.laws import law_of
+from accountant.questions.noise import Noise, out_of_range
+from accountant.questions.noise_wanted import check_noise_wanted
 from accountant.questions.question import CheckedQuestion, statistics_of
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
-    """One statistic with the noise that it gets, and the claim of that noise.
-
-    Attributes:
-        law: `gumbel` chooses a candidate by the exponential mechanism; `discrete_laplace` and
-            `discrete_gaussian` are noise on the statistic's grid; `rounded_gaussian` is normal
-            noise, rounded to it. `gaussian_refinement` and `laplace_reduction` are sessions.
-        scale: of discrete Laplace and Gumbel noise, None for others; a session's finest.
-        variance: of the Gaussian before it is rounded, or the parameter of the discrete one; a
-            session's finest.
-        first: of a session, its first and largest variance or scale; `levels_of` has them all.
-        unit: of a session's claim, whose numbers are in units of it: 1, or the least power of ten
-            in which none of them reaches 1e9. All other fields are in units of the answer.
-        claim: of one draw; a selection makes `statistic.times`.
-    """
-
-    statistic: VectorStatistic | SelectionStatistic
-    law: NoiseLaw | Literal["gumbel"]
-    claim: Claim
-    scale: Fraction | None = None
-    variance: Fraction | None = None
-    first: Fraction | None = None
-    unit: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +54,7 @@ def derive(checked: CheckedQuestion, noise: Noise) -> Derivation:
     try:
         check_claim(claim)
     except RequestInvalid as error:
-        raise _out_of_range(noise) from error
+        raise out_of_range(noise) from error
     return Derivation(draws=draws, claim=claim)
 
 
@@ -123,105 +83,4 @@ def _add_noise(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
     if parts > 1 and form in {"sigma", "error"}:
         rule = "must be left out for a quotient, whose error depends on the data: "
         raise RequestInvalid(f"noise.{form}", rule + "write epsilon or rho", noise.text)
-    law = FORMS[form][0] if noise.law is UNSET else noise.law
-    if noise.is_session:
-        return _session(statistic, noise, parts)
-    if law == "discrete_laplace":
-        return _discrete_laplace(statistic, noise, parts)
-    if law == "discrete_gaussian":
-        return _discrete_gaussian(statistic, noise, parts)
-    return _rounded_gaussian(statistic, noise, parts)
-
-
-def _session(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
-    if parts > 1:
-        rule = "must be of one answer, not of a session: counts, sums and histograms have those"
-        raise RequestInvalid("noise.law", rule, str(noise.law))
-    law: Literal["gaussian_refinement", "laplace_reduction"]
-    if noise.law == "gaussian_refinement":
-        law, session = noise.law, gaussian_refinement(statistic, noise)
-    else:
-        law, session = "laplace_reduction", laplace_reduction(statistic, noise)
-    if session is None:
-        raise _out_of_range(noise)
-    is_gaussian = law == "gaussian_refinement"
-    return Draw(
-        statistic=statistic,
-        law=law,
-        claim=session.claim,
-        scale=None if is_gaussian else session.finest,
-        variance=session.finest if is_gaussian else None,
-        first=session.first,
-        unit=session.unit,
-    )
-
-
-def _discrete_laplace(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
-    # On the grid |loss| <= l1/scale. Where l1 is one step it is randomized response, which costs
-    # more than continuous Laplace noise: the claim is `pure`, never `laplace`.
-    if noise.form == "error":
-        found = least_laplace_epsilon(
-            error=Fraction(noise.amount),
-            confidence=Decimal(str(noise.confidence)),
-            grid=statistic.grid,
-            l1=statistic.l1,
-        )
-        units = _units_of(found, noise)
-    else:
-        units = units_down(Fraction(noise.amount) / parts)
-    claim = Pure(epsilon=format_units(units))
-    scale = statistic.l1 * UNIT / units
-    return Draw(statistic=statistic, law="discrete_laplace", scale=scale, claim=claim)
-
-
-def _discrete_gaussian(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
-    # rho = l2^2/(2 variance) (Canonne, Kamath and Steinke 2020). No Gaussian of that rho dominates
-    # it, so the claim is `zcdp`, never `gaussian` or `gdp`.
-    if noise.form == "sigma":
-        variance = Fraction(noise.amount) ** 2
-        units = units_up(statistic.l2_squared / (2 * variance))
-    else:
-        if noise.form == "error":
-            found = least_gaussian_rho(
-                error=Fraction(noise.amount),
-                confidence=Decimal(str(noise.confidence)),
-                grid=statistic.grid,
-                l2_squared=statistic.l2_squared,
-            )
-            units = _units_of(found, noise)
-        else:
-            units = units_down(Fraction(noise.amount) / parts)
-        variance = statistic.l2_squared * UNIT / (2 * units)
-    claim = Zcdp(rho=format_units(units))
-    return Draw(statistic=statistic, law="discrete_gaussian", variance=variance, claim=claim)
-
-
-def _rounded_gaussian(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
-    # Rounding is post-processing of a Gaussian mechanism.
-    sensitivity = sqrt_up(statistic.l2_squared)
-    if noise.form == "rho":
-        share = Fraction(noise.amount) / parts
-        sigma = sqrt_up(Fraction(sensitivity, UNIT) ** 2 / (2 * share))
-    elif noise.form == "error":
-        found = largest_rounded_sigma(
-            error=Fraction(noise.amount),
-            confidence=Decimal(str(noise.confidence)),
-            grid=statistic.grid,
-        )
-        sigma = _units_of(found, noise)
-    else:
-        sigma = units_down(noise.amount)
-    claim = Gaussian(sigma=format_units(sigma), sensitivity=format_units(sensitivity))
-    variance = Fraction(sigma, UNIT) ** 2
-    return Draw(statistic=statistic, law="rounded_gaussian", variance=variance, claim=claim)
-
-
-def _units_of(found: Decimal | None, noise: Noise) -> int:
-    if found is None:
-        raise _out_of_range(noise)
-    return units_down(found)
-
-
-def _out_of_range(noise: Noise) -> RequestInvalid:
-    rule = "must leave the claim of this question in its range: it is too small or too large"
-    return RequestInvalid(f"noise.{noise.form}", rule, noise.text)
+    return law_of(noise).derive(statistic, noise, parts)

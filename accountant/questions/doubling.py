@@ -7,7 +7,9 @@ import msgspec
 from accountant.amounts import format_units, units_down
 from accountant.errors import RequestInvalid
 from accountant.questions.accuracy_first import MAX_LEVELS
-from accountant.questions.noise import Noise, check_noise_wanted
+from accountant.questions.laws import is_session
+from accountant.questions.noise import Noise
+from accountant.questions.noise_wanted import check_noise_wanted
 
 
 def doubling_rounds(first: Noise, *, rounds: int) -> tuple[Noise, ...]:
@@ -25,7 +27,7 @@ def doubling_rounds(first: Noise, *, rounds: int) -> tuple[Noise, ...]:
     check_noise_wanted(first)
     if first.form not in {"epsilon", "rho"}:
         raise RequestInvalid("noise", "must be an epsilon or a rho to double", first.form)
-    if first.is_session:
+    if is_session(first):
         rule = "must be of one answer: each round is a request of its own"
         raise RequestInvalid("noise.law", rule, str(first.law))
     if not 1 <= rounds <= MAX_LEVELS:

@@ -1,9 +1,7 @@
 """Questions as text: `count where age > 65`, `mean("net income") by region`.
 
 question = statistic { clause }, each clause at most once
-statistic = "count" | "sum" "(" column ")" | "mean" "(" column ")" | "variance" "(" column ")"
-          | "median" "(" column ")" | "quantile" "(" column "," number ")"
-          | "histogram" "(" column ")" | "top" "(" column "," number ")"
+statistic = word [ "(" column { "," number } ")" ], by the table of statistics
 clause = "where" expression | "by" column { "," column } | "rows" number
 column = word | name in double quotes
 """

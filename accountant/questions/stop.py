@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -15,15 +14,10 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import parse_part
 from accountant.errors import RequestInvalid
 from accountant.field_rules import Confidence, NoiseAmount, Ratio
-from accountant.questions.derive import Draw
-from accountant.questions.error_at_confidence import (
-    confidence_of_each,
-    laplace_half_width,
-    largest_rounded_sigma,
-    least_laplace_epsilon,
-    refined_half_width,
-)
-from accountant.questions.levels import Level, levels_of
+from accountant.questions.accuracy_first import Level
+from accountant.questions.draw import Draw
+from accountant.questions.error_at_confidence import confidence_of_each
+from accountant.questions.levels import levels_of, session_law
 from accountant.questions.noise import check_confidence
 from accountant.questions.sensitivity import VectorStatistic
 from accountant.suggest import did_you_mean
@@ -31,7 +25,6 @@ from accountant.values_to_write import part_to_write
 
 StopForm = Literal["relative_error", "error"]
 _FORMS: Final[tuple[StopForm, ...]] = ("relative_error", "error")
-_DIGITS_OF_ERROR: Final = 6
 _EXAMPLES: Final = "relative_error: 0.1, or error: 50 at 0.95"
 
 
@@ -109,9 +102,7 @@ def half_width(stop: Stop, draw: Draw, level: Level) -> Fraction:
     assert isinstance(draw.statistic, VectorStatistic)
     confidence = confidence_of_each(Decimal(stop.confidence), _intervals(stop, draw))
     grid = draw.statistic.grid
-    if draw.law == "laplace_reduction":
-        return laplace_half_width(scale=level.noise, confidence=confidence, grid=grid)
-    return refined_half_width(variance=level.noise, confidence=confidence, grid=grid)
+    return session_law(draw).half_width(level.noise, confidence=confidence, grid=grid)
 
 
 def _intervals(stop: Stop, draw: Draw) -> int:
@@ -171,14 +162,4 @@ def fixed_noise_cost(
     statistic = draw.statistic
     assert isinstance(statistic, VectorStatistic)
     confidence = confidence_of_each(Decimal(stop.confidence), statistic.cells)
-    if draw.law == "laplace_reduction":
-        epsilon = least_laplace_epsilon(
-            error=error, confidence=confidence, grid=statistic.grid, l1=statistic.l1
-        )
-        return None if epsilon is None else Fraction(epsilon)
-    # Sigma is searched below 1e9, so a large sum is counted in larger units.
-    unit = 10 ** max(0, len(str(math.floor(error))) - _DIGITS_OF_ERROR)
-    sigma = largest_rounded_sigma(
-        error=error / unit, confidence=confidence, grid=statistic.grid / unit
-    )
-    return None if sigma is None else statistic.l2_squared / (2 * (Fraction(sigma) * unit) ** 2)
+    return session_law(draw).fixed_cost(statistic, error=error, confidence=confidence)

@@ -17,7 +17,9 @@ from accountant.claims.fields import check_grant, check_noise
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_open_per_holder, resolve
 from accountant.policy.compiled_policy import open_plan
-from accountant.questions.noise import ACCURACY_FIRST, Noise, check_noise_wanted
+from accountant.questions.laws import ACCURACY_FIRST, is_session
+from accountant.questions.noise import Noise
+from accountant.questions.noise_wanted import check_noise_wanted
 from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import Schema, check_schema
 from accountant.questions.statistics import Question
@@ -212,7 +214,7 @@ def _check_question(request: MechanismRequest, body: bytes) -> CheckedInput:
     if request.other_datasets is not UNSET:
         rule = "must be left out where question is given"
         raise RequestInvalid("other_datasets", rule, ", ".join(request.other_datasets))
-    if request.noise and request.noise.is_session:
+    if request.noise and is_session(request.noise):
         if request.stop is UNSET:
             raise RequestInvalid("stop", _SESSION_RULE, "nothing")
         check_stop(request.stop)
@@ -244,9 +246,9 @@ def check_question_fields(asked: Asked) -> None:
     check_noise_wanted(noise)
     if asked.reserve is not UNSET:
         check_until(asked.reserve.until)
-    if (asked.reserve is not UNSET) is not noise.is_session:
-        rule = _SESSION_RULE if noise.is_session else _NO_SESSION_RULE
-        raise RequestInvalid("reserve", rule, "nothing" if noise.is_session else "a value")
+    if (asked.reserve is not UNSET) is not is_session(noise):
+        rule = _SESSION_RULE if is_session(noise) else _NO_SESSION_RULE
+        raise RequestInvalid("reserve", rule, "nothing" if is_session(noise) else "a value")
     if len(question.where) > MAX_TEXT:
         rule = f"must be at most {MAX_TEXT} characters"
         raise RequestInvalid("question.where", rule, question.where)

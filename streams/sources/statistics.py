@@ -173,16 +173,16 @@ class _Aggregates(NamedTuple):
     number: Callable[..., Fraction]
 
 
-def _row_count(scope: Scope) -> _Aggregates:
+def _row_count(checked: CheckedQuestion) -> _Aggregates:
     return _Aggregates(("count(*)",), Fraction)
 
 
-def _sum_of_values(scope: Scope) -> _Aggregates:
-    return _Aggregates(("sum(v)",), lambda total: total * scope.numbers.grid)
+def _sum_of_values(checked: CheckedQuestion) -> _Aggregates:
+    return _Aggregates(("sum(v)",), lambda total: total * checked.numbers.grid)
 
 
-def _sum_of_squares(scope: Scope) -> _Aggregates:
-    column = scope.numbers
+def _sum_of_squares(checked: CheckedQuestion) -> _Aggregates:
+    column = checked.numbers
     unit, most = column.grid**2, max(map(abs, column.bounds)) / column.grid
     wide = "BIGINT" if most <= _LARGEST_SQUARED else "HUGEINT"
     if most <= _PART:
@@ -196,18 +196,20 @@ def _sum_of_squares(scope: Scope) -> _Aggregates:
     )
 
 
-_ROW_SUMS: Final[dict[VectorName, Callable[[Scope], _Aggregates]]] = {
+_ROW_SUMS: Final[dict[VectorName, Callable[[CheckedQuestion], _Aggregates]]] = {
     "count": _row_count,
     "sum": _sum_of_values,
     "sum_of_squares": _sum_of_squares,
 }
 
 
-def _sums(connection: Any, kept: str, scope: Scope, parts: Sequence[RowSum]) -> tuple[Vector, ...]:
+def _sums(
+    connection: Any, kept: str, checked: CheckedQuestion, parts: Sequence[RowSum]
+) -> tuple[Vector, ...]:
     """Return the sums of the groups, all from one reading of the rows."""
-    asked = [_ROW_SUMS[part.name](scope) for part in parts]
+    asked = [_ROW_SUMS[part.name](checked) for part in parts]
     columns = ", ".join(sql for each in asked for sql in each.sql)
-    vectors = tuple([Fraction(0)] * scope.cells for _ in parts)
+    vectors = tuple([Fraction(0)] * checked.cells for _ in parts)
     rows = run(connection, f"SELECT cell, {columns} FROM {kept} GROUP BY cell")
     for cell, *found in rows:
         values = iter(found)

@@ -26,7 +26,9 @@ from accountant.questions import (
     question_text,
     stop_text,
 )
-from accountant.questions.noise import NoiseForm, NoiseLaw, check_noise_wanted
+from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
+from accountant.questions.noise import NoiseForm, NoiseLaw
+from accountant.questions.noise_wanted import check_noise_wanted
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
@@ -34,12 +36,6 @@ Amount = str | Decimal | int
 """An exact amount: `"0.5"`, `Decimal("0.5")` or 1."""
 CONFIDENCE: Final = "0.95"
 UNTIL: Final = "PT1H"
-_SESSION_LAWS: Final[dict[NoiseForm, NoiseLaw]] = {
-    "epsilon": "laplace_reduction",
-    "rho": "gaussian_refinement",
-    "sigma": "gaussian_refinement",
-    "error": "laplace_reduction",
-}
 _CLAUSES: Final = ("where", "by", "rows")
 _SAMPLE: Final = 'epsilon="0.5", rho="0.01", sigma="20" or error="50"'
 
@@ -168,7 +164,7 @@ def asked_question(
     wanted, stop = noise_of(**noise)
     text = coerce_text("until", until)
     return AskedQuestion(
-        checked_question(question, schema), wanted, stop, text if wanted.is_session else None
+        checked_question(question, schema), wanted, stop, text if is_session(wanted) else None
     )
 
 
@@ -204,12 +200,12 @@ def noise_of(
     if law is not None:
         fields["law"] = coerce_text("law", law)
     elif until is not UNSET:
-        fields["law"] = _SESSION_LAWS[form]
+        fields["law"] = next(each for each in FORMS[form] if each in ACCURACY_FIRST)
     if first is not None:
         fields["first"] = _amount("first", first)
     noise = check_noise_wanted(Noise(**fields))  # type: ignore[arg-type]
-    if noise.is_session is not (until is not UNSET):
-        what = "must be given with" if noise.is_session else "must be left out without"
+    if is_session(noise) is not (until is not UNSET):
+        what = "must be given with" if is_session(noise) else "must be left out without"
         raise RequestInvalid("stop", f"{what} the law of a session", noise.law or "the default law")
     return noise, until
 

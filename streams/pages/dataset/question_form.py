@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.errors import RequestInvalid
 from accountant.questions import Noise, Question, Schema, check_question, noise_text, question_text
-from accountant.questions.noise import check_noise_wanted
+from accountant.questions.noise_wanted import check_noise_wanted
 from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
 from accountant.questions.statistics import STATISTICS, StatisticQuestion
 from accountant.records import VERSION, encode

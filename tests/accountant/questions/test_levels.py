@@ -20,6 +20,7 @@ from accountant.questions import (
     Schema,
     check_schema,
     derive,
+    is_session,
     levels_of,
     noise_text,
     parse_noise,
@@ -290,7 +291,7 @@ def test_sessions_that_a_question_cannot_have_are_refused() -> None:
 )
 def test_noise_of_a_session_is_read_back_from_its_text(text: str) -> None:
     noise = parse_noise(text)
-    assert noise.is_session
+    assert is_session(noise)
     assert noise_text(noise) == text
     assert msgspec.json.decode(msgspec.json.encode(noise), type=Noise) == noise
 

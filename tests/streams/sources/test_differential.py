@@ -23,6 +23,7 @@ from accountant.questions.schema import (
     NumberColumn,
     UnitColumn,
 )
+from accountant.questions.statistics import WORDS
 from tests.accountant.questions.schemas import SOURCE
 from tests.nightly import rounds
 from tests.streams.sources.source_files import Columns, assert_equal_to_the_reference
@@ -226,6 +227,10 @@ ASKED = (
     *("count", "count", "sum(x)", "sum(x)", "mean(y)", "variance(x)", "variance(y)", "median(x)"),
     *("quantile(y, 0.9)", "histogram(c)", "top(c, 1)"),
 )
+
+
+def test_each_statistic_is_compared() -> None:
+    assert {text.partition("(")[0] for text in ASKED} == {*WORDS}
 
 
 @st.composite

@@ -26,7 +26,7 @@ from schemathesis import GenerationMode
 from schemathesis.hooks import HookContext
 
 from accountant.filters import FILTERS
-from accountant.questions.noise import ACCURACY_FIRST, FORMS
+from accountant.questions.laws import ACCURACY_FIRST, FORMS
 from accountant.times import uuid7
 
 Fields = dict[str, Any]
