@@ -17,6 +17,7 @@ from typing import Any, Final
 from streams.sources.cells import CSV_TEXT, HALF_FLOAT, SourceColumn
 from streams.sources.csv_records import CsvRecords
 from streams.sources.quoted import name_literal, table_names, text_literal
+from streams.sources.view_names import InnerNames, folded
 
 _PARQUET_HALF: Final = "Float16Type()"
 _IDENTIFIER: Final = r'(?:"(?:[^"]|"")*"|[^\s"(),.]+)'
@@ -115,8 +116,8 @@ def duckdb_table(connection: Any, table: str) -> SourceTable:
     sql = ".".join(map(name_literal, ["source", *schemas, name]))
     view = _definition(connection, "view", schema, name)
     if view is not None:
-        names = _names_of_view(connection, schema, view)
-        return _described(connection, sql, names, is_stored=False)
+        names, inner = _names_of_view(connection, schema, view)
+        return _described(connection, sql, names, inner, is_stored=False)
     definition = _definition(connection, "table", schema, name)
     if definition is None:
         raise SourceProblem("there is no such table")
@@ -146,19 +147,31 @@ def _definition(connection: Any, kind: str, schema: str, name: str) -> str | Non
     return None if found is None else str(found[0])
 
 
-def _names_of_view(connection: Any, schema: str, definition: str) -> list[str]:
+def _names_of_view(connection: Any, schema: str, definition: str) -> tuple[list[str], InnerNames]:
     """Return the names that a view gives its columns, also those that DuckDB makes unique.
+
+    The second are the names of the queries within it.
 
     Raises: SourceProblem: this program cannot read the view's definition.
     """
     view = _VIEW.fullmatch(definition)
     if view is None:
         raise SourceProblem("its view has a definition of another form")
-    connection.execute(f"USE source.{name_literal(schema)}")
-    described = connection.execute(f"DESCRIBE {view['query']}").fetchall()
-    connection.execute("USE memory.main")
+
+    def query_of(reference: Mapping[str, Any]) -> str | None:
+        named = reference["schema_name"] or schema
+        inner = _definition(connection, "view", named, reference["table_name"])
+        found = None if inner is None else _VIEW.fullmatch(inner)
+        return None if found is None else found["query"]
+
+    # Of its own: a query that cannot be described would end the transaction.
+    with connection.cursor() as cursor:
+        cursor.execute(f"USE source.{name_literal(schema)}")
+        described = cursor.execute(f"DESCRIBE {view['query']}").fetchall()
+        inner = InnerNames(cursor, query_of)
+        inner.add(view["query"])
     own = [_plain_name(name) for name in _EACH_IDENTIFIER.findall(view["names"] or "")]
-    return own + [name for name, *_ in described[len(own) :]]
+    return own + [name for name, *_ in described[len(own) :]], inner
 
 
 def _plain_name(identifier: str) -> str:
@@ -171,6 +184,7 @@ def _described(
     connection: Any,
     sql: str,
     names: Sequence[str] | None = None,
+    inner: InnerNames | None = None,
     *,
     types: Mapping[int, str] = MappingProxyType({}),
     is_stored: bool = True,
@@ -179,6 +193,7 @@ def _described(
 
     Args:
         names: of its columns, where DuckDB may have renamed them.
+        inner: those of the queries within a view, which DuckDB has renamed.
         types: of columns by position, where DuckDB says less than the file.
     Raises: SourceProblem: there are not as many names as columns.
     """
@@ -187,10 +202,11 @@ def _described(
         names = described.columns
     if len(names) != len(described.columns):
         raise SourceProblem("its columns cannot be distinguished")
-    counts = Counter(map(_folded, names))
+    counts = Counter(map(folded, names))
     columns = dict[str, SourceColumn]()
     for i, (name, type_) in enumerate(zip(names, described.types, strict=True)):
-        if counts[_folded(name)] == 1:
+        is_another = inner is not None and inner.may_be_another(name)
+        if counts[folded(name)] == 1 and not is_another:
             decimal = dict(type_.children) if type_.id == "decimal" else {}
             columns[name] = SourceColumn(
                 f"t.x{i}",
@@ -201,8 +217,3 @@ def _described(
     references = ", ".join(f"x{i}" for i in range(len(names)))
     repeated = frozenset(names) - set(columns)
     return SourceTable(f"{sql} AS t({references})", columns, repeated, is_stored)
-
-
-def _folded(name: str) -> bytes:
-    """Return a name as DuckDB compares it: without the case of ASCII letters."""
-    return name.encode().lower()

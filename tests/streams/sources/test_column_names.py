@@ -22,6 +22,8 @@ from streams.sources.source_settings import (
     SourceSettings,
 )
 from tests.accountant.questions.schemas import SOURCE
+from tests.every_case import check_each, check_rows
+from tests.nightly import NIGHTLY
 from tests.streams.sources.source_files import asked, statistics_of_file
 
 Named = tuple[str, int]
@@ -104,7 +106,8 @@ def test_a_name_of_any_characters_is_its_own_column(kind: SourceKind, tmp_path: 
         kind, tmp_path, [("id of row", 1), *((name, i) for i, name in enumerate(names))]
     )
     for i, name in enumerate(names):
-        assert read(settings, kind, name, unit="id of row") == i, name
+        if kind == "parquet" or name in {" age", "x'; --", "年齢"} or NIGHTLY:
+            assert read(settings, kind, name, unit="id of row") == i, name
 
 
 def test_columns_within_a_column_are_no_columns(tmp_path: Path) -> None:
@@ -138,21 +141,69 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_names_of_a_view_are_those_of_its_query(name: str, tmp_path: Path) -> None:
+def test_names_of_a_view_are_those_of_its_query(tmp_path: Path) -> None:
     path = tmp_path / "v.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE one AS SELECT 1 AS id, 2 AS uid")
         connection.execute("CREATE TABLE two AS SELECT 3 AS uid")
-        connection.execute(f"CREATE {VIEWS[name]}")
+        for number, view in enumerate(VIEWS.values()):
+            connection.execute(f"CREATE {view.replace('v', f'v{number}', 1)}")
         connection.execute('CREATE SCHEMA "an other"')
         connection.execute('CREATE TABLE "an other".t AS SELECT 1 AS id, 5 AS x')
         connection.execute('CREATE VIEW "an other"."v (a) AS b" AS SELECT * FROM "an other".t')
-    settings = DuckdbSource(path=str(path), table="v")
-    assert read(settings, "duckdb", "uid") is None
-    assert read(settings, "duckdb", "uid_1") == 0
+
+    def is_ambiguous(number: int) -> None:
+        settings = DuckdbSource(path=str(path), table=f"v{number}")
+        assert read(settings, "duckdb", "uid") is None
+        assert read(settings, "duckdb", "uid_1") == 0
+
+    check_each(is_ambiguous, range(len(VIEWS)))
     other = DuckdbSource(path=str(path), table="an other.v (a) AS b")
     assert read(other, "duckdb", "x") == 5
+
+
+TWINS = 'SELECT 1 AS id, 2 AS age, 3 AS "AGE", 4 AS "AGE_1"'
+WITHIN = {
+    # Of each view: the columns that have their names for themselves.
+    f"SELECT * FROM ({TWINS})": {"id"},
+    f"WITH q AS ({TWINS}), r AS (FROM q) SELECT * FROM r": {"id"},
+    f"SELECT * FROM ({TWINS} UNION ALL {TWINS})": {"id"},
+    f'SELECT id, "AGE_1" FROM one JOIN ({TWINS}) USING (id)': {"id"},
+    "SELECT * FROM twins": {"id"},
+    'SELECT * FROM "an other".twins': {"id"},
+    "SELECT * FROM of_a_macro()": {"id", "age"},
+    'SELECT id, x, "AGE_1" FROM one, LATERAL (SELECT id AS x, 2 AS age, 3 AS AGE, 4 AS AGE_1)': {
+        "id",
+        "x",
+    },
+    f"SELECT * FROM ({TWINS}) AS t(a, b, c, a_1)": {"a", "b", "c", "a_1"},
+    "SELECT id, n, 2 AS age, 3 AS age_1 FROM one, range(3) AS r(n)": {"id", "n", "age", "age_1"},
+    "SELECT id, 5 AS age_1 FROM one WHERE EXISTS (FROM one AS o WHERE o.id = one.id)": {
+        "id",
+        "age_1",
+    },
+}
+
+
+def test_a_name_of_a_query_within_a_view_is_no_other_columns(tmp_path: Path) -> None:
+    path = tmp_path / "v.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE one AS SELECT 1 AS id")
+        connection.execute('CREATE SCHEMA "an other"')
+        connection.execute(f"CREATE VIEW base AS {TWINS}")
+        connection.execute("CREATE VIEW twins AS FROM base")
+        connection.execute(f'CREATE VIEW "an other".twins AS {TWINS}')
+        connection.execute(f"CREATE MACRO of_a_macro() AS TABLE {TWINS}")
+        for number, query in enumerate(WITHIN):
+            connection.execute(f"CREATE VIEW v{number} AS {query}")
+
+    def has(number: int, names: set[str]) -> None:
+        with connected(DuckdbSource(path=str(path), table=f"v{number}"), None) as opened:
+            assert set(opened.tables[0].columns) == names
+
+    check_rows(has, enumerate(WITHIN.values()))
+    # Nothing is read in the place of the column that the schema names.
+    assert read(DuckdbSource(path=str(path), table="v0"), "duckdb", "AGE_1") is None
 
 
 def test_a_name_with_a_dot_is_quoted(tmp_path: Path) -> None:
