@@ -14,7 +14,7 @@ from streams.cli.printing.safe_streams import output_error, reader_is_gone, repl
 from streams.cli.printing.say import say
 from streams.variables import in_upper_case, may_be_ours
 
-_SERVERS = frozenset({"serve", "gateway", "worker", "curator"})
+SERVERS = frozenset({"serve", "gateway", "worker", "curator"})
 _HELP = """Keep the privacy budgets of datasets, and decide each request against them once.
 
 A dataset's policy fixes its budget. Each request to run a mechanism gets one decision. A grant
@@ -73,7 +73,7 @@ def _root(
 
     # `serve`, `gateway`, `worker` and `curator` set up their own logging, and check all names.
     configure_command()
-    if context.invoked_subcommand not in _SERVERS and any(map(may_be_ours, os.environ)):
+    if context.invoked_subcommand not in SERVERS and any(map(may_be_ours, os.environ)):
         # Imported late: most commands that need no ledger have no variable of ours either.
         from streams.settings import check_names
 

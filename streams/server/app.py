@@ -57,7 +57,7 @@ from streams.sources.published_states import PublishedStates
 from streams.sources.source_file import SourceFile, open_source_file
 from streams.sources.source_states import SourceStates
 
-_ROUTES: Final = [
+ROUTES: Final = [
     *SUBMISSIONS,
     submit_batch,
     preview_request,
@@ -134,7 +134,7 @@ def create_app(
         route_handlers=[
             Router(
                 "/",
-                route_handlers=[*_ROUTES, *question_queue_routes(service, queue, context.clock)],
+                route_handlers=[*ROUTES, *question_queue_routes(service, queue, context.clock)],
                 before_request=host_and_query_check(settings),
             ),
             *(() if pages is None else pages.routes),

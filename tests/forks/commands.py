@@ -26,6 +26,7 @@ STARTS = ("tests.forks.server", "tests.forks.stub")
 _ROOT: Final = Path(__file__).parents[2]
 _PROGRAM: Final = Path(__file__).with_name("server.py")
 _STUB: Final = Path(__file__).with_name("stub.py")
+_COMMAND: Final = "streams.cli.root"
 FORKS: Final = sys.platform == "linux" and not NIGHTLY
 """Whether commands are forks: by night, and where sockets pass no messages, none is."""
 
@@ -76,14 +77,20 @@ class _Fork(subprocess.Popen[Any]):
     """A command that the server forks, in the place of a child of this process."""
 
     def _execute_child(self, arguments: Any, *more: Any) -> None:
-        """Order the fork. The parameters are those of `Popen`, whose pipes exist by now."""
+        """Order the fork. The parameters are those of `Popen`, whose pipes exist by now.
+
+        Args:
+            arguments: the module whose `main` runs, and its arguments.
+        """
         (executable, preexec, _, pass_fds, cwd, env, _, _, shell), pipes = more[:9], more[9:15]
         (*_, umask, session, group) = more
         assert not any((executable, preexec, pass_fds, shell))
         assert umask == group == -1
         own = (pipes[0], pipes[3], pipes[5])
+        module, *words = map(os.fspath, arguments)
         order = {
-            "arguments": [os.fspath(each) for each in arguments],
+            "module": module,
+            "arguments": words,
             "cwd": os.fspath(cwd or Path.cwd()),
             "env": dict(os.environ if env is None else env),
             "session": session,
@@ -133,7 +140,7 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[Any]:
     """Start `accountant` with the options of `Popen`."""
     if not FORKS:
         return subprocess.Popen([sys.executable, "-m", "streams.cli", *arguments], **options)
-    return _Fork(arguments, **options)
+    return _Fork([_COMMAND, *arguments], **options)
 
 
 def run(
@@ -145,10 +152,31 @@ def run(
         stdin: text or bytes for its standard input.
         options: of `Popen`.
     """
-    pipe = subprocess.PIPE
-    given = subprocess.DEVNULL if stdin is None else pipe
-    streams = {"stdin": given, "stdout": pipe, "stderr": pipe}
-    with start(*arguments, **{**streams, **options}) as process:
+    process = start(*arguments, **{**_streams(stdin), **options})
+    return _ended(process, arguments, stdin, timeout)
+
+
+def run_program(
+    module: str, *arguments: str, timeout: float = PATIENCE_S, **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Run the function `main` of a module of tests, and capture its outputs."""
+    options = {**_streams(None), **options}
+    if FORKS:
+        process: subprocess.Popen[Any] = _Fork([module, *arguments], **options)
+    else:
+        process = subprocess.Popen([sys.executable, "-m", module, *arguments], **options)
+    return _ended(process, (module, *arguments), None, timeout)
+
+
+def _streams(stdin: Any) -> dict[str, int]:
+    given = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+    return {"stdin": given, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+def _ended(
+    process: subprocess.Popen[Any], arguments: tuple[str, ...], stdin: Any, timeout: float
+) -> subprocess.CompletedProcess[Any]:
+    with process:
         try:
             out, error = process.communicate(stdin, timeout)
         except BaseException:

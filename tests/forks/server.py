@@ -52,9 +52,8 @@ _WARM = (
 
 
 def become(order: dict[str, Any]) -> NoReturn:
-    """Become the command."""
-    from streams.cli.root import main
-
+    """Become the command, or the program of tests that an order names."""
+    main = importlib.import_module(order["module"]).main
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if order["session"]:
         os.setsid()

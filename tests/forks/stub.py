@@ -15,6 +15,7 @@ UTF_8 = ("utf-8", "surrogateescape")
 environment = {k.decode(*UTF_8): v.decode(*UTF_8) for k, v in posix.environ.items()}
 umask = posix.umask(0o077)
 order = {
+    "module": "streams.cli.root",
     "arguments": sys.argv[1:],
     "cwd": posix.getcwd(),
     "env": environment,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.forks import commands
+from tests.nightly import NIGHTLY
 
 OPENS = ()
 STARTS = ("streams.cli",)
@@ -95,7 +96,12 @@ def unread() -> int:
 
 @pytest.fixture
 def accountant(tmp_path: Path) -> Command:
-    return Command(tmp_path)
+    """The command, run in this process; by night in processes of its own."""
+    if NIGHTLY:
+        return Command(tmp_path)
+    from tests.streams.cli.here import CommandHere
+
+    return CommandHere(tmp_path)
 
 
 @pytest.fixture

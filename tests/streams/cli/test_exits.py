@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -53,17 +52,15 @@ def heard_signals() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cases(heard_signals: None, tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     """What each command and call says at each exit, from a process of its own."""
-    program = Path(__file__).with_name("exits.py")
     every = ["every"] if NIGHTLY else []
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path_factory.mktemp("exits")), *every],
-        env=environment(),
-        capture_output=True,
-        text=True,
+    directory = str(tmp_path_factory.mktemp("exits"))
+    done = commands.run_program(
+        *("tests.streams.cli.exits", directory, *every),
         timeout=5 * PATIENCE_S,
-        check=False,
+        cwd=ROOT,
+        env=environment(),
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr.decode()
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

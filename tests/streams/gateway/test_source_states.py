@@ -18,6 +18,7 @@ from streams.settings import Settings
 from streams.sources.confirmed_facts import ConfirmedFacts, confirmed_path
 from streams.sources.source_facts import read_facts
 from streams.sources.source_settings import read_source_settings
+from tests.every_case import check_each
 from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import SCHEMA, asking, data_settings, opening_with_schema
 from tests.streams.gateway.local_server import LocalServer
@@ -116,27 +117,37 @@ ROUTES = [direct, routed, replayed, session, batch]
 Route = Callable[[World, str, dict[str, Any]], httpx.Response]
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_no_route_appends_a_question_that_its_source_cannot_answer(
-    server: World, route: Route
-) -> None:
+def test_no_route_appends_a_question_that_its_source_cannot_answer(server: World) -> None:
     assert server.open_with("wide", WIDER, population="p").json().get("outcome") == "opened"
-    before = server.last_sequence()
-    lacking = route(server, "wide", MEAN)
-    assert (lacking.status_code, lacking.json().get("error")) == (422, "not_in_source")
-    assert (lacking.json()["field"], lacking.json()["value"]) == ("question", "Age")
-    assert "the column Age is not there" in lacking.json()["message"]
-    server.header("age,area")
-    for dataset in ("survey", "wide"):
+
+    def lacks(route: Route) -> None:
+        before = server.last_sequence()
+        lacking = route(server, "wide", MEAN)
+        assert (lacking.status_code, lacking.json().get("error")) == (422, "not_in_source")
+        assert (lacking.json()["field"], lacking.json()["value"]) == ("question", "Age")
+        assert "the column Age is not there" in lacking.json()["message"]
+        assert server.last_sequence() == before
+
+    def is_closed(route: Route, dataset: str) -> None:
+        before = server.last_sequence()
         closed = route(server, dataset, {"ask": "count"})
         assert (closed.status_code, closed.json().get("error")) == (403, "source_closed")
         assert "accountant source confirm people" in closed.json()["message"]
         assert "area" not in closed.text, "analysts learn no name or type of the source"
-    assert server.last_sequence() == before
+        assert server.last_sequence() == before
+
+    def is_decided(route: Route) -> None:
+        before = server.last_sequence()
+        assert route(server, "survey", {"ask": "count"}).status_code == 200
+        by = {"ask": "count", "by": ["region"]}
+        assert route(server, "survey", by).status_code in {200, 422}
+        assert server.last_sequence() > before
+
+    check_each(lacks, ROUTES)
+    server.header("age,area")
+    check_each(is_closed, ROUTES, ("survey", "wide"))
     server.confirm()
-    assert route(server, "survey", {"ask": "count"}).status_code == 200
-    assert route(server, "survey", {"ask": "count", "by": ["region"]}).status_code in {200, 422}
-    assert server.last_sequence() > before
+    check_each(is_decided, ROUTES)
 
 
 def test_the_page_asks_nothing_that_the_source_cannot_answer(server: World) -> None:

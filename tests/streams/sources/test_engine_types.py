@@ -26,6 +26,7 @@ from streams.sources.first_reading import read_in_full
 from streams.sources.schema_rows import SchemaRows
 from streams.sources.source_settings import DuckdbSource, ParquetSource, SourceSettings
 from tests.accountant.questions.schemas import SOURCE
+from tests.nightly import NIGHTLY
 
 UUID: Final = "00000000-0000-0000-0000-00000000000a"
 INFINITY: Final = math.inf
@@ -151,9 +152,15 @@ def schema_of(columns: tuple[Column, ...], unit: str) -> Schema:
     )
 
 
-def assert_read(settings: SourceSettings, expected: Mapping[str, Sequence[object]]) -> None:
-    """Compare what columns are read as, declared in each way and as the unit."""
-    for way in WAYS:
+def assert_read(
+    settings: SourceSettings, expected: Mapping[str, Sequence[object]], *, few: bool = False
+) -> None:
+    """Compare what columns are read as, declared in each way and as the unit.
+
+    Args:
+        few: declare them in one way, and one in eight as the unit.
+    """
+    for way in WAYS[: 1 if few else None]:
         columns = tuple(map(way, expected))
         with connected(settings, {"unit", *expected}) as opened:
             rows = SchemaRows(schema_of(columns, "unit"), opened.tables)
@@ -171,11 +178,12 @@ def assert_read(settings: SourceSettings, expected: Mapping[str, Sequence[object
             ], column
     with connected(settings, {"unit", *expected}) as opened:
         place = NumberColumn(name="unit", lower="0", upper="99")
-        for i, (name, cells) in enumerate(expected.items()):
+        for i, (name, cells) in enumerate([*expected.items()][:: 8 if few else 1]):
             rows = SchemaRows(schema_of((place,), name), opened.tables)
             if i == 0:
                 rows.define_functions(opened.connection)
-            read_in_full(opened, rows)
+            if i == 0 or NIGHTLY:  # the query below reads the same cells
+                read_in_full(opened, rows)
             units = run(opened.connection, f"SELECT unit, u FROM ({rows.sql([0])}) ORDER BY c0")
             names = [identifier(cell) for cell in cells]
             assert [text for text, _ in units] == names, name
@@ -198,7 +206,9 @@ def test_each_type_of_a_duckdb_file_is_read_as_the_how_to_says(table: str, file:
     expected = {
         f"x{i}": [*cells_of(type_).values(), *([None] * ROWS)][:ROWS] for i, type_ in NUMBERED
     }
-    assert_read(DuckdbSource(path=str(file), table=table), expected)
+    # The engine reads the cells of a view as those of its table.
+    is_copy = table == "v" and not NIGHTLY
+    assert_read(DuckdbSource(path=str(file), table=table), expected, few=is_copy)
     assert_read(DuckdbSource(path=str(file), table="tuples"), {"x0": [None]})
 
 

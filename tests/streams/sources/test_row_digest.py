@@ -15,6 +15,7 @@ from streams.sources.cells import schema_value
 from streams.sources.database import OpenedSource
 from streams.sources.row_digest import content_sql, digest_sql
 from tests.accountant.questions.schemas import SOURCE, small_schema
+from tests.nightly import rounds
 from tests.streams.sources.source_files import assert_equal_to_the_reference
 from tests.streams.sources.test_data_sources import of_rows
 
@@ -86,4 +87,7 @@ def test_the_rows_of_crowded_units_are_those_of_the_reference(
         for _ in range(120)
     ]
     for text in ("variance(x) by c", "median(x) by t"):
-        assert_equal_to_the_reference(text, small_schema(rows=2), of_rows(rows), tmp_path)
+        # The choice is of the rows that are read, whatever the kind of the file.
+        kinds = ("parquet", "csv", "duckdb")[: rounds(1, 3)]
+        schema, columns = small_schema(rows=2), of_rows(rows)
+        assert_equal_to_the_reference(text, schema, columns, tmp_path, kinds=kinds)

@@ -198,9 +198,12 @@ CASES: dict[str, Callable[[Cases], dict[str, Any]]] = {
 }
 
 
-def main(directory: Path) -> None:
-    """Print what became of each case; each has a ledger of its own, which a full disk may end."""
-    found = {}
+def main() -> None:
+    """Print what became of each case; each has a ledger of its own, which a full disk may end.
+
+    The ledgers are in the directory of the first argument.
+    """
+    directory, found = Path(sys.argv[1]), {}
     for number, (name, case) in enumerate(CASES.items()):
         own = directory / str(number)
         own.mkdir()
@@ -209,4 +212,4 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.forks import commands
 
 OPENS = ()
 STARTS = ("tests.streams.client.releases.full_store",)
@@ -21,20 +19,9 @@ ROOT = Path(__file__).parents[4]
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What becomes of each case, in a process that has the full disk to itself."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.streams.client.releases.full_store",
-            str(tmp_path_factory.mktemp("f")),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    directory = str(tmp_path_factory.mktemp("f"))
+    done = commands.run_program("tests.streams.client.releases.full_store", directory, cwd=ROOT)
+    assert done.returncode == 0, done.stderr.decode()
     found: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return found
 
