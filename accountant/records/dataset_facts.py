@@ -26,8 +26,8 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
     one that Python has once: `""`, `0`, `False`, `()`, `None` or `UNSET`.
 
     Attributes:
-        closed_at: time of the closing, in milliseconds; none before it, and of datasets whose policy
-            names no population.
+        closed_at: time of the closing, in milliseconds; none before it, and none without a
+            `population`.
         paused: whether nothing is granted until the dataset is resumed.
         schema: what questions may name, in its canonical form; left out for none.
     """
