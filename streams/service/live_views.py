@@ -38,16 +38,16 @@ class CountedDecisions:
         self._last: dict[str, int] = {}
 
     def count(self, partition: Partition, decisions: Iterable[Decision | CountedDecision]) -> None:
-        """Count decisions, each on one dataset, if that was ever opened."""
+        """Count decisions, each on one dataset, if that was ever opened, and each once."""
         for each in decisions:
-            name, reason = each.dataset, each.reason
-            if name is None or name not in partition.ledgers:
+            name, reason, number = each.dataset, each.reason, each.partition_sequence
+            if name is None or name not in partition.ledgers or number <= self.last_on(name):
                 continue
             # `value` is a function of Python.
             kind = each.outcome._value_, reason if reason is None else reason._value_
             counts = self._counts.setdefault(name, {})
             counts[kind] = counts.get(kind, 0) + 1
-            self._last[name] = each.partition_sequence
+            self._last[name] = number
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget datasets whose state was dropped."""

@@ -20,6 +20,7 @@ class _LocalPartition:
 
     Attributes:
         state: as of its last commit.
+        begun: number of the last decision before those of this process.
         last: number of the last committed decision.
         decided_at: of that decision.
         waiting: decisions that are committed and not handed over.
@@ -28,6 +29,7 @@ class _LocalPartition:
 
     def __init__(self, partition: Partition) -> None:
         self.state = partition
+        self.begun = partition.sequence
         self.last = partition.sequence
         self.decided_at = partition.decided_at
         self.waiting: deque[EncodedDecision] = deque()
@@ -83,6 +85,11 @@ class LocalDecisions:
         """Return the state of a partition that this process decides, None of any other."""
         local = self._partitions.get(partition)
         return None if local is None else local.state
+
+    def begun(self, partition: int) -> int | None:
+        """Return the number of the last decision on a partition before those of this process."""
+        local = self._partitions.get(partition)
+        return None if local is None else local.begun
 
     def reach(self, partition: int, sequence: int) -> bool:
         """Record how far a partition was read; return whether `take` has all later decisions."""

@@ -44,13 +44,13 @@ class DecisionBatch(NamedTuple):
 
     Attributes:
         ledgers: of a partition's rows.
-        own: this worker has made the decisions of `runs`.
+        own: of `runs`, see `WorkerTables.take_run`.
     """
 
     partition: int
     ledgers: Sequence[DatasetLedger] = ()
     runs: Mapping[str, Run] = {}
-    own: bool = False
+    own: int | None = None
 
 
 class LocalTable(faust.Table[Any, Any]):
@@ -165,7 +165,9 @@ class ReadSide:
             await self._feed.send(value=batch, partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
-        decided: list[CountedDecision] = []
+        decided, own = list[CountedDecision](), self._local.begun(partition)
+        if own is not None:
+            self._states.leave(partition)  # the processor's is the newer one
         for i in range(0, len(values), DECISIONS_PER_TURN):
             for value in values[i : i + DECISIONS_PER_TURN]:
                 taken = self._states.take(partition, value)
@@ -173,12 +175,9 @@ class ReadSide:
                     decided += counted_decisions(taken.line)
             await asyncio.sleep(0)
         async with self._order:
-            await self._send(partition, decided)
+            await self._send(partition, decided, own=own)
             last = decided[-1].partition_sequence if decided else -1
-            reached = self._local.reach(partition, last)
-            if reached:
-                self._states.leave(partition)
-            return reached
+            return self._local.reach(partition, last)
 
     async def _take_local(self) -> int:
         """Apply this process's own decisions; return their number."""
@@ -186,7 +185,7 @@ class ReadSide:
             taken = self._local.take()
             try:
                 for partition, decided in taken.items():
-                    await self._send(partition, by_dataset(decided), own=True)
+                    await self._send(partition, by_dataset(decided), own=-1)
                     await asyncio.sleep(0)
             except Exception:
                 self._local.give_back(taken)
@@ -194,7 +193,7 @@ class ReadSide:
             return sum(map(len, taken.values()))
 
     async def _send(
-        self, partition: int, decided: Sequence[CountedDecision], *, own: bool = False
+        self, partition: int, decided: Sequence[CountedDecision], *, own: int | None = None
     ) -> None:
         # Send all in one batch: of a run of a dataset only the last state is shown.
         batch = DecisionBatch(partition, runs=runs(decided), own=own)

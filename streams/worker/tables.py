@@ -41,11 +41,11 @@ class WorkerTables:
         state, name = self._state(partition), ledger.dataset
         self.ledgers[name] = ledger if state is None else state.ledgers.get(name, ledger)
 
-    def take_run(self, partition: int, dataset: str, run: Run, *, own: bool) -> None:
+    def take_run(self, partition: int, dataset: str, run: Run, *, own: int | None) -> None:
         """Show a dataset as its partition has it after a run, and count who asked.
 
         Args:
-            own: this process has made the decisions, and did not read them.
+            own: number of the last decision before those of this process; None: it has made none.
         """
         state = self._state(partition)
         if state is None:
@@ -54,8 +54,8 @@ class WorkerTables:
             ledger = state.ledgers.get(dataset)
             if ledger is not None and ledger is not self.ledgers.get(dataset):
                 self.ledgers[dataset] = ledger
-            if own:
-                self.counts.count(state, run)
+            if own is not None:
+                self.counts.count(state, [each for each in run if each.partition_sequence > own])
         if ledger is not None:
             self._usage_table.take(run, self.unit_of)
 

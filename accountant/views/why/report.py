@@ -107,7 +107,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         dataset, unit: the dataset, and the additive sum of its budget, which all amounts are in.
         at: the time at which forecasts start.
-        state: `open`, `exhausted`, `suspended`, `halted`, `paused` or `closed`; the last three
+        state: `open`, `exhausted`, `suspended`, `halted`, `paused` or `closed`; the last four
             have no forecasts.
         budget, left, spent_ratio: of `unit`, as in the dataset.
         spent: cost of all grants: the sum of `by_week`.

@@ -120,7 +120,7 @@ def why_of(
     teams = _teams(members)
     predicted: tuple[Forecast, ...] = ()
     state = view.state
-    if state not in {"closed", "paused", "halted"}:
+    if state not in {"closed", "paused", "halted", "suspended"}:
         whole = remaining_of_dataset(view)
         by_spender = {SpenderKey("all"): whole, **(left or {})}
         for whose, by_day, begin in _period_limits(view, sums, members, analyst):

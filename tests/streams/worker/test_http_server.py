@@ -38,7 +38,7 @@ def tables() -> WorkerTables:
     world.commit()
     found = WorkerTables({}, {}, CountedDecisions(), lambda _: world.state)
     for dataset, run in runs(world.encoded).items():
-        found.take_run(0, dataset, run, own=True)
+        found.take_run(0, dataset, run, own=-1)
     return found
 
 

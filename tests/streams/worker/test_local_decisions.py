@@ -51,7 +51,7 @@ class Stage:
     def state(self, partition: int) -> Partition | None:
         return self.own.state(partition) or self.reader.state
 
-    def show(self, decided: Sequence[CountedDecision], *, own: bool) -> None:
+    def show(self, decided: Sequence[CountedDecision], *, own: int | None) -> None:
         for dataset, run in runs(decided).items():
             self.tables.take_run(0, dataset, run, own=own)
 
@@ -89,12 +89,12 @@ class Stage:
             for line, each in zip(lines, got, strict=True):
                 with suppress(OtherLog):  # decisions that the owner has shown lie between
                     self.reader.take(line, each.value)
-            self.show([each for line in lines for each in counted_decisions(line)], own=False)
+            self.show([each for line in lines for each in counted_decisions(line)], own=None)
             self.left = self.own.reach(0, got[-1].partition_sequence)
 
     def take(self) -> None:
         for decided in self.own.take().values():
-            self.show(decided, own=True)
+            self.show(decided, own=-1)
 
 
 STEPS = st.lists(

@@ -23,7 +23,7 @@ class Shown:
         self._world.commit()
         new, self._taken = self._world.encoded[self._taken :], len(self._world.encoded)
         for dataset, run in runs(new).items():
-            self.tables.take_run(0, dataset, run, own=True)
+            self.tables.take_run(0, dataset, run, own=-1)
 
 
 def test_a_budget_that_was_lowered_is_the_one_shown() -> None:
@@ -61,7 +61,7 @@ def test_own_decisions_are_counted_and_those_that_were_read_are_left_to_their_re
     world.ask("zcdp:1", analyst="ana")
     shown.commit()
     for dataset, run in runs(world.encoded).items():
-        shown.tables.take_run(0, dataset, run, own=False)
+        shown.tables.take_run(0, dataset, run, own=None)
     view = shown.views.dataset("census")
     assert view is not None
     assert view.outcomes == {"opened": 1, "granted": 1, "refused": 1}

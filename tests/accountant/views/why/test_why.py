@@ -162,10 +162,15 @@ def test_names_of_forecasts_are_known_before() -> None:
     assert spenders(SUMS, MEMBERS, "dan")[1] == ["ana", "ben", "cy", "dan"]
 
 
-def test_a_closed_or_halted_dataset_has_no_forecast() -> None:
-    for closed, halted, state in ((True, False, "closed"), (False, True, "halted")):
-        ended = msgspec.structs.replace(view(), closed=closed, halted=halted)
-        why = why_of(ended, SUMS, MEMBERS, now=NOW)
+def test_a_dataset_that_grants_nothing_has_no_forecast() -> None:
+    for state, fields in {
+        "closed": {"closed": True},
+        "halted": {"halted": True},
+        "paused": {"paused": True},
+        "suspended": {"broken": 1},
+    }.items():
+        stopped = msgspec.structs.replace(view(), **fields)
+        why = why_of(stopped, SUMS, MEMBERS, now=NOW)
         assert (why.state, why.forecasts) == (state, ())
 
 
