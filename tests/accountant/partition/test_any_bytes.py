@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -341,19 +342,25 @@ PAUSED_THEN_CLOSED = [
 """Closing ends a pause: the row says nothing of it any more, and the reason is `closed`."""
 
 
-def around(kind: str) -> list[Step]:
+def around(kind: str) -> list[list[Step]]:
     """Return a kind's examples around grants, pauses and the closing, by owners and by others.
 
-    They include the wrong ones: see `variants`.
+    They include the wrong ones: see `variants`. Each request is the last of its batch: the row
+    after it is compared.
     """
-    steps: list[Step] = []
+    batches: list[list[Step]] = [[]]
+    numbers = count()
+
+    def govern(kind: str, **fields: Any) -> None:
+        batches[-1].append(governed(next(numbers), kind, **fields))
 
     def send(**more: Any) -> None:
         for each in examples_of(kind):
-            steps.append(governed(len(steps), kind, **each.own_fields | more))
+            govern(kind, **each.own_fields | more)
 
     def ask() -> None:
-        steps.append(request_step(len(steps), CLAIMS[0]))
+        batches[-1].append(request_step(next(numbers), CLAIMS[0]))
+        batches.append([])
 
     ask()
     send(by="ana")
@@ -361,13 +368,14 @@ def around(kind: str) -> list[Step]:
     send()
     ask()
     for fields in variants(kind):
-        steps.append(governed(len(steps), kind, **fields))
+        govern(kind, **fields)
+    ask()
     for other in ("pause", "resume", "pause", "close"):
-        steps.append(governed(len(steps), other))
+        govern(other)
         send()
         send(by="ana")
-    ask()
-    return steps
+        ask()
+    return batches
 
 
 REWOUND = [
@@ -398,8 +406,9 @@ def test_the_oracle_predicts_a_decision_on_any_bytes(
 def test_the_oracle_predicts_each_kind_around_grants_a_pause_and_the_closing(kind: str) -> None:
     life = Bytes(most_ids=1_000)
     life.batch(OPENINGS, commits=True)
-    life.batch(around(kind), commits=False)
-    life.batch(around(kind), commits=True)
+    for steps in around(kind):
+        life.batch(steps, commits=False)
+        life.batch(steps, commits=True)
     life.finish()
     (outcomes,) = (row.outcomes for row in KINDS if row.name == kind)
     assert life.met.keys() >= REFUSED.get(kind, {*outcomes})
