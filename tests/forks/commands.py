@@ -88,7 +88,7 @@ class _Fork(subprocess.Popen[Any]):
         assert umask == group == -1
         own = (pipes[0], pipes[3], pipes[5])
         module, *words = map(os.fspath, arguments)
-        order = {
+        fields = {
             "module": module,
             "arguments": words,
             "cwd": os.fspath(cwd or Path.cwd()),
@@ -96,10 +96,11 @@ class _Fork(subprocess.Popen[Any]):
             "session": session,
             "umask": _umask(),
         }
+        order = marshal.dumps(fields)  # before the server waits for it
         streams = [number if each == -1 else each for number, each in enumerate(own)]
         self._answers = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._answers.connect(_server().path)
-        socket.send_fds(self._answers, [marshal.dumps(order)], streams)
+        socket.send_fds(self._answers, [order], streams)
         self.pid = int(self._answers.recv(64))
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]

@@ -134,3 +134,13 @@ def test_a_paused_fork_does_not_answer(tmp_path: Path) -> None:
         assert httpx.get(f"{address}/healthz", timeout=PATIENCE_S).status_code == 200
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
+
+
+def test_an_order_that_cannot_be_sent_leaves_the_server_free(tmp_path: Path) -> None:
+    class Word(str):
+        """A text that is not encoded as one."""
+
+    with pytest.raises(ValueError, match="unmarshallable") as error:
+        commands.start(Word("id"), cwd=tmp_path)
+    with commands.start("id", cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.wait(PATIENCE_S) == 0, error
