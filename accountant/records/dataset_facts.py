@@ -77,13 +77,11 @@ def facts_set_by(decision: Decision, *, dates_grants: bool) -> dict[str, Any]:
     if outcome.is_applied and not outcome.answers_request:
         if outcome is Outcome.CLOSED and dates_grants:
             facts["closed_at"] = from_iso(decision.decided_at)
-        if outcome in _READERS:
-            said = msgspec.structs.asdict(_READERS[outcome](decision.request))
-            facts |= {
-                name: _STORED_AS[name](value) if name in _STORED_AS else value
-                for name, value in said.items()
-                if value is not UNSET
-            }
+        read = _READERS.get(outcome)
+        if read is not None:
+            for name, value in msgspec.structs.asdict(read(decision.request)).items():
+                if value is not UNSET:
+                    facts[name] = _STORED_AS[name](value) if name in _STORED_AS else value
     return facts
 
 

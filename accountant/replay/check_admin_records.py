@@ -103,18 +103,12 @@ class _AdminState:
         before = self._datasets.get(dataset)
         if decision.outcome.sets_policy:
             plan = plan_of(decision)
-            before = _Dataset(
-                plan,
-                before.opened_at if before else at,
-                closed=False,
-                facts=before.facts if before else NO_FACTS,
-            )
+            before = before._replace(plan=plan) if before else _Dataset(plan, at, False, NO_FACTS)
         if before is None:
             return  # its opening is missing, which `differences` tells
-        self._datasets[dataset] = before._replace(
-            closed=before.closed or decision.outcome is Outcome.CLOSED,
-            facts=facts_after(before.facts, decision, dates_grants=before.plan.dates_grants),
-        )
+        closed = before.closed or decision.outcome is Outcome.CLOSED
+        facts = facts_after(before.facts, decision, dates_grants=before.plan.dates_grants)
+        self._datasets[dataset] = _Dataset(before.plan, before.opened_at, closed, facts)
         if decision.owners or decision.member is not None:
             for name, row in member_rows_set_by(decision):
                 self._members.pop((dataset, name), None)
@@ -161,13 +155,14 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
         ("budget", now.plan.budget_wire, due.plan.budget_wire),
         ("opened_at", now.opened_at, due.opened_at),
         ("closed", now.closed, due.closed),
-        *(
-            (name, getattr(now.facts, name), getattr(due.facts, name))
-            for name in DatasetFacts.__struct_fields__
-        ),
     ):
         if in_row != in_log:
             yield field, in_row, in_log
+    if now.facts != due.facts:
+        for field in DatasetFacts.__struct_fields__:
+            in_row, in_log = getattr(now.facts, field), getattr(due.facts, field)
+            if in_row != in_log:
+                yield field, in_row, in_log
 
 
 def _limit(level: LimitState) -> str:
