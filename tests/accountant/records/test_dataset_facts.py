@@ -17,6 +17,8 @@ from accountant.partition.fast_records import encode_grant, row
 from accountant.records import Snapshot, decode_snapshot, encode
 from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, with_facts
 from accountant.records.kinds import KINDS
+from accountant.replay.check_admin_records import check_admin_rows
+from accountant.replay.check_rows import RowContradictsLog
 from tests.accountant.partition.test_derived_claims import SCHEMA, opened
 
 FIELDS: Final = DatasetFacts.__struct_fields__
@@ -70,6 +72,18 @@ def test_equal_facts_are_the_same_value() -> None:
     paused = with_facts(NO_FACTS, {"paused": True})
     assert with_facts(paused, {"paused": True, "closed_at": 0}) is paused
     assert with_facts(paused, {"paused": False}) is NO_FACTS
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_row_with_a_fact_that_no_record_has_set_contradicts_the_log(name: str) -> None:
+    world = opened(schema=None)
+    world.ask("pure:0.1")
+    world.commit()
+    check_admin_rows(world.state, world.log, [])
+    forged = msgspec.structs.replace(world.ledger(), facts=facts_with(name))
+    world.state.ledgers["census"] = forged
+    with pytest.raises(RowContradictsLog, match=f"the row of dataset census .* has {name} "):
+        check_admin_rows(world.state, world.log, [])
 
 
 def test_a_kind_of_record_sets_facts_to_its_own_fields() -> None:
