@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,14 @@ class SqliteAnswers:
         try:
             make_private(path)
             sync_directory(path.parent)
-            check_private(path, path.stat(), "remember that they may have read the answers")
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+                raise Refused(
+                    f"{path} is {kind}, and not the store of answers. {_PUT_BACK}move {path} away "
+                    f"and {_LOST}"
+                )
+            check_private(path, status, "remember that they may have read the answers")
             writer = AnswerTables(_connect(path))
             # In WAL mode a second connection reads while the first one waits for the disk.
             reader = AnswerTables(_connect(path))

@@ -188,6 +188,17 @@ async def opened_at(path: Path, heads: MemoryAnswerHeads, begins: int) -> int:
         await store.close()
 
 
+def test_what_is_no_file_in_the_place_of_a_store_is_named_first(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "answers", tmp_path / "pipe"
+    path.mkdir()
+    os.mkfifo(pipe)
+    for found, words in ((path, "is a directory"), (pipe, "is no regular file")):
+        with pytest.raises(Refused) as error:
+            SqliteAnswers.open(found, MemoryAnswerHeads())
+        assert str(error.value).startswith(f"{found} {words}, and not the store of answers. ")
+        assert f"move {found} away and run `accountant accept-answers`" in str(error.value)
+
+
 async def test_a_second_store_of_one_ledger_and_then_the_first_are_refused(
     ledger: CuratedLedger,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from accountant.answers import decode_answer
+from tests.nightly import NIGHTLY
 from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
@@ -44,14 +45,14 @@ def does_all_but_answer(server: LocalServer, before: dict[str, Any]) -> dict[str
 
 
 def do_as_it_says(note: str, file: Path) -> None:
-    """Run the command in a note, after removing the file that it names."""
+    """Run the command in a note, after moving away what it says to remove."""
     chmod = re.search(r"`chmod 600 (\S+)`", note)
     if chmod:
         Path(chmod[1]).chmod(0o600)
         return
-    removed = re.search(r"remove (\S+) and run", note)
-    if removed:
-        Path(removed[1]).unlink()
+    moved = re.search(r"(?:remove|move) (\S+) (?:away )?and run", note)
+    if moved:
+        Path(moved[1]).rename(file.with_name("away"))
     command = re.search(r"`accountant (accept-answers)`: every question", note)
     assert command, note
     done = run_here(file.parent, command[1], "--url", f"sqlite:///{file}")
@@ -81,15 +82,23 @@ def _remove_sides(store: Path) -> None:
         store.with_name(store.name + end).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (put_back, "is an older copy"),
-        (damage_content, "cannot be opened"),
-        (lambda store: store.chmod(0o644), "accessible to other users"),
-    ],
-    ids=["older copy", "no database", "readable by others"],
-)
+def make_a_directory(store: Path) -> None:
+    _remove_sides(store)
+    store.unlink()
+    store.mkdir()
+
+
+DAMAGES: list[Any] = [
+    pytest.param(put_back, "is an older copy", id="older copy"),
+    pytest.param(damage_content, "cannot be opened", id="no database"),
+    pytest.param(
+        lambda store: store.chmod(0o644), "accessible to other users", id="readable by others"
+    ),
+    pytest.param(make_a_directory, "is a directory", id="directory"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGES[: 4 if NIGHTLY else 3])
 def test_a_server_with_such_answers_starts_and_its_note_repairs_them(
     tmp_path: Path, file: Path, clock: TestClock, damage: Callable[[Path], None], words: str
 ) -> None:
