@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.printing.exits import explain_errors
+from streams.cli.printing.exits import complain, explain_errors, fail
+from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.say import say
+from streams.cli.printing.signals import SignalsRaise
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
 from streams.cli.ready import server_of
+from streams.errors import Unavailable, Unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from streams.client.http.question_queue import QuestionQueueClient
@@ -21,6 +26,9 @@ app = typer.Typer(help="List and end the questions that wait.", no_args_is_help=
 _WHERE: Final = (
     "name the process that runs the questions: `--url http://HOST:PORT` of `accountant curator`, "
     "or of `accountant serve`"
+)
+_AGAIN: Final = (
+    "`accountant question list` shows what waits; the same command ends that, and nothing twice"
 )
 
 
@@ -68,16 +76,33 @@ def end(
     """
     from streams.cli.printing.output import print_json
 
-    with explain_errors():
-        ended = _client(url, token_file).end(dataset, analyst)
-    if json:
-        print_json({"dataset": dataset, "analyst": analyst, "ended": ended})
-        return
     whose = "" if analyst is None else f" of {analyst}"
-    if ended:
-        say(f"{ended} questions{whose} on {dataset} have ended: they fail, and stay charged")
-    else:
-        say(f"no question{whose} on {dataset} waits")
+    with _says_how_to_repeat(f"questions{whose} on {dataset}"):
+        ended = _client(url, token_file).end(dataset, analyst)
+        if json:
+            print_json({"dataset": dataset, "analyst": analyst, "ended": ended})
+        elif ended:
+            say(f"{ended} questions{whose} on {dataset} have ended: they fail, and stay charged")
+        else:
+            say(f"no question{whose} on {dataset} waits")
+
+
+@contextmanager
+def _says_how_to_repeat(questions: str) -> Iterator[None]:
+    """Say after a fault, a signal or lost output that questions may have ended."""
+    with explain_errors(), SignalsRaise() as signals:
+        try:
+            yield
+        except (Unavailable, Unreadable, KeyboardInterrupt) as error:
+            from streams.cli.printing.explanations import explain
+
+            signals.hold()
+            found = explain(error, again=_AGAIN)
+            assert found is not None
+            fail(found.code, f"{questions} may have ended: {found.message}", hint=found.hint)
+        signals.hold()
+        if output_error() is not None:
+            complain(f"what became of {questions} could not be printed", hint=_AGAIN)
 
 
 def _client(url: str, token_file: Path | None) -> QuestionQueueClient:

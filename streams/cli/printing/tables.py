@@ -57,10 +57,15 @@ from accountant.views.limit_views import ScopeView
 from streams.cli.printing.output import outcome_text, spent_bar
 from streams.cli.reading.open_releases import OpenRelease
 
-_DECIDED_BEFORE = {
-    Outcome.EXPIRED: "to see whether it was decided in time, run `accountant log export",
-    Outcome.CONFLICT: "to see the other request with this id, run `accountant log export",
+# A server has no log: whoever asks it can always ask again.
+_OF_THE_ID = {
+    Outcome.EXPIRED: "request {id} is too old, and is never granted from now on",
+    Outcome.CONFLICT: "request {id} is another request, which was decided before",
 }
+_ASK_AGAIN = (
+    "To ask, run the same command without --id, or with a new one: a grant is then charged, also "
+    "if the earlier one was. Where the log is, `accountant log export --id {id}` shows that one"
+)
 _REFUSED = "refused: a server also counts owners' records; `accountant usage` counts requests alone"
 _SAMPLED_CLAIM = b'"subsampled_gaussian"'
 
@@ -271,8 +276,9 @@ def explain(decision: Decision, *, why: str = "") -> list[Text]:
         lines.append(Text(f"  alert {percents(decision.crossed)} of the budget", style="yellow"))
     if name := id_of(decision):
         lines.append(Text(f"  id    {name}"))
-        if decision.outcome in _DECIDED_BEFORE:
-            lines.append(Text(f"  next  {_DECIDED_BEFORE[decision.outcome]} --id {name}`"))
+        if decision.outcome in _OF_THE_ID:
+            said = f"{_OF_THE_ID[decision.outcome]}. {_ASK_AGAIN}"
+            lines.append(Text(f"  next  {said.format(id=name)}"))
     return lines
 
 

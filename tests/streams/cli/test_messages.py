@@ -24,14 +24,23 @@ def test_every_outcome_shows_the_id(opened):
     assert "\n  id    0" in refused.out
     conflict = opened("ask", "census", "pure:0.02", "--analyst", "ana", "--id", name)
     assert (conflict.code, conflict.out[:8]) == (1, "conflict")
-    assert f"accountant log export --id {name}`" in conflict.out
+    assert f"  next  request {name} is another request, which was decided before. " in conflict.out
+    assert_asks_again(opened, conflict.out, name)
 
 
-def test_an_expired_id_says_where_its_first_answer_is(opened):
+def test_an_expired_id_says_how_to_ask_and_where_its_first_answer_is(opened):
     old = uuid7(1_600_000_000_000, bytes(10))
     done = opened(*ASK, "--id", old)
     assert (done.code, done.out[:7]) == (1, "expired")
-    assert f"accountant log export --id {old}`" in done.out
+    assert f"  next  request {old} is too old, and is never granted from now on. " in done.out
+    assert_asks_again(opened, done.out, old)
+
+
+def assert_asks_again(opened, said, name):
+    """Check that a hint says how to ask, and that it works."""
+    assert "run the same command without --id" in said
+    assert f"Where the log is, `accountant log export --id {name}` shows" in said
+    assert opened(*ASK).code == 0
 
 
 READING = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 
 from streams.curator.answering import OpenQuestion
 from streams.curator.data_answering import DataAnswering
+from tests.every_case import every_case
+from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import Command
+from tests.streams.cli.exits import HELD, Proxy
 from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import asking
 from tests.streams.gateway.local_server import LocalServer
@@ -61,6 +65,51 @@ def test_an_owner_lists_and_ends_what_waits(
     unknown = accountant("question", "end", "surveys", *at)
     assert unknown.code == 4
     assert "surveys was never opened" in unknown.err
+
+
+@pytest.fixture
+def proxied(tmp_path: Path) -> Iterator[Proxy]:
+    """A proxy before a server that runs questions, of which none waits."""
+    with answering_server(tmp_path, tmp_path / "ledger.db", TestClock()) as server:
+        proxy = Proxy(server.url)
+        yield proxy
+        proxy.goes_on.set()
+        proxy.close()
+
+
+END = ("question", "end", "survey", "--analyst", "ana", "--url")
+AGAIN = "the same command ends that, and nothing twice\n"
+
+
+@every_case("exit_", ["status 503", "hung up", "a page", "garbage"])
+def test_each_exit_of_an_end_says_that_questions_may_have_ended(
+    proxied: Proxy, accountant: Command, exit_: str
+) -> None:
+    proxied.leave_by(exit_)
+    done = accountant(*END, proxied.url)
+    assert done.code in {3, 4}
+    assert done.err.startswith("error: questions of ana on survey may have ended: ")
+    assert done.err.endswith(AGAIN)
+    assert proxied.posted, "it was sent"
+    proxied.leave_by("")
+    assert accountant(*END, proxied.url).out == "no question of ana on survey waits\n"
+
+
+def test_an_end_that_a_signal_cuts_or_whose_output_is_lost_says_so(
+    proxied: Proxy, accountant: Command
+) -> None:
+    proxied.leave_by(HELD)
+    with accountant.start(*END, proxied.url) as process:
+        assert proxied.is_held.wait(PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert err.startswith("error: questions of ana on survey may have ended: interrupted by SIGT")
+    assert err.endswith(AGAIN)
+    proxied.leave_by("")
+    lost = accountant(*END, proxied.url, out="/dev/full")
+    assert "error: what became of questions of ana on survey could not be printed\n" in lost.err
+    assert AGAIN in lost.err
 
 
 def test_it_says_where_to_send_it(tmp_path: Path, accountant: Command) -> None:
