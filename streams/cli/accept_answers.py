@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
-from streams.cli.stopped_ledger import stopped_settings
+from streams.cli.stopped_ledger import StoppedLog, stopped_settings
 
 
 def accept_answers(url: Url = DEFAULT_URL, json: Json = False) -> None:
@@ -33,7 +34,10 @@ def accept_answers(url: Url = DEFAULT_URL, json: Json = False) -> None:
             fail(Exit.USAGE, "this command is for a ledger in a file", hint=hint)
         path = Path(settings.ledger.target).absolute()
         check_exists(path)
-        with stopped_ledger(path, settings, SystemClock().now()):
+        clock = SystemClock()
+        with stopped_ledger(path, settings, clock.now()) as (journal, genesis):
+            log = StoppedLog(0, journal, genesis, clock, path, settings)
+            asyncio.run(log.own_and_compare())
             store = answers_path(path, settings.curator_store)
             head = accept(path, store, heads_of(path, settings))
     if json:

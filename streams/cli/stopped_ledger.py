@@ -41,6 +41,16 @@ class StoppedLog(NamedTuple):
         """Call `compare_log`."""
         await compare_log(self.place, self.settings, self.clock, partition)
 
+    async def own_and_compare(self) -> None:
+        """Own the log and compare it, for a command that writes beside the log alone."""
+        from streams.processing.recovery import recover_partition
+
+        try:
+            await self.journal.own()
+            await self.compare(await recover_partition(self.journal, self.genesis, asyncio.sleep))
+        finally:
+            await self.journal.drop()
+
     async def check_name(self, partition: Partition) -> None:
         """Check that the log is the ledger's that had this name before.
 

@@ -23,6 +23,7 @@ WHY: Final = ("--reason", "x")
 
 WRITING: Final = {
     **{name: example.line(grant=ID) for name, example in COMMANDS.items()},
+    "accept-answers": (),
     "ask-many": ("requests.jsonl",),
     "clock reset": WHY,
     "key rotate": ("next", "--old", f"{PLACE}/key", *WHY),
@@ -31,7 +32,7 @@ WRITING: Final = {
     "reservation settle": ("census", ID, "--shown", "0"),
     "serve": ("--port", "0"),
 }
-"""Commands that write to the log of a ledger in a file, each with arguments that are in order."""
+"""Commands that write to the log of a ledger in a file, or beside it; with sound arguments."""
 
 ACCEPTS: Final = {"accept-rollback"}
 """The command that ends the loss: it refuses other decisions than the comparison finds."""
@@ -48,7 +49,6 @@ ON_KAFKA: Final = {
 }
 
 NOT_THE_LOG: Final = {
-    "accept-answers",  # writes the head of the answers; an accepted rollback begins them again
     "question end",  # asks the process that reads data
     "question list",
 }
