@@ -30,8 +30,9 @@ from streams.worker.tables import WorkerTables
 _log = get_logger(__name__)
 
 RUNS_PER_TURN: Final = 20  # shown before admission, on the same loop, gets its turn
-DECISIONS_PER_TURN: Final = 50
+APPLIED_PER_TURN: Final = 50
 LEDGERS_PER_TURN: Final = 200
+READ_PER_TURN: Final = 200
 PAUSE_S: Final = 0.1  # between two polls: the lag of a view
 MAX_PAUSE_S: Final = 1.0  # under a high load, update the views less often
 PAUSE_FOR_EACH_S: Final = 1e-4
@@ -166,10 +167,12 @@ class ReadSide:
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
         decided, own = list[CountedDecision](), self._local.begun(partition)
+        turn = APPLIED_PER_TURN
         if own is not None:
             self._states.leave(partition)  # the processor's is the newer one
-        for i in range(0, len(values), DECISIONS_PER_TURN):
-            for value in values[i : i + DECISIONS_PER_TURN]:
+            turn = READ_PER_TURN
+        for i in range(0, len(values), turn):
+            for value in values[i : i + turn]:
                 taken = self._states.take(partition, value)
                 if taken is not None:
                     decided += counted_decisions(taken.line)
