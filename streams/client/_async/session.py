@@ -22,7 +22,7 @@ from streams.client.sessions.session_record import (
     SessionRecord,
     check_process,
 )
-from streams.errors import AccountantWarning, Unavailable
+from streams.errors import AccountantWarning, Refused, Unavailable
 from streams.replies.reply import Reply, awaitable_call
 
 _NOT_ENTERED: Final = "not entered"
@@ -106,7 +106,14 @@ class AsyncMechanismSession:
             return  # the parent's session continues
         with self._naming_reservation():
             if error is None:
-                await self._connection.complete(self._close, True)
+                try:
+                    await self._connection.complete(self._close, True)
+                except (Unavailable, Refused) as trouble:
+                    # An error would lose an answer that is stored nowhere, and that the block has.
+                    if not self._record.warning:
+                        raise
+                    what = f"the session of request_id {self.request_id} could not be ended"
+                    warnings.warn(f"{what}: {trouble}", AccountantWarning, stacklevel=2)
             else:
                 await self._connection.complete(self._abandon, error)
 

@@ -23,7 +23,7 @@ from streams.client.sessions.session_record import (
     SessionRecord,
     check_process,
 )
-from streams.errors import AccountantWarning, Unavailable
+from streams.errors import AccountantWarning, Refused, Unavailable
 from streams.replies.reply import Reply
 
 _NOT_ENTERED: Final = "not entered"
@@ -105,7 +105,14 @@ class MechanismSession:
             return  # the parent's session continues
         with self._naming_reservation():
             if error is None:
-                self._connection.complete(self._close, True)
+                try:
+                    self._connection.complete(self._close, True)
+                except (Unavailable, Refused) as trouble:
+                    # An error would lose an answer that is stored nowhere, and that the block has.
+                    if not self._record.warning:
+                        raise
+                    what = f"the session of request_id {self.request_id} could not be ended"
+                    warnings.warn(f"{what}: {trouble}", AccountantWarning, stacklevel=2)
             else:
                 self._connection.complete(self._abandon, error)
 

@@ -146,6 +146,22 @@ class Cases:
                 make_room()
         return done | {"runs": mechanism.runs}
 
+    def left(self) -> dict[str, Any]:
+        """Leave a session while the disk of its ledger and its store is full; then run it again."""
+        done: dict[str, Any] = {}
+        before, mechanism = Decimal(self.cost()), Filling(self.room)
+        given = {"until": "PT1H", "once": "left", "store": self.store, "wait": 0.2}
+        for name in ("full", "again"):
+            with watched(done, name):
+                with self.ledger.reserve("census", "pure:0.002", **given) as session:
+                    found = session.run(mechanism)
+                done[name] = found[:2].strip()
+            make_room()
+            self.ledger.close()  # a ledger whose disk was full is started again
+            self.ledger = Accountant(self.url, analyst="ana")
+        charged = Decimal(self.cost()) - before
+        return done | {"runs": mechanism.runs, "charged": str(charged)}
+
     def session(self, claim: str, levels: list[str]) -> dict[str, Any]:
         """Run a session whose answer is not stored, leave it, and run it again by its name."""
         done: dict[str, Any] = {}
@@ -192,6 +208,7 @@ CASES: dict[str, Callable[[Cases], dict[str, Any]]] = {
     "still full": lambda cases: cases.still_full(),
     "failed": lambda cases: cases.released(NOTHING, Failing),
     "session": lambda cases: cases.session("pure:0.002", []),
+    "session that is left": lambda cases: cases.left(),
     "session of levels": lambda cases: cases.session(
         "ex_post:epsilon=0.001,sensitivity=1,first=4000,least=1000", ["4000", "2000"]
     ),

@@ -91,3 +91,17 @@ def test_an_answer_of_a_session_that_is_not_stored_is_returned_and_settles_in_fu
     assert warning.startswith("the answer of request_id ")
     assert case["again"].startswith("ResultMissing: ")
     assert (case["runs"], case["charged"]) == (1, cost)
+
+
+def test_a_session_that_cannot_be_ended_on_a_full_disk_returns_its_result_once(
+    cases: dict[str, dict[str, Any]],
+) -> None:
+    case = cases["session that is left"]
+    assert case["full"] == "1"
+    answer, end = case["full: warnings"]
+    assert answer.startswith("the answer of request_id ")
+    assert end.startswith("the session of request_id ")
+    assert " could not be ended: io_error: " in end
+    assert "Until it is answered, the maximum stays charged" in end
+    assert case["again"].startswith("ResultMissing: ")
+    assert (case["runs"], case["charged"]) == (1, "0.002")
