@@ -175,7 +175,8 @@ async def two_answers(on_kafka: OnKafka) -> tuple[str, Values, str]:
     async with curator(on_kafka, "first"):
         old = await on_kafka.ask(question())
         assert outcome(await answered(on_kafka, old)) == "answered"
-        copy = values(on_kafka)
+    copy = values(on_kafka)
+    async with curator(on_kafka, "second"):
         later = await on_kafka.ask(question())
         assert outcome(await answered(on_kafka, later)) == "answered"
     return old, copy, later

@@ -57,7 +57,8 @@ EXITS = (
     *("SIGINT before", "SIGTERM before", "status 503 before"),
 )
 OF_ASK = tuple(each for each in EXITS if each not in {f"status {n}" for n in STATUSES[:-3]})
-"""The exits of `ask` by day. Its call leaves by all, and a command has the errors of its call."""
+"""The exits of `ask` by day. Its call leaves by the others, and a command has its call's errors."""
+OF_THE_CALL = (*(f"status {n}" for n in STATUSES), "problem 401", "garbage", "hung up")
 OWN = ("--by", "olga")
 ASKING = ("--analyst", "ana")
 POLICY = {"epsilon": "100", "delta": "1e-6"}
@@ -345,7 +346,8 @@ class Table:
             ledger.cost("census", "pure:0.001")
             for place, (name, call) in enumerate(CALLS.items()):
                 few = ["problem 401" if place % 2 else "status 503"]
-                shown = exits if every or name == "ask" else few
+                shown = OF_THE_CALL if name == "ask" else few
+                shown = exits if every else shown
                 later = LATER if name in {"count", "answer"} else ()
                 for exit_ in (*shown, "SIGINT", *later):
                     self._number += 1

@@ -23,7 +23,7 @@ from streams.sources.source_settings import (
 )
 from tests.accountant.questions.schemas import SOURCE
 from tests.every_case import check_each, check_rows
-from tests.nightly import NIGHTLY
+from tests.nightly import NIGHTLY, rounds
 from tests.streams.sources.source_files import asked, statistics_of_file
 
 Named = tuple[str, int]
@@ -75,9 +75,8 @@ def test_a_name_like_a_renamed_twin_is_its_own_column(kind: SourceKind, tmp_path
     assert read(settings, kind, "uid_1") == 4
     assert read(settings, kind, "uid") is None
     assert read(settings, kind, "uid_1", unit="uid") is None
-    # That is no name of the file.
-    assert read(settings, kind, "uid_1_1") == 0
-    assert read(settings, kind, "uid_2") == 0
+    for name in ("uid_1_1", "uid_2")[: rounds(1, 2)]:  # that is no name of the file
+        assert read(settings, kind, name) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
