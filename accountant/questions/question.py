@@ -50,13 +50,13 @@ def statistics_of(
 
     Raises: TypeError: nobody has said what a unit changes. A guess would add too little noise.
     """
-    vectors = list[VectorStatistic]()
-    for part in checked.question.parts(checked):
-        statistic = part.sensitivity(checked)
-        if isinstance(statistic, SelectionStatistic):
-            return statistic
-        vectors.append(statistic)
-    return tuple(vectors)
+    statistics = [part.sensitivity(checked) for part in checked.question.parts(checked)]
+    vectors = [each for each in statistics if isinstance(each, VectorStatistic)]
+    if len(vectors) == len(statistics):
+        return tuple(vectors)
+    (choice,) = statistics
+    assert isinstance(choice, SelectionStatistic), "it is no vector"
+    return choice
 
 
 def check_question(question: Question, schema: Schema) -> CheckedQuestion:

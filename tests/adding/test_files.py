@@ -1,4 +1,6 @@
-"""A filter with a parameter and a sum is four files, a claim two: patches on a copy of the tree.
+"""A filter with a parameter and a sum is four files, a claim two, a statistic with parts five.
+
+Each is a patch on a copy of the tree.
 
 Where a patch no longer applies, because what it stands beside has changed or moved:
 
@@ -7,7 +9,7 @@ Where a patch no longer applies, because what it stands beside has changed or mo
     git diff -- accountant streams > tests/adding/filter.patch
     git apply --reverse tests/adding/filter.patch && git reset accountant
 
-and the same for `claim.patch`.
+and the same for the other patches.
 """
 
 from __future__ import annotations
@@ -37,6 +39,38 @@ from streams.cli.root import app
 commands, stdin = json.load(sys.stdin)
 for command in commands:
     print(json.dumps(CliRunner().invoke(app, command, input=stdin).output))
+"""
+ASK_ADDED = """
+import json, sys
+from pathlib import Path
+import pyarrow as pa
+from accountant.answers.rebuild import difference_from_run
+from accountant.claims.text import claim_text
+from accountant.questions import evaluate
+from accountant.questions.statistics import STATISTICS
+from streams.gateway.contract.schemas import components
+from streams.pages.dataset.question_form import parse_query, question_of
+from tests.accountant.answers.runs import answer, ask
+from tests.accountant.noise.laws import bits_of
+from tests.accountant.questions.schemas import CENSUS
+from tests.streams.sources.source_files import assert_equal_to_the_reference
+
+text, name = json.load(sys.stdin)
+rows = [{"person": i, "age": i % 130, "region": "north"} for i in range(2600)]
+asked = ask(text, "epsilon: 2")
+shown = answer(asked, evaluate(asked.checked, rows, key=b"k"), bits_of(1))
+assert difference_from_run(asked.granted, CENSUS, shown) is None
+columns = {name: (pa.int64(), [row[name] for row in rows]) for name in ("person", "age")}
+columns["region"] = (pa.string(), ["north"] * len(rows))
+assert_equal_to_the_reference(text, CENSUS, columns, Path())
+entered = {"ask": name, "q_amount": "2", "q_by": "region"}
+entered |= {f"q_{name}_column": "age", f"q_{name}_part": "0.1"}
+question, _ = question_of(parse_query(entered, CENSUS), CENSUS)
+assert question == asked.checked.question
+print(json.dumps({
+    "claim": claim_text(asked.derivation.claim), "values": shown.values,
+    "schema": components()[STATISTICS[name].__name__]["properties"]["part"],
+}))
 """
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
@@ -114,6 +148,11 @@ def with_filter(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 @pytest.fixture(scope="module")
 def with_claim(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     return patched("claim.patch", tmp_path_factory.mktemp("claim"))
+
+
+@pytest.fixture(scope="module")
+def with_statistic(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return patched("statistic.patch", tmp_path_factory.mktemp("statistic"))
 
 
 ASK = ("ask", "census", "--analyst", "ana")
@@ -222,3 +261,32 @@ class TestAClaim:
         both = [{row["filter"]: row["fits"] for row in rows} for rows in with_claim.rows(*asked)]
         assert both[0] == both[1]
         assert both[0]["basic"] == 10
+
+
+class TestAStatistic:
+    """`trimmed_mean`: the mean of the values in the middle of a column's bounds."""
+
+    TEXT = "trimmed_mean(age, 0.1) by region"
+
+    def test_is_five_files(self, with_statistic: Copy) -> None:
+        assert len(with_statistic.touched) <= 5, with_statistic.touched
+
+    def test_is_asked_derived_answered_rebuilt_and_on_the_page(self, with_statistic: Copy) -> None:
+        stdin = json.dumps([self.TEXT, "trimmed_mean"])
+        found = json.loads(with_statistic.python("-c", ASK_ADDED, stdin=stdin))
+        assert found["claim"] == "pure:1+pure:1"
+        north, *others = found["values"]
+        assert 58 < float(north) < 62
+        assert others == [None, None], "their counts may be of no rows"
+        assert found["schema"]["type"] == "string"
+
+    def test_tests_name_it_where_they_lack_it(self, with_statistic: Copy) -> None:
+        questions = "tests/accountant/questions"
+        lists = (
+            f"{questions}/test_tables.py",
+            f"{questions}/test_neighbouring_tables.py::test_each_kind_of_question_is_compared_with_tables",
+            "tests/streams/sources/test_differential.py::test_each_statistic_is_compared",
+        )
+        output = with_statistic.python(*PYTEST, *lists, cwd=with_statistic.root)
+        assert re.search(r"^4 failed, 3 passed in ", output.splitlines()[-1]), output
+        assert "trimmed_mean" in output
