@@ -107,7 +107,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         reason: of a failure, always `FAILED`, or `FAILED_SESSION`.
         groups: columns of the groups, the last one changing fastest; () without groups.
         values: the answer, group by group; a `top` has as many in each group as it asks for. None
-            of a mean or variance whose noisy count carries no estimate.
+            of a quotient whose noisy count carries no estimate.
         low, high: ends of an interval around each value, () of choices.
         confidence: the probability with which an interval holds, if there are any.
         bounds: which the values keep to.

@@ -152,7 +152,7 @@ def _shown(
 ) -> tuple[tuple[str | None, ...], Sequence[Interval | None], int]:
     """Return the values of the answer, their intervals, and how many digits both may have.
 
-    A mean or variance without an estimate is None, and so is its interval. Source: the rule reads
+    A quotient without an estimate is None, and so is its interval. Source: the rule reads
     the noisy count and its declared noise alone, so it is post-processing of what is released.
     """
     question, parts = checked.question, result.noisy

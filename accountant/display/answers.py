@@ -131,7 +131,7 @@ def answer_chart(answer: NoisyAnswer) -> str:
 def interval_text(row: AnswerRow) -> str:
     """Return a value with its interval: `4286 ± 18`, `48200 (41200 to 55700)`, or the value alone.
 
-    `no estimate` of a mean or variance whose noisy count carries none.
+    `no estimate` of a quotient whose noisy count carries none.
 
     The half width has two digits, and the value as many places. Both are rounded so that the
     interval only grows.

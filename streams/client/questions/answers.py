@@ -108,7 +108,7 @@ class PrivateAnswer:
     def values(self) -> list[Decimal | str | None]:
         """The values, group by group: numbers, or the categories of a `top`. They are exact.
 
-        None for a mean or variance without an estimate: its noisy count may be of no rows.
+        None for a quotient, such as a mean, without an estimate: its noisy count may be of no rows.
         """
         if self.record.question.chooses_categories:
             return list(self.record.values)
