@@ -178,8 +178,9 @@ def test_bind_sets_the_address_of_a_server_with_authentication(accountant: Comma
 
 
 def test_commands_come_as_one_person_and_warn_of_a_token_that_others_may_read(
-    accountant: Command,
+    tmp_path: Path,
 ) -> None:
+    accountant = Command(tmp_path)  # the log of a process of its own is on its stderr
     with authenticated_server(accountant) as served:
         file = accountant.directory / "ana.token"
         file.touch(0o644)
