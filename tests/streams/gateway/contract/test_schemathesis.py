@@ -65,13 +65,16 @@ def answered_question(server: LocalServer) -> dict[str, Any]:
     answer = server.http.get(f"/answers/{request_id}", params=query, headers={"prefer": "wait=30"})
     assert answer.status_code == 200, answer.text
     in_dataset = {"dataset": dataset, "request_id": request_id}
+    paths = server.http.get("/schema/openapi.json").json()["paths"]
+    reads = [path for path, each in paths.items() if "{dataset}" in path and "get" in each]
     return {
+        # At random, one operation or another would meet no dataset that is there.
+        **{f"GET {path}": {"path": {"dataset": dataset}, "query": {}} for path in reads},
         "GET /answers/{request_id}": {"path": {"request_id": request_id}, "query": query},
         "GET /datasets/{dataset}/requests/{request_id}": {
             "path": in_dataset,
             "query": {"analyst": analyst},
         },
-        "GET /datasets/{dataset}/answers": {"path": {"dataset": dataset}, "query": {}},
     }
 
 
