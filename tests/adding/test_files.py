@@ -49,7 +49,6 @@ from accountant.claims.text import claim_text
 from accountant.questions import evaluate
 from accountant.questions.statistics import STATISTICS
 from streams.gateway.contract.schemas import components
-from streams.pages.dataset.question_form import parse_query, question_of
 from tests.accountant.answers.runs import answer, ask
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import CENSUS
@@ -63,10 +62,6 @@ assert difference_from_run(asked.granted, CENSUS, shown) is None
 columns = {name: (pa.int64(), [row[name] for row in rows]) for name in ("person", "age")}
 columns["region"] = (pa.string(), ["north"] * len(rows))
 assert_equal_to_the_reference(text, CENSUS, columns, Path())
-entered = {"ask": name, "q_amount": "2", "q_by": "region"}
-entered |= {f"q_{name}_column": "age", f"q_{name}_part": "0.1"}
-question, _ = question_of(parse_query(entered, CENSUS), CENSUS)
-assert question == asked.checked.question
 print(json.dumps({
     "claim": claim_text(asked.derivation.claim), "values": shown.values,
     "schema": components()[STATISTICS[name].__name__]["properties"]["part"],

@@ -6,12 +6,18 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from typer.main import get_group
+
 from accountant.records.kinds import KINDS
 from streams.cli.admin_command import AdminOptions, admin_command
-from streams.cli.root import command
+from streams.cli.dataset import app as dataset
+from streams.cli.limit import app as limit
+from streams.cli.member import app as member
 from tests.every_case import every_case
 from tests.examples_of_records import COMMANDS
 
+GROUPS = {"dataset": dataset, "limit": limit, "member": member}
+"""The groups with commands of owners."""
 SENT_BY_MANY = {"member sync": "member"}
 """Commands that send several records, and the kind of these."""
 
@@ -19,14 +25,10 @@ SENT_BY_MANY = {"member sync": "member"}
 def commands() -> Iterator[tuple[str, Any]]:
     """Yield each command that has the options of owners, with its name."""
 
-    def walk(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-        for name, each in group.commands.items():
-            if hasattr(each, "commands"):
-                yield from walk(each, (*path, name))
-            elif {"by", "reason"} <= {option.name for option in each.params}:
-                yield " ".join((*path, name)), each
-
-    return walk(command())
+    for group, app in GROUPS.items():
+        for name, each in get_group(app).commands.items():
+            if {"by", "reason"} <= {option.name for option in each.params}:
+                yield f"{group} {name}", each
 
 
 def for_administrators(name: str) -> bool:
