@@ -240,6 +240,14 @@ _OWNERS: Final = (
         call="resume",
     ),
     Example(
+        kind="label",
+        fields={"label": "2020 census", **WHY},
+        command="dataset label",
+        words=(Text("2020 census"),),
+        call="label",
+        arguments={"text": "2020 census"},
+    ),
+    Example(
         kind="resolve",
         fields={"grant": GRANT, "claim": PURE, **WHY},
         more={"mistaken": "a mistyped level"},

@@ -1,4 +1,4 @@
-"""Decide one owner's record that opens, amends, pauses, resumes or closes a dataset."""
+"""Decide one owner's record that opens, amends, pauses, resumes, labels or closes a dataset."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import Amend, Close, Open, Pause, Resume
+from accountant.records.requests import Amend, Close, Label, Open, Pause, Resume
 
-DatasetRecord = Open | Amend | Close | Pause | Resume
+DatasetRecord = Open | Amend | Close | Pause | Resume | Label
 """A record that changes a dataset itself, not its members or limits."""
 _Change = tuple[DatasetLedger, Verdict, dict[str, object]]
 
@@ -36,7 +36,7 @@ def administer(ledger: DatasetLedger | None, record: DatasetRecord, at: int) -> 
             return _open(record, at)
         return _refuse(ledger, Reason.ALREADY_OPENED, at)
     assert ledger is not None
-    if ledger.closed:
+    if ledger.closed and not isinstance(record, Label):  # people still read what it is
         return _refuse(ledger, Reason.CLOSED, at)
     if record.follows is not None and record.follows != ledger.sequence:
         return _refuse(ledger, Reason.OUT_OF_DATE, at)
@@ -62,6 +62,12 @@ def _pause_or_resume(ledger: DatasetLedger, record: Pause | Resume, at: int) -> 
     after = _with_facts(_after_decision(ledger, at), paused=pauses)
     verdict = Verdict(Outcome.PAUSED if pauses else Outcome.RESUMED)
     return after, verdict, {"administrator": record.as_ is not None}
+
+
+def _label(ledger: DatasetLedger, record: Label, at: int) -> _Change:
+    after = _with_facts(_after_decision(ledger, at), label=record.label)
+    verdict = Verdict(Outcome.LABEL_SET if record.label else Outcome.LABEL_REMOVED)
+    return after, verdict, {}
 
 
 def _open(record: Open, at: int) -> _Change:
@@ -186,5 +192,6 @@ CHANGES: Final[dict[type[DatasetRecord], Callable[[DatasetLedger, Any, int], _Ch
     Close: _close,
     Pause: _pause_or_resume,
     Resume: _pause_or_resume,
+    Label: _label,
 }
-"""How a record changes a dataset that is open, and is as the record's `follows` says."""
+"""How a record changes a dataset that takes it, and is as the record's `follows` says."""

@@ -30,11 +30,13 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
             `population`.
         paused: whether nothing is granted until the dataset is resumed.
         schema: what questions may name, in its canonical form; left out for none.
+        label: what the dataset is, in its owner's words.
     """
 
     closed_at: int = 0
     paused: bool = False
     schema: msgspec.Raw | UnsetType = UNSET
+    label: str = ""
 
 
 NO_FACTS: Final = DatasetFacts()

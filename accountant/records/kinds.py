@@ -14,6 +14,7 @@ from accountant.records.requests import (
     Begin,
     Body,
     Close,
+    Label,
     MechanismRequest,
     Open,
     Pause,
@@ -169,6 +170,20 @@ KINDS: Final = (
         operation="resume_dataset",
         group="datasets",
         path="resume",
+    ),
+    RecordKind(
+        body=Label,
+        source="admin",
+        senders=_OWNER,
+        does="labels",
+        outcomes=(
+            Outcome.LABEL_SET,
+            Outcome.LABEL_REMOVED,
+        ),
+        operation="label_dataset",
+        group="datasets",
+        path="label",
+        sets=("label",),
     ),
     RecordKind(
         body=Resolve,

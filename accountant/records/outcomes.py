@@ -99,6 +99,8 @@ class Outcome(StrEnum):
     LIMIT_REMOVED = "limit_removed", *_DONE, "sets_limit"
     PAUSED = "paused", *_DONE, *_PAUSE
     RESUMED = "resumed", *_DONE, *_PAUSE, "shows_running"
+    LABEL_SET = "label_set", *_DONE, "is_public"
+    LABEL_REMOVED = "label_removed", *_DONE, "is_public"
     RESERVED = "reserved", *_DONE, "answers_request", "reserves", "charges", "shows_running"
     BEGUN = "begun", *_DONE, "is_step", "allows_run", "shows_running"
     SETTLED = "settled", *_DONE, "is_step", "ends_reservation"

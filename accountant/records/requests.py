@@ -228,6 +228,21 @@ class Resume(_Brake, frozen=True, tag="resume"):
     """
 
 
+class Label(_Admin, frozen=True, tag="label"):
+    """An owner says in a public text what a dataset is; an empty text removes it.
+
+    A closed dataset takes it, too.
+
+    Attributes:
+        label: for people, at most 200 characters; the record replaces an earlier one.
+        follows: as of `Amend`.
+    """
+
+    label: Note
+    reason: Note = ""
+    follows: int | None = None
+
+
 class Resolve(_Admin, frozen=True, tag="resolve"):
     """An owner ends a suspension: says what a broken reservation released beyond its maximum.
 
@@ -311,5 +326,5 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
         return all(each is None for each in said)
 
 
-AdminRecord = Open | Amend | Close | Pause | Resume | Resolve | SetMember | SetLimit
+AdminRecord = Open | Amend | Close | Pause | Resume | Label | Resolve | SetMember | SetLimit
 Body = MechanismRequest | ReservationStep | AdminRecord

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.dataset_ledger import DatasetLedger
-from accountant.field_rules import Amounts, Count, Excess, Name, PartOfOne, Time, Totals
+from accountant.field_rules import Amounts, Count, Excess, Name, Note, PartOfOne, Time, Totals
 from accountant.ledger.snapshots import (
     held_row,
     odometers_wire,
@@ -52,6 +52,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         broken: how many of them released beyond their maximum; above 0 the dataset is suspended.
         guarantee: `explained`, `if_bounded` or `void`; empty while it holds.
         schema: what questions may name; left out of a dataset that takes none.
+        label: what the dataset is, in its owner's words; empty for none.
         closed: an owner has closed it.
         opened_at, last_decided_at: times.
         horizon_ends_at: the opening plus the policy's `horizon`; null without one.
@@ -93,6 +94,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     broken: int = 0
     guarantee: GuaranteeState = ""
     schema: Schema | msgspec.UnsetType = msgspec.UNSET
+    label: Note = ""
 
     @property
     def is_void(self) -> bool:

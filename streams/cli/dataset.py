@@ -1,4 +1,4 @@
-"""`accountant dataset`: open, amend, pause, resume, close, show and list."""
+"""`accountant dataset`: open, amend, pause, resume, label, close, show and list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from accountant.records import Decision
 
 app = typer.Typer(
-    help="Open, amend, pause, resume, close, show and list datasets.", no_args_is_help=True
+    help="Open, amend, pause, resume, label, close, show and list datasets.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
@@ -330,6 +330,24 @@ def resume(
     Exit code 1 if it is refused, also where the dataset is not paused.
     """
     admin.send_as_administrator(lambda caller: caller.resume(name))
+
+
+@app.command("label")
+@admin_command()
+def label(
+    name: Name,
+    text: Annotated[
+        str,
+        typer.Argument(help="What the dataset is, at most 200 characters; empty: remove it."),
+    ],
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Say in a public text what a dataset is; an empty text removes it. Owners only.
+
+    Everybody who may see the dataset sees it. A closed dataset takes it, too.
+    """
+    admin.send(lambda owner: owner.label(name, text))
 
 
 @app.command("resolve")

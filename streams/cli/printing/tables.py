@@ -49,6 +49,7 @@ from accountant.display.reservations import step_words
 from accountant.display.spending import reserved_words, spending_of, sums_of
 from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
+from accountant.foreign_text import escape_text
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import UNKNOWN, DatasetView
@@ -154,6 +155,7 @@ def dataset_details(
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     rows: list[tuple[str, RenderableType]] = [
+        *([("label", Text(escape_text(view.label)))] if view.label else []),
         (
             "guarantee",
             f"{present_guarantee(view)}  (for everything ever released, per {policy.unit})",

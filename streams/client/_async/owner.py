@@ -182,6 +182,16 @@ class AsyncOwner(AsyncAdministrator):
         """Close a dataset: it grants nothing more."""
         return self._send("close", dataset)
 
+    def label(self, dataset: str, text: str) -> Call[Decision]:
+        """Say in a public text what a dataset is; an empty text removes it.
+
+        Everybody who may see the dataset sees it. A closed dataset takes it, too.
+
+        Args:
+            text: for people, at most 200 characters; it replaces an earlier one.
+        """
+        return self._send("label", dataset, {"label": text})
+
     def resolve(
         self,
         dataset: str,

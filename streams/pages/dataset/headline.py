@@ -40,6 +40,7 @@ class Headline(NamedTuple):
     """A dataset in a few lines.
 
     Attributes:
+        label: what the dataset is, in its owner's words; "" for none.
         guarantee: as a formula. `promise`: in one sentence.
         reserved: what open reservations hold, "" for none.
         joint: the joint guarantee of the datasets about the same people, "" without any.
@@ -50,6 +51,7 @@ class Headline(NamedTuple):
     """
 
     dataset: str
+    label: str
     state: State
     state_words: str
     guarantee: str
@@ -71,6 +73,7 @@ def headline(view: DatasetView) -> Headline:
     first = next(iter(view.budget))
     return Headline(
         dataset=view.dataset,
+        label=view.label,
         state=view.state,
         state_words=STATES[view.state],
         guarantee=present_guarantee(view),

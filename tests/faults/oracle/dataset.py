@@ -37,7 +37,7 @@ from tests.faults.oracle.worth import atoms, is_sampled, price
 Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields of such a decision."""
-FACTS: Final[Fields] = {"closed_at": 0, "paused": False}
+FACTS: Final[Fields] = {"closed_at": 0, "paused": False, "label": ""}
 """What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
 _NEARLY = Fraction(19, 20)
 

@@ -188,6 +188,11 @@ def _brake(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
     return "paused" if pauses else "resumed", None, _by_administrator(record)
 
 
+def _label(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
+    dataset.facts["label"] = record["label"]
+    return "label_set" if record["label"] else "label_removed", None, {}
+
+
 def _by_administrator(record: Fields) -> Fields:
     return {"administrator": True} if record.get("as") == "administrator" else {}
 
@@ -241,6 +246,7 @@ OWNERS: Final = {
     "close": OwnersRecord(_close),
     "pause": OwnersRecord(_brake, is_administered=True),
     "resume": OwnersRecord(_brake, is_administered=True),
+    "label": OwnersRecord(_label, needed={"label": is_short}, after_closing=True),
     "resolve": OwnersRecord(
         decide_resolve,
         needed={"grant": is_grant},
