@@ -219,11 +219,11 @@ def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -
         asking = threading.Thread(target=ask)
         asking.start()
         for _ in ledger.events():
-            assert service._events.has_readers
+            assert service._announced.decisions.has_readers
             break
         came.set()
         asking.join(PATIENCE_S)
-        assert not service._events.has_readers
+        assert not service._announced.decisions.has_readers
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ class ReadRecorder(EmbeddedService):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._async_log = log = RecordedLog(self._decisions, self._appended.subscribe)
+        self._async_log = log = RecordedLog(self._decisions, self._announced.appended.subscribe)
         self.reads = log.reads = []
 
     async def submit_some(self, count: int) -> None:
