@@ -130,10 +130,10 @@ async def test_decisions_missed_by_the_broadcast_are_read_from_the_log(
     recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
     stream = EventStream(recorder, ring, EVERYTHING, None).pieces([])
-    broadcast: Any = recorder._appended
-    recorder._appended = type(broadcast)()  # of what follows nobody hears
+    broadcast: Any = recorder._announced.appended
+    recorder._announced.appended = type(broadcast)()  # of what follows nobody hears
     await recorder.submit_some(300)
-    recorder._appended = broadcast
+    recorder._announced.appended = broadcast
     partition = recorder._writer.partition
     assert partition is not None
     recorder._on_begin(partition)  # as after a commit of which it was not known whether it was made
@@ -149,10 +149,10 @@ async def test_decisions_missed_by_the_broadcast_are_read_from_the_log(
 async def test_a_server_waits_until_it_reaches_the_position_of_another_server(
     recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
-    broadcast: Any = recorder._appended
-    recorder._appended = type(broadcast)()
+    broadcast: Any = recorder._announced.appended
+    recorder._announced.appended = type(broadcast)()
     await recorder.submit_some(5)  # of which this server does not hear yet
-    recorder._appended = broadcast
+    recorder._announced.appended = broadcast
     position = Position.of([await recorder.log.last(0)])
     checking = asyncio.create_task(check_position(recorder, ring, position))
     await asyncio.wait([checking], timeout=0.3)
