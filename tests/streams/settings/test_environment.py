@@ -268,12 +268,11 @@ def test_every_loader_refuses_a_setting_in_two_spellings(
 
 @pytest.mark.parametrize("command", ["serve", "gateway", "worker"])
 def test_every_server_refuses_to_start_with_a_misspelt_setting(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db" if command == "serve" else "kafka://127.0.0.1:9"
-    monkeypatch.setenv("ACCOUNTANT_TOKNES", SECRET)
-    monkeypatch.setenv("COLUMNS", "200")
-    done = run_here(tmp_path, command, "--url", url)
+    wrong = {"ACCOUNTANT_TOKNES": SECRET, "COLUMNS": "200"}
+    done = run_here(tmp_path, command, "--url", url, **wrong)
     assert done.code == 4, done.err
     assert "ACCOUNTANT_TOKNES is no setting: did you mean ACCOUNTANT_TOKENS?" in done.err
     assert SECRET not in done.err + done.out
