@@ -55,6 +55,8 @@ def become(order: dict[str, Any]) -> NoReturn:
     """Become the command, or the program of tests that an order names."""
     main = importlib.import_module(order["module"]).main
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # the tests may run where these are ignored
     if order["session"]:
         os.setsid()
     os.umask(order["umask"])

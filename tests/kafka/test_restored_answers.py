@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -355,7 +356,7 @@ async def test_a_record_that_does_not_continue_the_chain_is_refused(on_kafka: On
 
 
 async def test_deleted_records_are_named_by_each_reader_and_by_an_audit(
-    on_kafka: OnKafka, monkeypatch: pytest.MonkeyPatch
+    on_kafka: OnKafka,
 ) -> None:
     """As by `DeleteRecords`. The way out that they print works."""
     deployment = on_kafka.ledger.deployment
@@ -382,11 +383,10 @@ async def test_deleted_records_are_named_by_each_reader_and_by_an_audit(
         await gateway.close()
         await store.close()
 
-    for name, value in on_kafka.variables().items():
-        monkeypatch.setenv(name, value)
+    run = partial(run_here, on_kafka.directory, **on_kafka.variables())
     for words in (), ("--json",):
         audit = ("audit", "--url", f"kafka://{deployment.bootstrap}", *words)
-        done = await asyncio.to_thread(run_here, on_kafka.directory, *audit)
+        done = await asyncio.to_thread(run, *audit)
         assert done.code == 1
         assert deleted in done.out
     assert done.json["answers"]["first_disagreement"]["what"] == "chain"

@@ -147,9 +147,7 @@ def joint_of(roles: RolesServer, name: str) -> tuple[str | None, str | None]:
 
 def command(roles: RolesServer, name: str, *arguments: str) -> str:
     """Return what `accountant dataset` prints for somebody."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("ACCOUNTANT_TOKEN", roles.tokens[name])
-        environment.setenv("COLUMNS", "300")
-        done = run_here(roles.path.parent, "dataset", *arguments, "--url", roles.url)
+    variables = {"ACCOUNTANT_TOKEN": roles.tokens[name], "COLUMNS": "300"}
+    done = run_here(roles.path.parent, "dataset", *arguments, "--url", roles.url, **variables)
     assert done.code == 0, done.err
     return done.out
