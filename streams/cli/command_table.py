@@ -136,7 +136,7 @@ TABLE: Final = {
         "Continue a stopped ledger whose log has lost decisions that a checkpoint proves.",
     ),
     "dataset": CommandEntry(
-        "dataset.app", _USE, "Open, amend, pause, resume, close, show and list datasets."
+        "dataset.app", _USE, "Open, change, show and list datasets."
     ),
     "member": CommandEntry("member.app", _USE, "Set and list the members of a dataset."),
     "limit": CommandEntry("limit.app", _USE, "Divide a dataset's budget by limits."),

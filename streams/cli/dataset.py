@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from accountant.records import Decision
 
 app = typer.Typer(
-    help="Open, amend, pause, resume, label, close, show and list datasets.", no_args_is_help=True
+    help="Open, change, show and list datasets.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
