@@ -19,6 +19,7 @@ from streams.client import (
     Unconfirmed,
 )
 from tests.every_case import every_case
+from tests.nightly import rounds
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.cli.conftest import Command
 from tests.streams.clock import TestClock
@@ -27,6 +28,7 @@ from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id, opening
 
 THERE: Final = "census-2026"
+WAYS_TO_LOOK: Final = (("--preview",), ("--for", "pure:0.01"))[: rounds(1, 2)]
 POLICY: Final = {"filter": "basic", "epsilon": "1"}
 SIMILAR: Final = {
     # field: the name that is there, the one that is sent
@@ -233,7 +235,7 @@ def test_a_preview_says_which_names_would_be_asked_back(surfaces: Surfaces, tmp_
     command = ("dataset", "open", SIMILAR["dataset"][1], "--epsilon", "1", "--delta", "1e-6")
     command = (*command, "--population", SIMILAR["policy.population"][1], "--schema", str(schema))
     fields = ["dataset", "policy.population", "schema.source.name"]
-    for more in (("--preview",), ("--for", "pure:0.01")):
+    for more in WAYS_TO_LOOK:
         found = run(*command, *more, "--json", ACCOUNTANT_URL=surfaces.server.url).json
         assert [each["field"] for each in found["asked_back"]] == fields
         for each in found["asked_back"]:
@@ -265,7 +267,7 @@ def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces
     done = run(*command, ACCOUNTANT_URL=url)
     assert (done.code, "--new" in done.err) == (2, True)
     assert "--id" not in done.err, "the same bytes are only asked back again"
-    for more in (("--preview",), ("--for", "pure:0.01")):
+    for more in WAYS_TO_LOOK:
         (last,) = run(*command, *more, "--json", ACCOUNTANT_URL=url).json["one_way"][-1:]
         assert last["allowed"] is False
         assert "claims was opened after something was granted on census-2026" in last["change"]

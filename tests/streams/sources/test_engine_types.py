@@ -178,7 +178,7 @@ def assert_read(
             ], column
     with connected(settings, {"unit", *expected}) as opened:
         place = NumberColumn(name="unit", lower="0", upper="99")
-        for i, (name, cells) in enumerate([*expected.items()][:: 1 if NIGHTLY else 4]):
+        for i, (name, cells) in enumerate([*expected.items()][:: 1 if NIGHTLY else 8]):
             rows = SchemaRows(schema_of((place,), name), opened.tables)
             if i == 0:
                 rows.define_functions(opened.connection)
