@@ -135,9 +135,7 @@ TABLE: Final = {
         _RUN,
         "Continue a stopped ledger whose log has lost decisions that a checkpoint proves.",
     ),
-    "dataset": CommandEntry(
-        "dataset.app", _USE, "Open, change, show and list datasets."
-    ),
+    "dataset": CommandEntry("dataset.app", _USE, "Open, change, show and list datasets."),
     "member": CommandEntry("member.app", _USE, "Set and list the members of a dataset."),
     "limit": CommandEntry("limit.app", _USE, "Divide a dataset's budget by limits."),
     "reservation": CommandEntry(

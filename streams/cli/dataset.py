@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from accountant.questions import Schema
     from accountant.records import Decision
 
-app = typer.Typer(
-    help="Open, change, show and list datasets.", no_args_is_help=True
-)
+app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 _OF_A_POLICY = (

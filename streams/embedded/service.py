@@ -361,7 +361,7 @@ class EmbeddedService(LedgerReads):
         self._announced.send(
             0,
             records[0].partition_sequence,
-            [encoded.value for encoded in records],
+            lambda: [encoded.value for encoded in records],
             lambda: [encoded.decision for encoded in records],
             lambda: [alert for found in alerts.values() for alert in found],
         )

@@ -31,7 +31,7 @@ class Announcements:
         self,
         partition: int,
         first: int,
-        values: Sequence[bytes],
+        values: Callable[[], Sequence[bytes]],
         decisions: Callable[[], Sequence[Decision]],
         alerts: Callable[[], Sequence[Alert]],
     ) -> None:
@@ -39,12 +39,12 @@ class Announcements:
 
         Args:
             first: the number of the first of them.
-            decisions, alerts: called only where somebody subscribes.
+            values, decisions, alerts: each is called only where somebody subscribes to it.
         """
         if self.decisions.has_readers:
             self.decisions.send(decisions())
         if self.appended.has_readers:
-            self.appended.send([Appended(partition, first, values)])
+            self.appended.send([Appended(partition, first, values())])
         if self.alerts.has_readers:
             self.alerts.send(alerts())
 

@@ -154,7 +154,7 @@ class ReadSide:
         again = self._local.read_on()
         for number in again:
             if self._local.state(number) is None:
-                self._states.come_back(number)
+                self._states.rows.want(number)
         for number, since in self._states.read_on().items():
             again[number] = min(since, again.get(number, since))
         return again

@@ -227,7 +227,7 @@ class KafkaService(LedgerReads):
         self._announced.send(
             partition,
             shown[0].line.partition_sequence,
-            [each.value for each in shown],
+            lambda: [each.value for each in shown],
             lambda: [each.decision or decode_decision(each.value) for each in shown],
             lambda: [alert for each in shown for alert in alerts_of(each.line)],
         )

@@ -185,10 +185,6 @@ class FollowedStates:
         self._accepted.pop(number, None)
         self._followed.pop(number, None)
 
-    def come_back(self, number: int) -> None:
-        """Read the rows of a partition again that was left."""
-        self.rows.want(number)
-
     def _stop(self, number: int, why: str) -> None:
         if number in self._stopped:
             return
