@@ -65,6 +65,8 @@ class Log:
         names = [self.topic(each) for each in topics]
         for future in self.admin.delete_topics(names).values():
             await asyncio.to_thread(future.result)
+        # While the broker's metadata still have a topic, none is missing, and none would be made.
+        await until(lambda: not set(names) & set(self.admin.list_topics().topics), "they are gone")
         for _ in range(int(PATIENCE_S / 0.05)):
             with contextlib.suppress(Exception):  # the broker still deletes
                 await self.create(*topics)

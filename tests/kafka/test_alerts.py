@@ -145,8 +145,9 @@ async def test_no_alert_is_lost_over_kills_and_repeats_are_recognised(
             # There are no more requests: missing alerts now come from idle datasets.
             found = await all_published(ledger, least=10 * RESTARTS)
         await ledger.judged()
-    # A restart repeats nothing that is on the topic; a produce that was on its way may.
-    assert len(found) - len(set(found)) <= RESTARTS
+    # A start repeats nothing that is on the topic. Of each partition a produce that was on its way
+    # when the worker was killed may be repeated.
+    assert len(found) - len(set(found)) <= 4 * (RESTARTS + 1)
 
 
 async def test_an_idle_dataset_is_reported_after_a_start(
