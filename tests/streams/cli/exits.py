@@ -135,6 +135,8 @@ CALLS: dict[str, Callable[[Accountant, Table], object]] = {
     ),
 }
 """The calls that send a request."""
+OWN_CALLS = CALLS.keys() - EXAMPLES_OF_CALLS.keys()
+"""Those that are interrupted by day, too: the owner's others send as `open` does."""
 
 
 class Proxy:
@@ -349,7 +351,8 @@ class Table:
                 shown = OF_THE_CALL if name == "ask" else few
                 shown = exits if every else shown
                 later = LATER if name in {"count", "answer"} else ()
-                for exit_ in (*shown, "SIGINT", *later):
+                interrupted = ("SIGINT",) if every or name in OWN_CALLS else ()
+                for exit_ in (*shown, *interrupted, *later):
                     self._number += 1
                     kind = exit_.replace("SIGTERM", "SIGINT")
                     self.proxy.leave_by(kind)

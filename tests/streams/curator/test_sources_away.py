@@ -346,7 +346,9 @@ MOMENTS: Final = [
     for kind in ("plain", "session")
     for when in ("opening", "asking")
     for change in CHANGES
-    if NIGHTLY or change is rename or (kind, when) == ("plain", "asking")
+    if NIGHTLY
+    or (change is rename and (kind, when) != ("session", "opening"))
+    or (kind, when, change) == ("plain", "asking", Path.touch)
 ]
 
 

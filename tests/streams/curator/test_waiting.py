@@ -18,6 +18,7 @@ from streams.curator.start import make_curator
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.faults.ledger import until
+from tests.nightly import rounds
 from tests.streams.clock import TestClock
 from tests.streams.curator.curated import (
     Counting,
@@ -33,6 +34,8 @@ from tests.streams.curator.curated import (
 STARTS = ()
 
 _COSTLY_S = 0.05
+MANY = rounds(60, 1_000)
+"""Costly questions that wait when a cheap one comes."""
 
 
 class CostlyLedger(CuratedLedger):
@@ -77,9 +80,9 @@ async def test_a_cheap_question_has_its_turn_before_a_thousand_costly_ones(
 async def test_a_cheap_question_that_comes_later_waits_for_three_turns_at_most(
     ledger: CostlyLedger,
 ) -> None:
-    await ledger.ask_many(1_000)
+    await ledger.ask_many(MANY)
     async with ledger.curated(ledger.costly(), CuratorOptions(tick=0.05)) as curator:
-        await until(lambda: len(curator.counts.waiting) == 1_000, "all of them wait")
+        await until(lambda: len(curator.counts.waiting) == MANY, "all of them wait")
         before = len(ledger.analysts)
         cheap = await ledger.ask(question(analyst="bob"))
         assert (await ledger.answer(cheap)).outcome == "answered"

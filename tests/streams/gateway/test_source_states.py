@@ -45,7 +45,7 @@ class World(LocalServer):
         self.directory = directory
         self.sources = directory / "sources.json"
         if not self.sources.exists():
-            data_settings(directory, datasets=["survey", "wide"])
+            data_settings(directory, datasets=["survey", "wide", "other"])
         settings = Settings(port=0, data_sources=self.sources, curator_tick_seconds=0.1)
         super().__init__(directory / "l.db", clock or TestClock(), settings, pages=PAGES)
 
@@ -70,11 +70,20 @@ class World(LocalServer):
         return json.loads(path.read_bytes()) if path.exists() else {}
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[World]:
-    with World(tmp_path) as made:
-        assert made.open_with("survey", SCHEMA, population="p").json().get("outcome") == "opened"
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("states")) as made:
+        for name, schema in ("survey", SCHEMA), ("wide", WIDER):
+            assert made.open_with(name, schema, population="p").json().get("outcome") == "opened"
         yield made
+
+
+@pytest.fixture
+def server(world: World) -> World:
+    """Return the module's server, whose source is confirmed as the schema of `survey` has it."""
+    world.header("age,region")
+    world.confirm()
+    return world
 
 
 def direct(server: World, dataset: str, question: dict[str, Any]) -> httpx.Response:
@@ -118,8 +127,6 @@ Route = Callable[[World, str, dict[str, Any]], httpx.Response]
 
 
 def test_no_route_appends_a_question_that_its_source_cannot_answer(server: World) -> None:
-    assert server.open_with("wide", WIDER, population="p").json().get("outcome") == "opened"
-
     def lacks(route: Route) -> None:
         before = server.last_sequence()
         lacking = route(server, "wide", MEAN)
@@ -207,24 +214,7 @@ def test_an_opening_that_matches_confirms_and_a_refused_one_does_not(tmp_path: P
         assert server.confirmed["people"]["by"] == "check"
 
 
-def test_what_was_confirmed_holds_after_a_restart(tmp_path: Path) -> None:
-    with World(tmp_path) as server:
-        assert server.open_with("survey", SCHEMA).json().get("outcome") == "opened"
-        confirmed = server.confirmed
-    path = tmp_path / "people.csv"
-    path.write_text(path.read_text().replace("region", "area", 1))
-    with World(tmp_path, server.clock) as again:  # type: ignore[arg-type]
-        closed = again.post("/requests", asking(again.clock, "survey"))
-        assert closed.json().get("error") == "source_closed"
-        assert again.confirmed == confirmed
-        assert again.metric('privacy_source_closed{source="people"}') == "1.0"
-        assert again.metric('privacy_source_findings{source="people"}') == "1.0"
-        notes = again.http.get("/readyz").json()["notes"]
-        assert any("questions on the source people are refused" in note for note in notes)
-        assert not any("area" in note for note in notes), "no cause: others read it, too"
-
-
-def test_a_ledger_of_before_is_confirmed_at_the_start_if_it_matches(
+def test_a_restart_confirms_a_ledger_of_before_and_keeps_what_was_confirmed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -232,17 +222,27 @@ def test_a_ledger_of_before_is_confirmed_at_the_start_if_it_matches(
         assert server.open_with("survey", SCHEMA).json().get("outcome") == "opened"
     confirmed_path(tmp_path / "sources.json").unlink()
     with World(tmp_path, server.clock) as again:  # type: ignore[arg-type]
-        assert again.confirmed["people"]["by"] == "check"
+        confirmed = again.confirmed
+        assert confirmed["people"]["by"] == "check"
         assert "source_confirmed" in caplog.text
         assert again.post("/requests", asking(again.clock, "survey")).json()["granted"]
+        again.header("age,area")
+    with World(tmp_path, server.clock) as changed:  # type: ignore[arg-type]
+        closed = changed.post("/requests", asking(changed.clock, "survey"))
+        assert closed.json().get("error") == "source_closed"
+        assert changed.confirmed == confirmed
+        assert changed.metric('privacy_source_closed{source="people"}') == "1.0"
+        assert changed.metric('privacy_source_findings{source="people"}') == "1.0"
+        notes = changed.http.get("/readyz").json()["notes"]
+        assert any("questions on the source people are refused" in note for note in notes)
+        assert not any("area" in note for note in notes), "no cause: others read it, too"
 
 
 def test_clients_get_errors_that_name_the_rule(server: World) -> None:
     with Accountant(server.url, analyst="ana", clock=SystemClock()) as ledger:
         with pytest.raises(SourceDiffers, match="no such column") as asked:
-            ledger.as_owner("owner").open("wide", POLICY | {"population": "p"}, schema=WIDER)
+            ledger.as_owner("owner").open("other", POLICY | {"population": "p"}, schema=WIDER)
         assert "new=True" in str(asked.value)
-        server.open_with("wide", WIDER, population="p")
         with pytest.raises(RequestInvalid, match="the column Age is not there"):
             ledger.mean("wide", "Age", epsilon="1")
         server.header("age,area")

@@ -29,11 +29,15 @@ from tests.streams.waiting import eventually
 MOST = 3
 
 
-@pytest.fixture
-def server(tmp_path: Path, file: Path, clock: TestClock) -> Iterator[LocalServer]:
-    """A server whose answers come an hour later, so that every question waits."""
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A server whose answers come an hour later, so that every question waits.
+
+    Each test has analysts of its own.
+    """
     more = {"curator_tick_seconds": 3600, "questions_waiting": MOST}
-    with answering_server(tmp_path, file, clock, **more) as made:
+    directory = tmp_path_factory.mktemp("waiting")
+    with answering_server(directory, directory / "ledger.db", TestClock(), **more) as made:
         yield made
 
 
@@ -60,14 +64,14 @@ def test_an_engine_and_its_analysts_count(server: LocalServer) -> None:
     engine = {"version": 1, "type": "member", "request_id": new_id(server.clock)}
     engine |= {"dataset": "survey", "by": "owner", "member": "eng", "roles": ["engine"]}
     assert server.post("/datasets/survey/members", engine).json()["outcome"] == "member_set"
-    for analyst in ("ana", "bob", "eva"):
+    for analyst in ("mia", "ben", "eva"):
         granted_to(server, analyst, via="eng")
     refused = server.post("/requests", asking(server.clock, "survey", "zoe", via="eng"))
     assert refused.status_code == 429
     assert "eng" in refused.json()["message"]
-    granted_to(server, "ana")
-    granted_to(server, "ana")
-    refused = server.post("/requests", asking(server.clock, "survey", "ana"))
+    granted_to(server, "mia")
+    granted_to(server, "mia")
+    refused = server.post("/requests", asking(server.clock, "survey", "mia"))
     assert refused.status_code == 429
 
 
@@ -77,7 +81,7 @@ def granted_to(server: LocalServer, analyst: str, **more: Any) -> None:
 
 
 def test_each_line_of_a_batch_counts(server: LocalServer) -> None:
-    lines = [asking(server.clock, "survey", epsilon="0.1") for _ in range(MOST + 2)]
+    lines = [asking(server.clock, "survey", "lea", epsilon="0.1") for _ in range(MOST + 2)]
     content = b"".join(msgspec.json.encode(each) + b"\n" for each in lines)
     headers = {"content-type": "application/x-ndjson"}
     answer = server.http.post("/requests/batch", content=content, headers=headers)
@@ -148,9 +152,6 @@ def test_an_owner_lists_and_ends_what_waits(blocked: LocalServer) -> None:
     assert client.end("survey", None) == 1
     with pytest.raises(Refused, match="dataset elsewhere was never opened"):
         client.end("elsewhere", None)
-
-
-def test_the_end_needs_a_body_of_json(blocked: LocalServer) -> None:
     # A page of another site can send a form, or text.
     answer = blocked.http.post("/datasets/survey/questions/end", content="a=1")
     assert answer.status_code == 415
