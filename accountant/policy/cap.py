@@ -11,6 +11,10 @@ from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
 
+WITH_SLACK: Final = 1 + Fraction(1, 10**9)
+"""What a cap is multiplied by. It guards against typing errors and guarantees nothing, so a float
+that was meant as 0.1 is within a cap of 0.1. Budgets and limits have no slack."""
+
 _NOTHING: Final = 0
 _MAX_KNOWN: Final = 64  # prices: thousands of policies may each keep so many
 
@@ -19,7 +23,8 @@ class CappedFilter:
     """A policy's filter together with its cap, for searches of what would be granted.
 
     A request is within the cap if on an empty dataset of the policy it alone would bring
-    `spent_ratio` to at most the ratio. That needs no more than one charge, whatever was spent.
+    `spent_ratio` to at most the ratio times `WITH_SLACK`. That needs no more than one charge,
+    whatever was spent.
 
     Args:
         ratio: in (0, 1], as text.
@@ -35,7 +40,7 @@ class CappedFilter:
         self._kind = kind
         self._capacity = capacity
         self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.state)
-        self.maximum = math.floor(Fraction(ratio) * int(capacity[0]))
+        self.maximum = math.floor(Fraction(ratio) * WITH_SLACK * int(capacity[0]))
         self.needs = kind.needs
         self.known: dict[int, tuple[Price, bool]] = {}
 

@@ -15,6 +15,7 @@ from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
 from accountant.display.other_filter import chosen_fields, chosen_words, open_options, share_words
 from accountant.policy import resolve
+from accountant.policy.cap import WITH_SLACK
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.policy.proposal import propose_defaults
 from accountant.questions import Schema
@@ -144,7 +145,7 @@ def _options_of(found: Proposal) -> dict[str, str]:
     fields = chosen_fields(found.choice)
     if found.delta_for_claims is not None:
         fields["delta_for_claims"] = found.delta_for_claims
-    cap = ceil(found.part * 10)
+    cap = ceil(found.part * 10 / WITH_SLACK)
     if cap > 1:  # the usual cap would refuse the expected request
         fields["most_per_request"] = f"0.{cap}" if cap < 10 else "1"
     return fields

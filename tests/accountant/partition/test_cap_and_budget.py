@@ -8,6 +8,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
+from accountant.amounts import format_units
 from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
@@ -66,6 +67,40 @@ def test_the_offered_claim_obeys_the_cap_and_the_remaining_budget() -> None:
     assert code(fresh.ask("10*pure:0.01")) == "granted"
     assert sound(world)
     assert sound(fresh)
+
+
+def test_the_cap_has_a_slack_and_a_budget_or_limit_has_none() -> None:
+    ways: list[dict[str, object]] = [{}, {"reserve": {"until": "PT1H"}}]
+
+    def check_case(name: str, knob: str, way: dict[str, object]) -> None:
+        policy = BASIC if name == "basic" else OTHERS[name]
+        world = opened(**policy, most_per_request="0.1")
+        budget = world.ledger().plan.capacity[0]
+        most = int(budget) * (10**9 + 1) // 10**10
+
+        def ask(units: int, **more: object) -> Decision:
+            kind = "pure" if knob == "epsilon" else "zcdp"
+            return world.ask({"type": kind, knob: format_units(units)}, **more)
+
+        refused = ask(most + 1, **way)
+        assert refused.reason is Reason.ABOVE_CAP
+        assert refused.fits is not None
+        if int(budget) == 10**40:
+            assert refused.fits == "pure:0.1"
+        assert code(ask(most, **way)) in {"granted", "reserved"}
+        assert code(amend(world, most_per_request="1")) == "amended"
+        assert ask(int(budget) - most + 1, **way).reason is Reason.EXHAUSTED
+        assert code(ask(int(budget) - most, **way)) in {"granted", "reserved"}
+        assert sound(world)
+
+    check_each(check_case, ["basic"], ["epsilon"], ways)
+    check_each(check_case, ["zcdp", "zcdp_tight"], ["rho"], ways)
+    world = opened(**CAPPED)
+    limit = world.admin("limit", scope="analyst", name="ana", part="0.1")
+    assert code(world.send("admin", limit)) == "limit_set"
+    tenth = "pure:0.1000000000000000055511151231257827021182"  # a float, rounded up
+    assert world.ask(tenth).reason is Reason.EXHAUSTED
+    assert code(world.ask(tenth, analyst="ben")) == "granted"
 
 
 def test_the_cap_bounds_the_spent_ratio_of_a_single_request() -> None:

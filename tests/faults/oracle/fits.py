@@ -38,6 +38,8 @@ _FIELDS: Final = {
     "ex_post": ("epsilon", "delta", "sensitivity", "first", "least"),
 }
 _DIGITS: Final = 4
+_SLACK: Final = Fraction(1, 10**9)
+"""Of the cap alone: docs/reference/records/policy.md, `most_per_request`."""
 
 
 def plain(claim: Claim) -> Claim:
@@ -70,7 +72,7 @@ class Fits:
         self._claim = plain(claim)
         self._levels = levels
         ratio = policy.get("most_per_request", "1")
-        self._cap = Fraction(ratio) if Fraction(ratio) < 1 else None
+        self._cap = Fraction(ratio) * (1 + _SLACK) if Fraction(ratio) < 1 else None
 
     def is_above_cap(self, claim: Claim, cost: dict[str, Range]) -> bool:
         """Return whether a claim alone would take more of an empty budget than the cap allows."""

@@ -43,6 +43,11 @@ def test_a_request_larger_than_the_usual_cap_gets_a_larger_cap(accountant):
     small = ("--epsilon", "1", "--delta", "1e-6")
     found = accountant("dataset", "open", "x", *small, "--for", "pure:0.45", "--json").json
     assert found["policy"]["most_per_request"] == "0.5"
+    for rounded, cap in ("0.40000000000000001", "0.4"), ("0.400000001", "0.5"):
+        found = accountant(
+            "dataset", "open", "x", *small, "--for", f"pure:{rounded}", "--json"
+        ).json
+        assert found["policy"]["most_per_request"] == cap
 
 
 @pytest.mark.parametrize(
