@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-
 from accountant.records import Decision
+from accountant.records.request_names import decode_request_details
 from streams.cli.demo.teams import DIVISIONS, TEAMS
 from streams.cli.demo.week import DATASETS, DemoRequest, Opening
 
@@ -78,23 +77,20 @@ async def replay(
     What a day's requests ask for was decided before those of the next day are sent. Ids are
     minted at sending; a retry sends the bytes of the request before it again.
     """
+    before: str | None = None  # the id; a retry may be the first of its piece
     for _, day in groupby(asks, key=lambda ask: ask.day):
         todo = list(day)
         while todo:
             now, todo = todo[:_AT_ONCE], todo[_AT_ONCE:]
             # A retry comes after what it repeats, so it has to wait for it.
-            retries = [ask for ask in now if ask.again]
             firsts = [ask for ask in now if not ask.again]
-            decided = await asyncio.gather(*(_send(ledger, ask, suffix) for ask in firsts))
-            results = dict(zip(map(id, firsts), decided, strict=True))
-            before: DecidedRequest | None = None
+            sent = await asyncio.gather(*(_send(ledger, ask, suffix) for ask in firsts))
+            decided = iter(sent)
             batch = []
             for ask in now:
-                before = (
-                    await _again(ledger, ask, suffix, before) if ask.again else results[id(ask)]
-                )
-                batch.append(before)
-            assert len(batch) == len(firsts) + len(retries)
+                found = await _send(ledger, ask, suffix, before) if ask.again else next(decided)
+                before = decode_request_details(found.decision.request).request_id
+                batch.append(found)
             yield batch
 
 
@@ -112,17 +108,3 @@ async def _send(
         wait=_WAIT_S,
     )
     return DecidedRequest(ask, reply.decision)
-
-
-class _Id(msgspec.Struct):
-    request_id: str
-
-
-async def _again(
-    ledger: AsyncAccountant, ask: DemoRequest, suffix: str, before: DecidedRequest | None
-) -> DecidedRequest:
-    request_id = None
-    if before is not None:
-        body = bytes(before.decision.request)
-        request_id = msgspec.json.decode(body, type=_Id).request_id
-    return await _send(ledger, ask, suffix, request_id)
