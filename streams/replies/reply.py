@@ -19,6 +19,7 @@ from accountant.records.parts import deciding_part, parts_of
 from accountant.records.receipts import Receipt
 from accountant.views.limit_views import ScopeView
 from streams.notebooks.display import remaining_words, reply_html
+from streams.replies.shown_amounts import RemainingAmounts, SpentAmounts
 
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
@@ -135,12 +136,12 @@ class Reply:
         cost = self.decision.cost
         if cost is None and self.decision.outcome.is_repeat and self.first is not None:
             cost = self.first.cost
-        return _decimals(cost)
+        return SpentAmounts(_decimals(cost))
 
     @property
     def asked(self) -> dict[str, Decimal]:
         """What a refused request would have cost, by sum."""
-        return _decimals(self.decision.asked)
+        return SpentAmounts(_decimals(self.decision.asked))
 
     @property
     def left(self) -> dict[str, Decimal]:
@@ -148,7 +149,7 @@ class Reply:
 
         A sum that the filter no longer counts is 0 here; displays leave it out.
         """
-        return _decimals(self.decision.left)
+        return RemainingAmounts(_decimals(self.decision.left))
 
     @property
     def fits(self) -> str | None:

@@ -31,6 +31,7 @@ from streams.client.connection.lookups import (
 )
 from streams.client.requests.requests import default_analyst
 from streams.replies.reply import awaitable_call
+from streams.replies.shown_amounts import with_shown_amounts
 from streams.service.ledger_service import Service
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class AsyncLedgerReader:
     @awaitable_call
     async def datasets(self) -> list[DatasetView]:
         """Return all datasets, ordered by name."""
-        return await self._connection.read(lambda service: service.datasets())
+        return with_shown_amounts(await self._connection.read(lambda service: service.datasets()))
 
     @awaitable_call
     async def dataset(self, name: str) -> DatasetView:
@@ -124,7 +125,9 @@ class AsyncLedgerReader:
         """
         dataset = coerce_text("dataset", dataset)
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
-        return await self._connection.read(lambda service: get_budget(service, dataset, name))
+        return with_shown_amounts(
+            await self._connection.read(lambda service: get_budget(service, dataset, name))
+        )
 
     @awaitable_call
     async def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
@@ -138,7 +141,9 @@ class AsyncLedgerReader:
             NotPermitted: another analyst, and the token has full visibility of no dataset.
         """
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
-        return await self._connection.read(lambda service: get_budgets(service, name))
+        return with_shown_amounts(
+            await self._connection.read(lambda service: get_budgets(service, name))
+        )
 
     @awaitable_call
     async def me(self) -> Me:
@@ -247,12 +252,16 @@ class AsyncLedgerReader:
     async def _find(
         self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, T | None]]
     ) -> T:
-        return await self._connection.read(lambda service: find_in_dataset(service, dataset, read))
+        return with_shown_amounts(
+            await self._connection.read(lambda service: find_in_dataset(service, dataset, read))
+        )
 
     async def _list(
         self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, list[T]]]
     ) -> list[T]:
-        return await self._connection.read(lambda service: list_of_dataset(service, dataset, read))
+        return with_shown_amounts(
+            await self._connection.read(lambda service: list_of_dataset(service, dataset, read))
+        )
 
     async def _page(self, dataset: str, after: int) -> list[Decision]:
         return await self._connection.read(lambda service: get_page(service, dataset, after))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncIterator
 from typing import Any, Final, Unpack, cast
 from uuid import UUID
 
@@ -193,8 +192,9 @@ class AsyncQuestions(AsyncLedgerReader):
         found = await self._find_record(dataset, name, sent_id, wait)
         return None if found is None else private_answer(found)
 
-    async def answers(self, dataset: str) -> AsyncIterator[NoisyAnswer]:
-        """Yield the answers to a dataset's questions that the caller may see, oldest first.
+    @awaitable_call
+    async def answers(self, dataset: str) -> list[NoisyAnswer]:
+        """Return the answers to a dataset's questions that the caller may see, oldest first.
 
         They are records, as `PrivateAnswer` makes one readable: one with the outcome `failed`
         has no values.
@@ -203,10 +203,11 @@ class AsyncQuestions(AsyncLedgerReader):
         """
         dataset = coerce_text("dataset", dataset)
         found, after = await self._answer_page(dataset, 0)
+        answers = list(found)
         while found:
-            for answer in found:
-                yield answer
             found, after = await self._answer_page(dataset, after)
+            answers += found
+        return answers
 
     async def _answer_page(self, dataset: str, after: int) -> tuple[list[NoisyAnswer], int]:
         return await self._connection.read(lambda service: answer_page(service, dataset, after))

@@ -31,6 +31,7 @@ from streams.client.connection.lookups import (
     list_of_dataset,
 )
 from streams.client.requests.requests import default_analyst
+from streams.replies.shown_amounts import with_shown_amounts
 from streams.service.ledger_service import Service
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class LedgerReader:
 
     def datasets(self) -> list[DatasetView]:
         """Return all datasets, ordered by name."""
-        return self._connection.read(lambda service: service.datasets())
+        return with_shown_amounts(self._connection.read(lambda service: service.datasets()))
 
     def dataset(self, name: str) -> DatasetView:
         """Return one dataset.
@@ -116,7 +117,9 @@ class LedgerReader:
         """
         dataset = coerce_text("dataset", dataset)
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
-        return self._connection.read(lambda service: get_budget(service, dataset, name))
+        return with_shown_amounts(
+            self._connection.read(lambda service: get_budget(service, dataset, name))
+        )
 
     def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
         """Return the remaining budgets of an analyst, without closed datasets.
@@ -129,7 +132,7 @@ class LedgerReader:
             NotPermitted: another analyst, and the token has full visibility of no dataset.
         """
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
-        return self._connection.read(lambda service: get_budgets(service, name))
+        return with_shown_amounts(self._connection.read(lambda service: get_budgets(service, name)))
 
     def me(self) -> Me:
         """Return the caller that the ledger authenticates; nobody for a file and on Kafka.
@@ -227,12 +230,16 @@ class LedgerReader:
             found = self._page(dataset, after)
 
     def _find(self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, T | None]]) -> T:
-        return self._connection.read(lambda service: find_in_dataset(service, dataset, read))
+        return with_shown_amounts(
+            self._connection.read(lambda service: find_in_dataset(service, dataset, read))
+        )
 
     def _list(
         self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, list[T]]]
     ) -> list[T]:
-        return self._connection.read(lambda service: list_of_dataset(service, dataset, read))
+        return with_shown_amounts(
+            self._connection.read(lambda service: list_of_dataset(service, dataset, read))
+        )
 
     def _page(self, dataset: str, after: int) -> list[Decision]:
         return self._connection.read(lambda service: get_page(service, dataset, after))

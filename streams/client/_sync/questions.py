@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
 from typing import Any, Final, Unpack, cast
 from uuid import UUID
 
@@ -191,8 +190,8 @@ class Questions(LedgerReader):
         found = self._find_record(dataset, name, sent_id, wait)
         return None if found is None else private_answer(found)
 
-    def answers(self, dataset: str) -> Iterator[NoisyAnswer]:
-        """Yield the answers to a dataset's questions that the caller may see, oldest first.
+    def answers(self, dataset: str) -> list[NoisyAnswer]:
+        """Return the answers to a dataset's questions that the caller may see, oldest first.
 
         They are records, as `PrivateAnswer` makes one readable: one with the outcome `failed`
         has no values.
@@ -201,9 +200,11 @@ class Questions(LedgerReader):
         """
         dataset = coerce_text("dataset", dataset)
         found, after = self._answer_page(dataset, 0)
+        answers = list(found)
         while found:
-            yield from found
             found, after = self._answer_page(dataset, after)
+            answers += found
+        return answers
 
     def _answer_page(self, dataset: str, after: int) -> tuple[list[NoisyAnswer], int]:
         return self._connection.read(lambda service: answer_page(service, dataset, after))

@@ -21,6 +21,7 @@ from streams.errors import Unavailable
 from streams.notebooks.display import remaining_words
 from streams.notebooks.frames import arrow_table, pandas_frame
 from streams.replies.reply import Reply
+from streams.replies.shown_amounts import SpentAmounts
 
 _LARGEST: Final = 2**63
 
@@ -145,7 +146,7 @@ class PrivateAnswer:
     @property
     def cost(self) -> dict[str, Decimal]:
         """What the answer costs by its claim, as an epsilon or a rho."""
-        return {name: Decimal(text) for name, text in self.record.cost.items()}
+        return SpentAmounts({name: Decimal(text) for name, text in self.record.cost.items()})
 
     @property
     def noise(self) -> Sequence[StatisticNoise]:
