@@ -5,9 +5,8 @@ Whatever the bytes are, the answer is a value or one of two errors; nothing else
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -43,7 +42,7 @@ from accountant.records.reservation_rows import check_until
 from accountant.records.rule_checks import MAX_PURPOSE, check_note, check_rules
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
-from accountant.records.unique_keys import without_repeats
+from accountant.strict_json import read_plain
 from accountant.times import issued_at
 
 MAX_BYTES: Final = 65_536
@@ -429,13 +428,7 @@ def _parse(body: bytes) -> object:
     Raises: Undecodable: it is not JSON, repeats a key, or nests too deep.
     """
     try:
-        value = json.loads(
-            body.decode(),  # of bytes, json would guess the encoding
-            object_pairs_hook=without_repeats,
-            parse_int=str,
-            parse_float=str,
-            parse_constant=_no_constant,
-        )
+        value = read_plain(body.decode())
     except (ValueError, RecursionError) as error:
         what = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise Undecodable(Reason.UNDECODABLE, f"the body must be JSON: {what}") from None
@@ -443,10 +436,6 @@ def _parse(body: bytes) -> object:
         rule = f"the body must nest at most {MAX_NESTED} deep"
         raise Undecodable(Reason.UNDECODABLE, rule)
     return value
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _nesting_depth(value: object) -> int:

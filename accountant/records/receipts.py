@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
+
+from accountant.strict_json import read_json
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,19 +29,15 @@ class _ServedDecision(msgspec.Struct):
     source: _Origin | None = None
 
 
-_decode = msgspec.json.Decoder(Receipt).decode
-_decode_shown = msgspec.json.Decoder(_ServedDecision).decode
-
-
 def read_receipt(value: bytes) -> Receipt:
     """Return a receipt from its JSON, or from a decision as `ask --json` and HTTP servers show it.
 
     Raises: DECODE_ERRORS: it is neither.
     """
     try:
-        return _decode(value)
+        return cast(Receipt, read_json(value, Receipt))
     except msgspec.ValidationError:
-        shown = _decode_shown(value)
+        shown: _ServedDecision = read_json(value, _ServedDecision)
         partition = 0 if shown.source is None else shown.source.partition
         number = shown.partition_sequence
         return Receipt(partition=partition, partition_sequence=number, hash=shown.hash)

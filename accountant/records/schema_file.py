@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +11,7 @@ import msgspec
 from accountant.errors import RequestInvalid
 from accountant.questions.schema import Schema, check_schema
 from accountant.records.translate import allowed_words, translate
-from accountant.records.unique_keys import without_repeats
+from accountant.strict_json import read_json
 
 FILL_IN: Final = "FILL IN: "
 """What begins each text of a skeleton that its owner has to replace."""
@@ -34,10 +33,11 @@ def read_schema_file(content: bytes) -> Schema:
     Raises: RequestInvalid: naming field, rule and value.
     """
     try:
-        value = json.loads(content.decode(), object_pairs_hook=without_repeats)
+        content.decode()
+        value = read_json(content)
     except UnicodeDecodeError as error:
         raise RequestInvalid("schema", "must be UTF-8", error.reason) from None
-    except (ValueError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise RequestInvalid("schema", "must be JSON", str(error)) from None
     return schema_of(value)
 

@@ -17,6 +17,7 @@ import msgspec
 
 from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
+from accountant.strict_json import read_json
 from accountant.times import from_iso, iso
 from streams.errors import Refused
 from streams.files.private_files import lock_against_writers, read_private, replace_private
@@ -71,9 +72,6 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens: tuple[Row, ...]
 
 
-_decode = msgspec.json.Decoder(_Content).decode
-
-
 class TokenFileState(NamedTuple):
     """Metadata that changes whenever the file's content does."""
 
@@ -123,8 +121,8 @@ def read(path: Path) -> tuple[tuple[Row, ...], TokenFileState]:
 
 def _parsed(path: Path, content: bytes) -> tuple[Row, ...]:
     try:
-        rows = _decode(content).tokens
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        rows: tuple[Row, ...] = read_json(content, _Content).tokens
+    except msgspec.DecodeError as error:
         raise Refused(
             f"{path} is not a file of tokens, or it is damaged: restore it from a backup"
         ) from error

@@ -132,13 +132,14 @@ def _request_in(line: bytes) -> dict[str, Any] | bytes | BudgetError:
     from accountant.errors import RequestInvalid
     from accountant.records.inputs import Undecodable, canonical
     from accountant.records.outcomes import Reason
+    from accountant.strict_json import read_json
 
     try:
-        request = msgspec.json.decode(canonical(line))
+        request = read_json(canonical(line))
     except Undecodable as error:
         return error
-    except (msgspec.MsgspecError, RecursionError):
-        return Undecodable(Reason.UNDECODABLE, "the line must be a JSON object")
+    except msgspec.DecodeError as error:
+        return Undecodable(Reason.UNDECODABLE, f"the line must be a JSON object: {error}")
     if not isinstance(request, dict):
         return Undecodable(Reason.UNDECODABLE, "the line must be a JSON object")
     if "type" in request:

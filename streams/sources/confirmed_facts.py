@@ -6,14 +6,13 @@ of either stops questions until an owner has seen it. Nothing here reads a sourc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from accountant.records.unique_keys import without_repeats
+from accountant.strict_json import read_json
 from streams.errors import Refused
 from streams.files.private_files import lock_against_writers, read_private, replace_private
 from streams.sources.source_facts import ColumnFact, SourceFacts
@@ -116,8 +115,7 @@ class ConfirmedFacts:
         try:
             if len(content) > _MOST_BYTES:
                 raise ValueError(f"it has more than {_MOST_BYTES} bytes")
-            found = msgspec.json.decode(content, type=dict[str, Confirmed])
-            json.loads(content, object_pairs_hook=without_repeats)
+            found: dict[str, Confirmed] = read_json(content, dict[str, Confirmed])
         except (msgspec.DecodeError, ValueError) as error:
             raise Refused(
                 f"{self.path} does not have its form: {error}. Put it back from a backup, or "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from accountant.errors import RequestInvalid
 from accountant.questions.schema import check_source_name
 from accountant.records.names import check_name
-from accountant.records.unique_keys import without_repeats
+from accountant.strict_json import read_json
 from streams.errors import Refused
 from streams.files.regular_files import open_regular
 from streams.sources.quoted import table_names
@@ -89,9 +88,7 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
     if len(content) > _MOST_BYTES:
         raise Refused(f"{path} must have at most {_MOST_BYTES} bytes")
     try:
-        sources = msgspec.json.decode(content, type=dict[str, SourceSettings])
-        # Of a key that stands twice a decoder takes the last: the first may name other datasets.
-        json.loads(content, object_pairs_hook=without_repeats)
+        sources = read_json(content, dict[str, SourceSettings])
         for name, settings in sources.items():
             _check_names(name, settings)
             if isinstance(settings, DuckdbSource | PostgresqlSource):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from accountant.strict_json import read_json
 from streams.errors import InputInvalid
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
-        rows = msgspec.json.decode(text)
+        rows = read_json(text)
     except msgspec.MsgspecError as error:
         raise InputInvalid(f"{path} is not valid JSON: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -92,6 +93,8 @@ def _check_fields(place: str, values: Sequence[str] | Mapping[str, Any]) -> None
     from accountant.suggest import did_you_mean
 
     for name in values:
+        if not isinstance(values, Mapping) and values.count(name) > 1:
+            raise InputInvalid(f"{place}: {name or 'a column'} stands twice; keep one of the two")
         if name not in _FIELDS:
             meant = did_you_mean(name, _FIELDS)()
             rule = f"must be one of {', '.join(_FIELDS)}" + (f": {meant}" if meant else "")

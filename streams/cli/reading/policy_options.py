@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, TypeVar, cast, get_args
 
 import msgspec
 import typer
@@ -206,18 +206,16 @@ def is_typed(context: typer.Context, *names: str) -> bool:
 
 def read_policy(path: Path) -> Policy:
     """Return the policy in a JSON file; end the command if it has none."""
-    from accountant.records import decode_policy
+    from accountant.strict_json import read_json
 
     try:
-        return decode_policy(path.read_bytes())
+        return cast(Policy, read_json(path.read_bytes(), Policy))
     except msgspec.MsgspecError as error:
         number = _NUMBER.fullmatch(str(error))
         if number is None or number[1] in _WORDS:
             fail(Exit.USAGE, f"{path} is not a policy: {error}", hint=_meant(error, path))
         rule = 'must be text, as all amounts, such as "1"'
         fail(Exit.USAGE, f"{path} is not a policy: {number[1]} {rule}, got a number")
-    except UnicodeDecodeError as error:
-        fail(Exit.USAGE, f"{path} is not a policy: it must be UTF-8: {error.reason}")
 
 
 def read_schema(path: Path) -> Schema:
@@ -233,10 +231,11 @@ def read_schema(path: Path) -> Schema:
 def _meant(error: msgspec.MsgspecError, path: Path) -> str | None:
     """Return a suggestion for an unknown word in a policy file."""
     from accountant.records.translate import translate
+    from accountant.strict_json import read_json
 
     if isinstance(error, msgspec.ValidationError):
         try:
-            translate(error, msgspec.json.decode(path.read_bytes()), Policy)
+            translate(error, read_json(path.read_bytes()), Policy)
         except RequestInvalid as wrong:
             return wrong.hint or None
     return None

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 import httpx
 import msgspec
 
+from accountant.strict_json import read_json
 from streams.address import AddressInvalid, is_private_url, ledger_url
 from streams.errors import Refused
 from streams.files.private_files import (
@@ -72,9 +73,6 @@ class StoredLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             return False
         margin = min(_LONGEST_MARGIN_MS, max(0, self.expires - self.issued) // 4)
         return now >= self.expires - margin
-
-
-_decode = msgspec.json.Decoder(StoredLogin).decode
 
 
 def server_url(url: str) -> str:
@@ -134,7 +132,7 @@ def find_login(url: str) -> StoredLogin | None:
     except FileNotFoundError:
         return None
     try:
-        found = _decode(content)
+        found: StoredLogin | None = read_json(content, StoredLogin)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None  # no message repeats its content
     if found is None or found.url != url:  # a renamed file must not send a token elsewhere

@@ -14,6 +14,7 @@ from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, N
 from accountant.questions.statistics import STATISTICS, StatisticQuestion
 from accountant.records import VERSION, encode
 from accountant.records.inputs import check_body
+from accountant.strict_json import read_json
 from streams.pages.dataset.form_data import FormRecord
 from streams.pages.dataset.preview_form import PreviewResult
 
@@ -169,8 +170,8 @@ def question_record(fields: Mapping[str, str], dataset: str, analyst: str) -> Fo
     Raises: RequestInvalid, Undecodable: a field breaks a rule, or is not what the page wrote.
     """
     try:
-        question = msgspec.json.decode(fields.get("question", "")[:_LONGEST])
-        noise = msgspec.json.decode(fields.get("noise", "")[:_LONGEST])
+        question = read_json(fields.get("question", "")[:_LONGEST])
+        noise = read_json(fields.get("noise", "")[:_LONGEST])
     except msgspec.DecodeError:
         raise RequestInvalid("question", "must be as the page wrote it", "") from None
     head = {"version": VERSION, "type": "request", "request_id": fields.get("request_id", "")}
