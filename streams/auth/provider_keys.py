@@ -13,7 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from streams.clock import steady
 from streams.oauth.endpoints import read_endpoints
-from streams.oauth.provider_http import ProviderUnavailable, provider_http, read_object
+from streams.oauth.provider_http import (
+    ProviderFault,
+    ProviderUnavailable,
+    provider_http,
+    read_object,
+)
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -155,7 +160,7 @@ class ProviderKeys:
             where = (await read_endpoints(http, self._issuer)).require("jwks_uri")
             keys = (await read_object(http, "GET", where)).get("keys")
         if not isinstance(keys, list) or len(keys) > _MOST_KEYS:
-            raise ProviderUnavailable(f"it publishes no keys, or more than {_MOST_KEYS}")
+            raise ProviderFault(f"it publishes no keys, or more than {_MOST_KEYS}")
         return keys
 
 
@@ -176,16 +181,14 @@ def _usable(
 
 
 def _of_one(published: Any) -> Iterator[tuple[str, jwt.PyJWK]]:
-    if (
-        not isinstance(published, dict)
-        or published.get("kty") not in {"RSA", "EC", "OKP"}
-        or "d" in published
-    ):
-        return
-    operations = published.get("key_ops", ["verify"])
-    if published.get("use", "sig") != "sig" or "verify" not in operations:
+    if not isinstance(published, dict) or "d" in published:
         return
     try:
+        if published.get("kty") not in {"RSA", "EC", "OKP"}:
+            return
+        operations = published.get("key_ops", ["verify"])
+        if published.get("use", "sig") != "sig" or "verify" not in operations:
+            return
         fits = _fitting(jwt.PyJWK(published | {"alg": None}).key)
         # A key that names its algorithm verifies no other one.
         for algorithm in fits:

@@ -179,7 +179,7 @@ async def _login(url: str, settings: Settings, way: _Way, *, json: bool) -> None
     from streams.client.login.request import LoginRequest
     from streams.client.login.sign_in import check_needs_login, find_endpoints, sign_in
     from streams.clock import SystemClock
-    from streams.oauth.provider_http import ProviderUnavailable
+    from streams.oauth.provider_http import ProviderFault, ProviderUnavailable
     from streams.oauth.token_endpoint import OAuthClient
 
     issuer = settings.login_issuer or ""
@@ -194,12 +194,10 @@ async def _login(url: str, settings: Settings, way: _Way, *, json: bool) -> None
         )
         found, me = await sign_in(url, request, way.flow(request), SystemClock())
     except ProviderUnavailable as error:
-        fail(
-            Exit.UNAVAILABLE,
-            f"the provider {issuer} cannot be used: {error}",
-            hint="check --issuer (ACCOUNTANT_LOGIN_ISSUER) and the network, and run the command "
-            "again",
-        )
+        hint = "check --issuer (ACCOUNTANT_LOGIN_ISSUER) and the network, and run the command again"
+        if isinstance(error, ProviderFault):
+            hint = "check --issuer (ACCOUNTANT_LOGIN_ISSUER), and tell whoever runs the provider"
+        fail(Exit.UNAVAILABLE, f"the provider {issuer} cannot be used: {error}", hint=hint)
     _show_result(found, me.name, json=json)
 
 

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from streams.address import is_private_url
 from streams.oauth.endpoints import ProviderEndpoints
-from streams.oauth.provider_http import ProviderUnavailable
-from streams.oauth.token_endpoint import OAuthClient, OAuthRefusal, send_form
+from streams.oauth.provider_http import ProviderFault
+from streams.oauth.token_endpoint import OAuthClient, OAuthRefusal, seconds_of, send_form
 
 _USER_CODE: Final = re.compile(r"[\x21-\x7e]{1,64}")
 _DEVICE_CODE: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _MOST_URL: Final = 2_000
 _LEAST_INTERVAL_S: Final = 1.0
-_MOST_INTERVAL_S: Final = 60.0
 _USUAL_INTERVAL_S: Final = 5.0  # RFC 8628, 3.2
-_MOST_SECONDS: Final = 1_800.0
+_USUAL_SECONDS: Final = 1_800.0  # the RFC requires `expires_in`
+_MOST_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class DeviceAuthorization:
         device_code: what the program shows to get the tokens; secret.
         user_code, url: what the person types, and where. complete_url: the address with the
             code in it, None if the provider gives none.
-        expires_in, interval: seconds until the code expires, and between two polls.
+        expires_in, interval: seconds until the code expires, and at least between two polls.
     """
 
     device_code: str = field(repr=False)
@@ -48,7 +48,9 @@ async def authorize_device(
     Args:
         fields: such as `scope` and `resource`.
 
-    Raises: ProviderUnavailable: the provider has no such endpoint, or does not answer rightly.
+    Raises:
+        ProviderUnavailable: the provider has no such endpoint, or does not answer.
+        ProviderFault: its answer cannot be used.
     """
     url = endpoints.require("device_authorization_endpoint")
     answer = await send_form(endpoints, client, url, fields)
@@ -59,19 +61,25 @@ def _authorization(endpoint: str, answer: dict[str, Any]) -> DeviceAuthorization
     code, user_code = answer.get("device_code"), answer.get("user_code")
     url, complete = answer.get("verification_uri"), answer.get("verification_uri_complete")
     if not isinstance(code, str) or _DEVICE_CODE.fullmatch(code) is None:
-        raise ProviderUnavailable(f"{endpoint} answers without a usable device_code")
+        raise ProviderFault(f"{endpoint} answers without a usable device_code")
     if not isinstance(user_code, str) or _USER_CODE.fullmatch(user_code) is None:
-        raise ProviderUnavailable(f"{endpoint} answers without a usable user_code")
+        raise ProviderFault(f"{endpoint} answers without a usable user_code")
     if not _is_address(url):
-        raise ProviderUnavailable(f"{endpoint} answers without an https:// verification_uri")
-    interval = _seconds(answer.get("interval"), _USUAL_INTERVAL_S)
+        raise ProviderFault(f"{endpoint} answers without an https:// verification_uri")
+    interval = max(_seconds(answer.get("interval"), _USUAL_INTERVAL_S), _LEAST_INTERVAL_S)
+    expires_in = min(_seconds(answer.get("expires_in"), _USUAL_SECONDS), _MOST_SECONDS)
+    if interval >= expires_in:
+        raise ProviderFault(
+            f"{endpoint} answers with an interval of {interval:g} s, and its code expires after "
+            f"{expires_in:g} s"
+        )
     return DeviceAuthorization(
         device_code=code,
         user_code=user_code,
         url=str(url),
         complete_url=complete if _is_address(complete) else None,
-        expires_in=min(_seconds(answer.get("expires_in"), _MOST_SECONDS), _MOST_SECONDS),
-        interval=min(max(interval, _LEAST_INTERVAL_S), _MOST_INTERVAL_S),
+        expires_in=expires_in,
+        interval=interval,
     )
 
 
@@ -87,4 +95,4 @@ def _is_address(url: object) -> bool:
 
 
 def _seconds(value: object, default: float) -> float:
-    return float(value) if type(value) is int and value > 0 else default
+    return seconds_of(value) or default

@@ -47,7 +47,7 @@ class EndpointCache:
                     self._failed = error
             if self._found is None:
                 assert self._failed is not None
-                raise ProviderUnavailable(str(self._failed)) from self._failed
+                raise type(self._failed)(str(self._failed)) from self._failed
             return self._found
 
     async def _read(self) -> ProviderEndpoints:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from streams.address import is_private_url
-from streams.oauth.provider_http import ProviderUnavailable, read_object
+from streams.oauth.provider_http import ProviderFault, read_object
 
 if TYPE_CHECKING:
     import httpx
@@ -47,11 +47,11 @@ class ProviderEndpoints:
     def require(self, name: Endpoint) -> str:
         """Return an endpoint's URL.
 
-        Raises: ProviderUnavailable: the provider has no such endpoint.
+        Raises: ProviderFault: the provider has no such endpoint.
         """
         found: str | None = getattr(self, name)
         if found is None:
-            raise ProviderUnavailable(f"its {name} is not an https:// address")
+            raise ProviderFault(f"its {name} is not an https:// address")
         return found
 
 
@@ -61,13 +61,15 @@ async def read_endpoints(http: httpx.AsyncClient, issuer: str) -> ProviderEndpoi
     Args:
         http: see `provider_http`.
 
-    Raises: ProviderUnavailable: there is no such document, or it names another issuer.
+    Raises:
+        ProviderUnavailable: there is no such document.
+        ProviderFault: it cannot be used, or names another issuer.
     """
     known = await read_object(http, "GET", issuer.rstrip("/") + _WELL_KNOWN)
     # Compared exactly: the document of another provider would name its own keys.
     if known.get("issuer") != issuer:
         other = str(known.get("issuer"))[:200]
-        raise ProviderUnavailable(f"its issuer is {other!r}, not {issuer}")
+        raise ProviderFault(f"its issuer is {other!r}, not {issuer}")
     methods = known.get(_METHODS)
     return ProviderEndpoints(
         issuer=issuer,

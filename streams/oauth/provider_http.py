@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from accountant.strict_json import read_json
 from streams.address import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ _HEADERS: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 class ProviderUnavailable(Exception):
     """The provider does not answer, or not as an OpenID provider does."""
+
+
+class ProviderFault(ProviderUnavailable):
+    """The provider answers, and the answer cannot be used: the same request fails again."""
 
 
 def provider_http(issuer: str, timeout_s: float) -> httpx.AsyncClient:
@@ -53,7 +58,8 @@ async def read_object(
             for refusals.
 
     Raises:
-        ProviderUnavailable: the answer is not such an object. No text repeats what was sent.
+        ProviderUnavailable: there is no answer, or one of another status.
+        ProviderFault: the answer is not such an object. No text repeats what was sent.
     """
     import httpx
 
@@ -67,19 +73,26 @@ async def read_object(
             async for piece in response.aiter_raw(65_536):
                 content += piece
                 if len(content) > _MOST_BYTES:
-                    raise ProviderUnavailable(f"{url} has more than {_MOST_BYTES:,} bytes")
+                    raise ProviderFault(f"{url} has more than {_MOST_BYTES:,} bytes")
         finally:
             await response.aclose()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise ProviderUnavailable(f"{url} cannot be read: {what}") from error
     try:
-        found = msgspec.json.decode(bytes(content))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ProviderUnavailable(f"{url} does not answer with JSON") from error
+        found = read_json(bytes(content))
+    except msgspec.DecodeError as error:
+        raise _unusable(response, f"{url} does not answer with JSON: {error}") from error
     if not isinstance(found, dict):
-        raise ProviderUnavailable(f"{url} does not answer with a JSON object")
+        raise _unusable(response, f"{url} does not answer with a JSON object")
+    if response.status_code != 200 and "error" not in found:
+        raise _unusable(response, f"{url} answers with status {response.status_code} and no error")
     return found
+
+
+def _unusable(response: httpx.Response, what: str) -> ProviderUnavailable:
+    # A proxy in between may answer with a status of its own, for a while.
+    return (ProviderFault if response.status_code == 200 else ProviderUnavailable)(what)
 
 
 def _check(url: str, response: httpx.Response, *, allow_error: bool) -> None:
@@ -90,6 +103,6 @@ def _check(url: str, response: httpx.Response, *, allow_error: bool) -> None:
     # A few compressed bytes may expand to a gigabyte before anything counts them.
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in {"", "identity"}:
-        raise ProviderUnavailable(
+        raise ProviderFault(
             f"{url} is answered compressed ({coding[:50]}), which was not asked for"
         )

@@ -11,7 +11,12 @@ from urllib.parse import quote
 
 from accountant.foreign_text import escape_text
 from streams.oauth.endpoints import ProviderEndpoints
-from streams.oauth.provider_http import ProviderUnavailable, provider_http, read_object
+from streams.oauth.provider_http import (
+    ProviderFault,
+    ProviderUnavailable,
+    provider_http,
+    read_object,
+)
 
 TIMEOUT_S: Final = 10.0
 """The longest wait for an answer of the token endpoint."""
@@ -19,6 +24,7 @@ _DEVICE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 # RFC 6749, appendix A.7; and what a page or a terminal can show.
 _CODE: Final = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,24576}")
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _MOST_WORDS: Final = 300
 _TEMPORARY: Final = frozenset({"server_error", "temporarily_unavailable"})
 
@@ -83,7 +89,9 @@ class TokenEndpoint:
 
     Each method returns tokens or the provider's refusal.
 
-    Raises: ProviderUnavailable: the provider did not answer in `TIMEOUT_S`, or not with either.
+    Raises:
+        ProviderUnavailable: the provider did not answer in `TIMEOUT_S`.
+        ProviderFault: it answered with neither.
     """
 
     def __init__(self, endpoints: ProviderEndpoints, client: OAuthClient) -> None:
@@ -160,20 +168,20 @@ async def send_form(
 def _tokens(url: str, answer: dict[str, Any]) -> OAuthTokens:
     kind, seconds = answer.get("token_type"), answer.get("expires_in")
     if not isinstance(kind, str) or kind.lower() != "bearer":
-        raise ProviderUnavailable(f"{url} answers without a bearer token")
+        raise ProviderFault(f"{url} answers without a bearer token")
     found = {}
     for name in ("access_token", "id_token", "refresh_token"):
         token = answer.get(name, "")
         # JSON's null is what some providers send for none.
         found[name] = token = "" if token is None else token
         if not isinstance(token, str) or (token and _TOKEN.fullmatch(token) is None):
-            raise ProviderUnavailable(f"{url} answers with an unusable {name}")
+            raise ProviderFault(f"{url} answers with an unusable {name}")
     if not found["access_token"]:
-        raise ProviderUnavailable(f"{url} answers without an access_token")
-    return OAuthTokens(**found, expires_in=_seconds(seconds))
+        raise ProviderFault(f"{url} answers without an access_token")
+    return OAuthTokens(**found, expires_in=seconds_of(seconds))
 
 
-def _seconds(value: object) -> float | None:
-    # A few providers send a number as a text.
-    text = value if isinstance(value, str) else str(value) if type(value) is int else ""
-    return float(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+def seconds_of(value: object) -> float | None:
+    """Return a number of seconds in an answer, which some providers send as a text; else None."""
+    text = str(value) if type(value) in {str, int, float} else ""
+    return float(text) if _SECONDS.fullmatch(text) else None

@@ -20,6 +20,7 @@ from streams.client.login.request import LoginRequest, refused
 from streams.errors import Refused
 from streams.oauth.offline_access import consent_fields
 from streams.oauth.pkce import METHOD, challenge_of, new_verifier
+from streams.oauth.provider_http import ProviderFault
 from streams.oauth.token_endpoint import OAuthRefusal, OAuthTokens, TokenEndpoint, refusal_of
 
 WITHIN_S: Final = 300.0
@@ -43,6 +44,7 @@ async def sign_in_by_browser(
     Raises:
         Refused: nobody signed in, or the answer is not of this sign-in.
         ProviderUnavailable: the provider does not answer.
+        ProviderFault: its answer cannot be used.
     """
     verifier, state = new_verifier(), secrets.token_urlsafe(32)
     where = request.endpoints.require("authorization_endpoint")
@@ -69,8 +71,10 @@ async def sign_in_by_browser(
         refusal = refusal_of(fields)
         if refusal is not None:
             raise refused(refusal)
+        if not fields.get("code"):
+            raise ProviderFault("its answer to the browser has neither a code nor an error")
         tokens = await TokenEndpoint(request.endpoints, request.client).exchange_code(
-            code=fields.get("code", ""),
+            code=fields["code"],
             redirect_url=listener.url,
             verifier=verifier,
             more=request.token_fields,

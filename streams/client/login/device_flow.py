@@ -9,7 +9,7 @@ from typing import Final
 from streams.client.login.request import LoginRequest, refused
 from streams.clock import steady
 from streams.oauth.device import DeviceAuthorization, authorize_device
-from streams.oauth.provider_http import ProviderUnavailable
+from streams.oauth.provider_http import ProviderFault, ProviderUnavailable
 from streams.oauth.token_endpoint import OAuthRefusal, OAuthTokens, TokenEndpoint
 
 _SLOWER_S: Final = 5.0  # RFC 8628, 3.5
@@ -27,7 +27,9 @@ async def sign_in_by_device(
 
     Raises:
         Refused: nobody signed in before the code expired, or the provider refused.
-        ProviderUnavailable: the provider does not answer five times in a row.
+        ProviderUnavailable: the provider does not answer five times in a row, or when the code
+            expires.
+        ProviderFault: the provider's answer cannot be used.
     """
     device = await authorize_device(request.endpoints, request.client, request.first_fields)
     if isinstance(device, OAuthRefusal):
@@ -35,13 +37,16 @@ async def sign_in_by_device(
     show(device)
     endpoint = TokenEndpoint(request.endpoints, request.client)
     deadline, interval, failures = steady() + device.expires_in, device.interval, 0
-    while steady() + interval < deadline:
+    while True:
         await asyncio.sleep(interval)
+        is_last = steady() + interval >= deadline
         try:
             answer = await endpoint.poll_device(device.device_code, more=request.token_fields)
+        except ProviderFault:
+            raise  # the code may be used up: no later poll would tell more
         except ProviderUnavailable:
             failures += 1
-            if failures == _MOST_FAILURES:
+            if failures == _MOST_FAILURES or is_last:
                 raise
             interval += _SLOWER_S
             continue
@@ -52,4 +57,5 @@ async def sign_in_by_device(
             interval += _SLOWER_S
         elif answer.error != "authorization_pending":
             raise refused(answer)
-    raise refused(_EXPIRED)
+        if is_last:
+            raise refused(_EXPIRED)

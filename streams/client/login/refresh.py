@@ -18,7 +18,7 @@ from streams.client.login.stored_login import (
 from streams.clock import Clock
 from streams.errors import Unauthenticated, Unavailable
 from streams.oauth.endpoints import ProviderEndpoints
-from streams.oauth.provider_http import ProviderUnavailable
+from streams.oauth.provider_http import ProviderFault, ProviderUnavailable
 from streams.oauth.token_endpoint import OAuthClient, OAuthRefusal, OAuthTokens, TokenEndpoint
 
 _ENDED: Final = "invalid_grant"
@@ -32,7 +32,7 @@ def refresh_login(url: str, clock: Clock) -> StoredLogin:
 
     Raises:
         Unauthenticated: the login has ended: sign in again.
-        Unavailable: the provider does not answer, and the token has expired.
+        Unavailable: the provider does not answer, or not usably, and the token has expired.
         Refused: its file cannot be used.
     """
     with lock_login(url):
@@ -84,6 +84,11 @@ def _use_until_expiry(login: StoredLogin, clock: Clock, error: BudgetError) -> S
 
 
 def _provider_away(login: StoredLogin, why: ProviderUnavailable) -> Unavailable:
+    if isinstance(why, ProviderFault):
+        return Unavailable(
+            f"your sign-in at {login.url} has expired, and the provider's answer cannot be used: "
+            f"{why}. Tell whoever runs the provider; `accountant login {login.url}` signs in again"
+        )
     return Unavailable(
         f"your sign-in at {login.url} has expired, and the provider does not renew it now: {why}. "
         "Check the network, then try again"

@@ -18,7 +18,7 @@ from streams.auth.oidc import TokenIdentity
 from streams.auth.sign_in_client import CALLBACK
 from streams.http.context import HttpRequest, context_of
 from streams.http.refusal import Refusal
-from streams.oauth.provider_http import ProviderUnavailable
+from streams.oauth.provider_http import ProviderFault, ProviderUnavailable
 from streams.oauth.token_endpoint import OAuthRefusal, OAuthTokens, refusal_of
 from streams.pages.csrf import MAX_BYTES, read_form, sign_in_form_token
 from streams.pages.login.browser_sessions import session_of
@@ -41,6 +41,10 @@ _BYTES: Final = 32
 _MOST_QUERY: Final = 8_192
 _AWAY: Final = (
     "Your organisation's sign-in does not answer. Try again in a moment, or sign in with a token."
+)
+_FAULT: Final = (
+    "Your organisation's sign-in gives an answer that cannot be used. The reason is in the "
+    "server's log: show this page to whoever runs the server. Or sign in with a token."
 )
 _NOT_OURS: Final = (
     "This browser did not begin this sign-in, began it more than 10 minutes ago, or has finished "
@@ -76,7 +80,8 @@ async def start_at_provider(request: HttpRequest) -> Response[Any]:
         where = await client.sign_in_url(pending)
     except ProviderUnavailable as error:
         _log.warning("sign_in_unavailable", why=str(error))
-        return sign_in_form(request, browsers, target, wrong=_AWAY, status=503, is_token=False)
+        wrong = _words_of(error)
+        return sign_in_form(request, browsers, target, wrong=wrong, status=503, is_token=False)
     return _leads_to(
         request,
         where,
@@ -104,13 +109,17 @@ async def finish_at_provider(request: HttpRequest) -> Response[Any]:
             return _failed(request, pending.target, _OTHER_PROVIDER, "other issuer", status=400)
         found = refusal_of(answer) or await _exchange(client, answer.get("code", ""), pending)
     except ProviderUnavailable as error:
-        return _failed(request, pending.target, _AWAY, str(error), status=503)
+        return _failed(request, pending.target, _words_of(error), str(error), status=503)
     if found is None:
         return _failed(request, pending.target, _NO_CODE, "no code", status=400)
     if isinstance(found, OAuthRefusal):
         what = _refused(found)
         return _failed(request, pending.target, what, found.error, status=403)
     return await _begin_session(request, browsers, client, pending, found, sent)
+
+
+def _words_of(error: ProviderUnavailable) -> str:
+    return _FAULT if isinstance(error, ProviderFault) else _AWAY
 
 
 async def _exchange(

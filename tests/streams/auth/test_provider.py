@@ -64,6 +64,8 @@ async def test_a_provider_key_is_used_only_for_algorithms_of_its_type(
         {"kty": "RSA", "kid": "broken", "n": "!", "e": "AQAB"},
         {"kty": "EC", "kid": "nowhere", "crv": "P-256", "x": "AAAA", "y": "AAAA"},
         {"kid": "nothing"},
+        {"kty": ["RSA"], "kid": "listed"},
+        {**jwk_of(RSA_KEY, "operated"), "key_ops": 5},
         "no key",  # type: ignore[list-item]
     ]
     keys = Keys(provider, 3_600, "PS256", "ES384", "EdDSA")

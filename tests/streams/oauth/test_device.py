@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streams.oauth.device import DeviceAuthorization, _authorization
-from streams.oauth.provider_http import ProviderUnavailable
+from streams.oauth.provider_http import ProviderFault
 
 URL = "https://login.example/device"
 GOOD = {
@@ -50,7 +50,7 @@ def test_an_answer_is_read_and_its_repr_hides_the_device_code() -> None:
     ],
 )
 def test_an_unusable_answer_is_refused(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ProviderUnavailable, match=words):
+    with pytest.raises(ProviderFault, match=words):
         authorization(**fields)
 
 
@@ -59,13 +59,26 @@ def test_an_unusable_answer_is_refused(fields: dict[str, Any], words: str) -> No
     [
         ({"interval": None, "expires_in": None}, 5, 1_800),
         ({"interval": 0, "expires_in": -1}, 5, 1_800),
-        ({"interval": 10**9, "expires_in": 10**9}, 60, 1_800),
-        ({"interval": "1", "expires_in": 0.5}, 5, 1_800),
+        ({"interval": -3, "expires_in": True}, 5, 1_800),
+        ({"interval": "0", "expires_in": []}, 5, 1_800),
+        ({"interval": "three", "expires_in": "1e3"}, 5, 1_800),
+        ({"interval": "3", "expires_in": "900"}, 3, 900),
+        ({"interval": 2.5, "expires_in": 900.0}, 2.5, 900),
+        ({"interval": 0.001}, 1, 600),
+        ({"interval": 90, "expires_in": 3_600}, 90, 3_600),
+        ({"expires_in": 10**8}, 7, 86_400),
     ],
 )
-def test_waits_are_bounded(fields: dict[str, Any], interval: float, expires_in: float) -> None:
+def test_the_providers_pace_is_kept(
+    fields: dict[str, Any], interval: float, expires_in: float
+) -> None:
     found = authorization(**fields)
     assert (found.interval, found.expires_in) == (interval, expires_in)
+
+
+def test_an_interval_that_outlasts_its_code_is_a_fault() -> None:
+    with pytest.raises(ProviderFault, match="interval of 600 s, and its code expires after 300 s"):
+        authorization(interval=600, expires_in=300)
 
 
 def test_an_unsafe_complete_address_is_left_out() -> None:
