@@ -21,7 +21,7 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 # earlier line, and nothing else.
 LAYERS = {
     "accountant": (
-        {"field_rules", "foreign_text", "suggest", "times", "values_to_write"},
+        {"field_rules", "foreign_text", "strict_json", "suggest", "times", "values_to_write"},
         {"checksum", "look_alikes"},
         {"likeness"},
         {"errors"},

@@ -9,12 +9,17 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from accountant.display.numbers import remaining_amount, spent_amount
+from accountant.views.overview import UsageSum
+from accountant.views.usage import UsageRow, UsageView
+from accountant.views.why.report import LargestGrant, Spending, Why
 
 T = TypeVar("T")
 V = TypeVar("V")
 
 _ROUNDED_DOWN: Final = frozenset({"left", "pace_left", "budget"})
-_ROUNDED_UP: Final = frozenset({"totals", "cost", "asked", "used", "held", "reserved", "odometers"})
+_ROUNDED_UP: Final = frozenset(
+    {"totals", "cost", "asked", "used", "spent", "held", "reserved", "odometers"}
+)
 """The fields of views that have amounts; of the first ones less is the safe side."""
 
 
@@ -62,3 +67,21 @@ def with_shown_amounts(view: T) -> T:
         if shown is not value:
             changed[name] = shown
     return msgspec.structs.replace(view, **changed) if changed else view
+
+
+def _repr(view: msgspec.Struct) -> str:
+    """Return the repr of a view whose amounts are texts. They are exact, and written short."""
+    fields = []
+    for name in view.__struct_fields__:
+        value = getattr(view, name)
+        if isinstance(value, str) and value and name in _ROUNDED_DOWN | _ROUNDED_UP:
+            shown = remaining_amount(value) if name in _ROUNDED_DOWN else spent_amount(value)
+        else:
+            shown = repr(value)
+        fields.append(f"{name}={shown}")
+    return f"{type(view).__name__}({', '.join(fields)})"
+
+
+# The core defines these classes, and displays nothing.
+for _kind in (UsageRow, UsageSum, UsageView, Why, Spending, LargestGrant):
+    _kind.__repr__ = _repr  # type: ignore[assignment]

@@ -47,7 +47,11 @@ def test_each_amount_of_the_api_prints_short(ledger: Accountant) -> None:
     shown += [each.left for each in (*budget.levels, *ledger.limits("census"))]
     shown += [each.left for each in (*ledger.datasets(), *ledger.budgets())]
     shown += [ledger.overview("census").dataset.left, ledger.reservations("census")]
+    shown += [ledger.usage("census"), ledger.usage_by("census", "purpose")]
     assert [each for each in shown if LONG.search(repr(each))] == []
+    why = ledger.why("census")
+    assert re.search(r"budget=0\.02435, spent=0\.00[0-9]{4}, left=0\.01[0-9]{3}, ", repr(why))
+    assert LONG.search(why.left), "the text is exact"
 
 
 def test_amounts_stay_exact_in_every_form(ledger: Accountant) -> None:
