@@ -154,7 +154,7 @@ def parse_units(text: str) -> Units:
     whole, _, fraction = text.partition(".")
     if not (whole.isascii() and whole.isdigit() and len(fraction) <= DIGITS):
         raise ValueError(f"not an amount: {text[:80]}")
-    return int(whole) * UNIT + (int(fraction.ljust(DIGITS, "0")) if fraction else 0)
+    return int(whole + fraction.ljust(DIGITS, "0")) if fraction else int(whole) * UNIT
 
 
 def format_signed(units: Units) -> str:

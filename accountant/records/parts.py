@@ -24,7 +24,7 @@ _DEFAULTS: Final = {
 }
 _MARK: Final = b'"parts":['
 
-D = TypeVar("D", Decision, DecisionHeader)
+D = TypeVar("D", bound=Decision | DecisionHeader)
 
 
 def by_dataset(decision: D) -> tuple[D, ...]:

@@ -123,11 +123,12 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
             f"{ledger.dataset}: a log never gives a grant back"
         )
     spent = plan.progress(totals)
+    changes = totals != ledger.totals
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     # What comes back makes room again, so that only a budget that is still reached is exhausted.
-    was_exhausted = ledger.exhausted and (not outcome.is_step or totals == ledger.totals)
-    return msgspec.structs.replace(
+    was_exhausted = ledger.exhausted and not (outcome.is_step and changes)
+    after = msgspec.structs.replace(
         ledger,
         sequence=ledger.sequence + 1,
         mechanisms=mechanisms,
@@ -137,25 +138,23 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.capacity[0],
         closed=ledger.closed or outcome is Outcome.CLOSED,
         changed_at=at,
-        readings=ledger.readings if totals == ledger.totals else readings_of(ledger, totals),
+        readings=readings_of(ledger, totals) if changes else ledger.readings,
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
         facts=facts_after(ledger.facts, decision, dates_grants=plan.dates_grants),
-        **_resolved(ledger, decision),
     )
+    return _resolved(after, decision) if outcome is Outcome.RESOLVED else after
 
 
-def _resolved(ledger: DatasetLedger, decision: Decision) -> dict[str, object]:
-    """Return what an owner's word on a broken reservation has made of the guarantee."""
-    if decision.outcome is not Outcome.RESOLVED:
-        return {}
+def _resolved(ledger: DatasetLedger, decision: Decision) -> DatasetLedger:
+    """Return a ledger with what an owner's word on a broken reservation makes of its guarantee."""
     record = _decode_resolve(bytes(decision.request))
     note = record.mistaken or record.reason or ledger.note
     guarantee = guarantee_after_resolving(
         ledger.guarantee, mistaken=record.claim is None, charged=decision.cost is not None
     )
-    return {"guarantee": guarantee, "note": note}
+    return msgspec.structs.replace(ledger, guarantee=guarantee, note=note)
 
 
 def remember(partition: Partition, decision: Decision, digest: str) -> None:

@@ -68,11 +68,11 @@ class FollowedPartition:
         """Return the state of a partition before its first decision."""
         return cls(Partition(genesis))
 
-    def take(self, line: DecisionHeader, value: bytes) -> Decision | None:
+    def take(self, line: Decision | DecisionHeader, value: bytes) -> Decision | None:
         """Apply the next decision of the log; return None for one that the state includes.
 
         Args:
-            line: the header of `value`.
+            line: `value` decoded, or its header alone.
 
         Raises:
             OtherLog: decisions are missing, or the log has another one in the place of one.
@@ -89,7 +89,7 @@ class FollowedPartition:
             )
         state.moves += 1  # odd: readers in other threads wait
         try:
-            decision = decode_decision(value)
+            decision = line if isinstance(line, Decision) else decode_decision(value)
             if decision.rules > RULES:
                 raise MadeByNewerVersion("rules", decision.rules, RULES)
             if decision.genesis is not None:
@@ -104,7 +104,7 @@ class FollowedPartition:
         self.is_confirmed = True
         return decision
 
-    def _check_repeat(self, line: DecisionHeader, digest: str) -> None:
+    def _check_repeat(self, line: Decision | DecisionHeader, digest: str) -> None:
         number, before = line.partition_sequence, self._repeat
         follows = before is None or number != before[0] + 1 or line.previous == before[1]
         self._repeat = number, digest

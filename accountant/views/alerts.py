@@ -14,7 +14,7 @@ from accountant.records.parts import by_dataset
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.limit_views import ScopeView
 
-D = TypeVar("D", Decision, DecisionHeader)
+D = TypeVar("D", bound=Decision | DecisionHeader)
 
 
 def alerts_of(decision: D) -> list[Alert]:

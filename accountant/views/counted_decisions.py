@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from accountant.amounts import parse_units
+from accountant.records import Decision
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader
 from accountant.records.parts import by_dataset
@@ -18,12 +19,12 @@ Run = Sequence[CountedDecision]
 """Decisions on one dataset in the order of the log."""
 
 
-def counted_decisions(line: DecisionHeader) -> list[CountedDecision]:
+def counted_decisions(line: Decision | DecisionHeader) -> list[CountedDecision]:
     """Return a decision that was read, for each of its datasets."""
     return [_counted(part) for part in by_dataset(line)]
 
 
-def _counted(line: DecisionHeader) -> CountedDecision:
+def _counted(line: Decision | DecisionHeader) -> CountedDecision:
     analyst, charged = None, None
     if line.sequence is not None:
         if line.outcome.charges:

@@ -113,15 +113,18 @@ def analyst_in(request: msgspec.Raw) -> str | None:
     return None if names.grant else names.analyst or None
 
 
-def returned_by(step: ReservationUpdate, totals: msgspec.Raw) -> Units:
+def returned_by(
+    step: ReservationUpdate, totals: msgspec.Raw | Mapping[str, str | int] | None
+) -> Units:
     """Return what a step has given back of the budget's first sum.
 
     Args:
-        totals: of the decision. The first sum is the one after the mechanisms.
+        totals: of the decision, decoded or not. The first sum is the one after the mechanisms.
     """
     if step.returned is None:
         return 0
-    _, first = islice(_decode_totals(totals), 2)
+    sums = _decode_totals(totals) if isinstance(totals, msgspec.Raw) else totals or ()
+    _, first = islice(sums, 2)
     return parse_units(step.returned.get(first, "0"))
 
 

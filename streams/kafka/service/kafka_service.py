@@ -11,6 +11,7 @@ from typing import Final, Self
 from accountant.errors import BudgetError
 from accountant.partition import Partition
 from accountant.records import Source, decode_decision
+from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput
 from accountant.views.alerts import alerts_of
 from streams.clock import Clock, SystemClock
@@ -18,7 +19,7 @@ from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log.genesis import check_placement
 from streams.kafka.log.topics import check_partition_counts
-from streams.kafka.service.follower.followed_states import FollowedStates, Taken
+from streams.kafka.service.follower.followed_states import FollowedStates
 from streams.kafka.service.follower.recent_decisions import InputPosition, RecentDecisions
 from streams.kafka.service.follower.tail import Tail
 from streams.kafka.service.submissions import Submissions
@@ -218,7 +219,8 @@ class KafkaService(LedgerReads):
         return self.states.partition(number)
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
-        shown = list[Taken]()
+        # Not decoded: the decoded decisions of a whole batch would displace the processor's caches.
+        shown = list[bytes]()
         for first in range(0, len(values), _A_TURN):
             shown += self._take_turn(partition, values[first : first + _A_TURN])
             await asyncio.sleep(0)
@@ -226,30 +228,28 @@ class KafkaService(LedgerReads):
             return False
         self._announced.send(
             partition,
-            shown[0].line.partition_sequence,
-            lambda: [each.value for each in shown],
-            lambda: [each.decision or decode_decision(each.value) for each in shown],
-            lambda: [alert for each in shown for alert in alerts_of(each.line)],
+            decode_header(shown[0]).partition_sequence,
+            lambda: shown,
+            lambda: list(map(decode_decision, shown)),
+            lambda: [alert for value in shown for alert in alerts_of(decode_header(value))],
         )
         self._recent.forget_old()
         return False
 
-    def _take_turn(self, partition: int, values: list[bytes]) -> list[Taken]:
+    def _take_turn(self, partition: int, values: list[bytes]) -> list[bytes]:
         """Apply decisions, then answer those who wait for them; return those to show subscribers.
 
         The state is moved first: whoever is answered finds their decision in the next read.
         """
-        shown = list[Taken]()
+        shown = list[bytes]()
         for value in values:
             taken = self.states.take(partition, value)
             if taken is None:
                 continue  # unreadable
             line = taken.line
-            if taken.decision is not None or line.partition_sequence > self._shown.get(
-                partition, -1
-            ):
+            if taken.is_applied or line.partition_sequence > self._shown.get(partition, -1):
                 self._shown[partition] = line.partition_sequence
-                shown.append(taken)
+                shown.append(value)
             if line.source is None:
                 continue
             position: InputPosition = partition, line.source.topic, line.source.offset

@@ -9,7 +9,7 @@ from typing import Final
 
 from accountant.errors import BudgetError
 from accountant.partition.ids import decode_identity
-from accountant.records import Source
+from accountant.records import Decision, Source
 from accountant.records.header import DecisionHeader
 from accountant.records.inputs import CheckedInput
 from streams.errors import Unavailable
@@ -141,7 +141,9 @@ class Submissions:
                 )
         return answers
 
-    def answer(self, position: InputPosition, line: DecisionHeader, value: bytes) -> None:
+    def answer(
+        self, position: InputPosition, line: Decision | DecisionHeader, value: bytes
+    ) -> None:
         """Give a decision that was read to the caller that waits for it, if there is one."""
         self._recent.add(position, line, value)
         waiting = self._pending.get(position)

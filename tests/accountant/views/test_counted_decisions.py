@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from accountant.records import encode
+from accountant.records import decode_decision, encode
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
 from accountant.views.counted_decisions import counted_decisions
@@ -72,6 +72,7 @@ def test_own_decisions_are_counted_like_those_read_from_the_log(
 ) -> None:
     for made in history[0].encoded:
         (read,) = counted([made.value])
+        assert counted_decisions(decode_decision(made.value)) == [read]
         assert astuple(read) == astuple(made)[: len(CountedDecision.__struct_fields__)]
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from accountant.errors import LedgerFault, MadeByOtherVersion
 from accountant.partition import Partition
-from accountant.records import DECODE_ERRORS, Decision
+from accountant.records import DECODE_ERRORS, Decision, decode_decision
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.parts import by_dataset
 from accountant.replay.follow import FollowedPartition, OtherLog
@@ -27,12 +27,12 @@ class Taken(NamedTuple):
     """A decision of the log.
 
     Attributes:
-        decision: itself, if it was applied to the state.
+        line: itself, or its header where no more is needed or readable.
+        is_applied: to the state.
     """
 
-    line: DecisionHeader
-    value: bytes
-    decision: Decision | None
+    line: Decision | DecisionHeader
+    is_applied: bool
 
 
 class FollowedStates:
@@ -143,12 +143,12 @@ class FollowedStates:
 
     def take(self, number: int, value: bytes) -> Taken | None:
         """Take the next decision of a partition's log; return None for one that cannot be read."""
+        followed, decision = self._followed.get(number), None
         try:
-            line = decode_header(value)
+            line = decode_header(value) if followed is None else _whole_or_header(value)
         except (*DECODE_ERRORS, MadeByOtherVersion) as error:
             self._stop(number, f"a decision cannot be read: {error}")
             return None
-        followed, decision = self._followed.get(number), None
         if followed is not None:
             try:
                 decision = followed.take(line, value)
@@ -158,7 +158,7 @@ class FollowedStates:
                 self._stop(number, str(error))
         if decision is not None and followed is not None:
             self.counts.count(followed.state, by_dataset(decision))
-        return Taken(line, value, decision)
+        return Taken(line, is_applied=decision is not None)
 
     def reach_end(self, number: int) -> None:
         """Note that a log was read to the end that it had when the reading began or went on."""
@@ -200,3 +200,11 @@ class FollowedStates:
         followed = self._followed.pop(number, None)
         if followed is not None:
             self.counts.forget(followed.state.ledgers)
+
+
+def _whole_or_header(value: bytes) -> Decision | DecisionHeader:
+    """Return a decision, or its header where the whole cannot be read: its caller is answered."""
+    try:
+        return decode_decision(value)
+    except (*DECODE_ERRORS, MadeByOtherVersion):
+        return decode_header(value)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from accountant.partition.ids import decode_identity
+from accountant.records import Decision
 from accountant.records.header import DecisionHeader
 from accountant.times import issued_at
 from streams.clock import Clock
@@ -25,7 +26,7 @@ class RecentDecisions:
         self.by_position: OrderedDict[InputPosition, bytes] = OrderedDict()
         self.by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
 
-    def add(self, position: InputPosition, line: DecisionHeader, value: bytes) -> None:
+    def add(self, position: InputPosition, line: Decision | DecisionHeader, value: bytes) -> None:
         self.by_position[position] = value
         if line.outcome.is_numbered:
             asked = decode_identity(line.request)

@@ -95,7 +95,8 @@ async def test_a_reader_that_starts_between_rows_and_decisions_has_both() -> Non
 
 
 async def test_a_decision_that_cannot_be_read_stops_its_partition_alone() -> None:
-    for damaged in (b"garbage", b"[" * 5_000, b'{"type":"\xff"}', "forged"):
+    forged = (b'"sequence":5', b'"sequence":7'), (b'"rules":1', b'"rules":"one"')
+    for damaged in (b"garbage", b"[" * 5_000, b'{"type":"\xff"}', *forged):
         world, states = asked(), following(2)
         for number in range(2):
             assert await states.take_rows(number, dict(world.rows() if not number else {}))
@@ -103,12 +104,11 @@ async def test_a_decision_that_cannot_be_read_stops_its_partition_alone() -> Non
         states.reach_end(1)
         assert code(world.ask("pure:0.1")) == "granted"
         value = world.log[-1]
-        if isinstance(damaged, str):  # it can be decoded, and not be applied
-            bad = value.replace(b'"sequence":5', b'"sequence":7')
-            assert bad != value
-            taken = states.take(0, bad)
+        if isinstance(damaged, tuple):  # its caller can be answered, but it cannot be applied
+            assert damaged[0] in value
+            taken = states.take(0, value.replace(*damaged))
             assert taken is not None
-            assert taken.decision is None
+            assert not taken.is_applied
         else:
             assert states.take(0, damaged) is None
         assert shown(states) is None
