@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, Self, get_args
 
 import msgspec
@@ -67,7 +68,6 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
         closed: nothing more is granted.
         opened_at, changed_at: milliseconds since 1970.
         generation: 1; another opening of the same dataset would be generation 2.
-        readings: the odometers at `totals`, in nats, rounded up.
         halted: a request did not fit, and the policy grants nothing after that.
         fractional: some total is a `Fractional`, no whole number of units.
         owners, members: how many of its members are owners, and how many there are.
@@ -91,7 +91,6 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
     opened_at: int
     changed_at: int
     generation: int = 1
-    readings: tuple[float, ...] = ()
     halted: bool = False
     fractional: bool = False
     owners: int = 0
@@ -110,9 +109,7 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
     ) -> Self:
         """Return a new ledger with nothing spent."""
         zero: tuple[Units, ...] = (0,) * len(plan.sums)
-        readings = plan.readings(zero)
-        first = dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, readings
-        return cls(*first, facts=facts)
+        return cls(dataset, plan, 1, 0, zero, 0, False, False, at, at, facts=facts)
 
     @property
     def suspended(self) -> bool:
@@ -136,6 +133,12 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
             at: the decision's time, milliseconds since 1970.
         """
         return at if self.held is None else max(at, self.changed_at, self.held.latest_at)
+
+    @property
+    def readings(self) -> tuple[float, ...]:
+        """The odometers in nats, rounded up; infinite where no theorem covers the releases."""
+        plan = self.plan
+        return (math.inf,) * len(plan.readers) if self.is_void else plan.readings(self.totals)
 
     @property
     def spent(self) -> tuple[Units, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from operator import add
 from typing import Final
@@ -142,10 +141,6 @@ def adjudicate(
         ledger.opened_at,
         at,
         ledger.generation,
-        # Only a dataset with reservations, or with a changed guarantee, can be void.
-        plan.readings(after)
-        if held is None and not ledger.guarantee
-        else readings_of(ledger, after),
         False,
         # A filter that is not additive also charges the parts of a batch whose sum is infinite.
         (asked.fractional or ledger.fractional or not plan.additive)
@@ -198,7 +193,6 @@ def charge_outside(
         mechanisms=ledger.mechanisms + asked.mechanisms,
         totals=after,
         fractional=Fractional in map(type, after),
-        readings=readings_of(ledger, after),
     )
     cost = _by_name(plan.sums, _growth(ledger.totals, after, after))
     return charged, cost, plan.policy.alert_at[ledger.crossed : reached]
@@ -231,13 +225,6 @@ def reason_stopped(
     if reserve and held is not None and held.count >= MAX_OPEN:
         return Reason.TOO_MANY_OPEN
     return Reason.TOO_MANY_OF_HOLDER if reserve and full is not None else None
-
-
-def readings_of(ledger: DatasetLedger, totals: tuple[Units, ...]) -> tuple[float, ...]:
-    """Return the odometers at some totals, infinite where no theorem covers what was released."""
-    if ledger.is_void:
-        return (math.inf,) * len(ledger.plan.readers)
-    return ledger.plan.readings(totals)
 
 
 def _growth(

@@ -164,9 +164,7 @@ def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
         return _refuse(ledger, Reason.NOT_LOWER, at)
     zero = (0,) * len(plan.sums)
     crossed = crossed_under(plan, ledger)
-    lowered = _after_decision(
-        ledger, at, plan=plan, crossed=crossed, totals=zero, readings=plan.readings(zero)
-    )
+    lowered = _after_decision(ledger, at, plan=plan, crossed=crossed, totals=zero)
     return lowered, _amended(plan, ledger), _policy_fields(plan)
 
 

@@ -12,7 +12,6 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.dataset_ledger import DatasetLedger, Held
 from accountant.errors import LogDamaged
 from accountant.fractional import Fractional, excess_text, less_excess, round_up_amounts
-from accountant.ledger.adjudicate import readings_of
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import decode_schema, encode_schema
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy
@@ -99,7 +98,7 @@ def ledger_of_row(row: Snapshot) -> DatasetLedger:
     """
     plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
     mechanisms, totals = totals_from(plan, row.totals, row.rounded_up or None)
-    found = DatasetLedger(
+    return DatasetLedger(
         dataset=row.dataset,
         plan=plan,
         sequence=row.sequence,
@@ -111,7 +110,6 @@ def ledger_of_row(row: Snapshot) -> DatasetLedger:
         opened_at=row.opened_at,
         changed_at=row.changed_at,
         generation=row.generation,
-        readings=plan.readings(totals),
         halted=bool(row.halted),
         fractional=bool(row.rounded_up),
         owners=row.owners or 0,
@@ -124,9 +122,6 @@ def ledger_of_row(row: Snapshot) -> DatasetLedger:
         note=row.note or "",
         facts=_facts_of_row(row),
     )
-    if found.is_void:
-        return msgspec.structs.replace(found, readings=readings_of(found, totals))
-    return found
 
 
 def _facts_of_row(row: Snapshot) -> DatasetFacts:

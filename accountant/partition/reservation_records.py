@@ -11,7 +11,7 @@ import msgspec
 from accountant.amounts import INFINITE, format_units
 from accountant.claims import Claim, check_claim
 from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
-from accountant.ledger.adjudicate import Verdict, advance, charge_outside, readings_of
+from accountant.ledger.adjudicate import Verdict, advance, charge_outside
 from accountant.limits.reserved_totals import plus
 from accountant.partition.draft import Draft
 from accountant.records import ReservationStep
@@ -161,7 +161,6 @@ def decide_resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> Step
         guarantee=guarantee,
         note=record.mistaken or record.reason or ledger.note,
     )
-    after = msgspec.structs.replace(after, readings=readings_of(after, after.totals))
     draft.reservations.remove(before)
     update = ReservationUpdate(before.analyst, iso(before.deadline), iso(before.reserved_at))
     extra: dict[str, object] = {"reservation": update}

@@ -10,7 +10,6 @@ import msgspec
 
 from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
 from accountant.errors import LogDamaged
-from accountant.ledger.adjudicate import readings_of
 from accountant.ledger.administer import crossed_under
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
@@ -109,7 +108,7 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         if not ledger.mechanisms and not any(ledger.totals):
             # Where nothing was granted yet, the whole policy may be another one, odometers too.
             zero = (0,) * len(plan.sums)
-            ledger = msgspec.structs.replace(ledger, totals=zero, readings=plan.readings(zero))
+            ledger = msgspec.structs.replace(ledger, totals=zero)
     if ledger is None:
         raise LogDamaged(
             f"decision {decision.partition_sequence} is about a dataset that was never opened"
@@ -123,11 +122,10 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
             f"{ledger.dataset}: a log never gives a grant back"
         )
     spent = plan.progress(totals)
-    changes = totals != ledger.totals
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     # What comes back makes room again, so that only a budget that is still reached is exhausted.
-    was_exhausted = ledger.exhausted and not (outcome.is_step and changes)
+    was_exhausted = ledger.exhausted and not (outcome.is_step and totals != ledger.totals)
     after = msgspec.structs.replace(
         ledger,
         sequence=ledger.sequence + 1,
@@ -138,7 +136,6 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.capacity[0],
         closed=ledger.closed or outcome is Outcome.CLOSED,
         changed_at=at,
-        readings=readings_of(ledger, totals) if changes else ledger.readings,
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),

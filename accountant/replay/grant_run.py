@@ -121,7 +121,6 @@ class _Sums:
         "first_at",
         "ledger",
         "mechanisms",
-        "readings",
         "sequence",
         "texts",
         "totals",
@@ -133,7 +132,6 @@ class _Sums:
         self.sequence = ledger.sequence
         self.mechanisms = ledger.mechanisms
         self.totals = ledger.totals
-        self.readings = ledger.readings
         self.crossed = 0
         self.first_at = self.changed_at = 0
 
@@ -161,11 +159,11 @@ class _Sums:
         remaining = map(format_units, plan.kind.remaining(plan.capacity, spent))
         if (of_left % (*remaining,)).encode() != bytes(grant.left):
             return None
-        readings = plan.readings(totals)
-        if (of_odometers % (*map(format_reading, readings),)).encode() != bytes(grant.odometers):
+        readings = map(format_reading, plan.readings(totals))
+        if (of_odometers % (*readings,)).encode() != bytes(grant.odometers):
             return None
         self.sequence, self.mechanisms = grant.sequence, mechanisms
-        self.totals, self.readings = totals, readings
+        self.totals = totals
         self.crossed += len(grant.crossed)
         self.first_at = self.first_at or at
         self.changed_at = at
@@ -183,7 +181,6 @@ class _Sums:
             crossed=ledger.crossed + self.crossed,
             exhausted=exhausted,
             changed_at=self.changed_at,
-            readings=self.readings,
             granted_at=ledger.granted_at or (self.first_at if plan.dates_grants else 0),
         )
 

@@ -10,7 +10,6 @@ from msgspec import UNSET
 
 from accountant.claims import Claim
 from accountant.dataset_ledger import DatasetLedger, Held
-from accountant.ledger.adjudicate import readings_of
 from accountant.limits.charge import LimitCharge, after_refund, growth, state_sum
 from accountant.limits.reserved_totals import Sums, plus
 from accountant.records.requests import MechanismRequest
@@ -139,7 +138,4 @@ def _less(amounts: Sums, reservation: Reservation) -> Sums:
 
 
 def _with(ledger: DatasetLedger, held: Held) -> DatasetLedger:
-    after = msgspec.structs.replace(ledger, held=held if held.count or held.settled else None)
-    if after.is_void == ledger.is_void:
-        return after
-    return msgspec.structs.replace(after, readings=readings_of(after, after.totals))
+    return msgspec.structs.replace(ledger, held=held if held.count or held.settled else None)

@@ -20,7 +20,7 @@ from accountant.filters.settlement import (
     voidable_mu_squared,
 )
 from accountant.fractional import Fractional, parts_of
-from accountant.ledger.adjudicate import advance, readings_of
+from accountant.ledger.adjudicate import advance
 from accountant.limits.charge import LimitCharge, after_refund, refund, state_sum
 from accountant.limits.compiled_limit import CompiledLimit, whole_of
 from accountant.limits.reserved_totals import Sums
@@ -206,7 +206,6 @@ def after_returning(ledger: DatasetLedger, totals: Sums) -> DatasetLedger:
         totals=totals,
         exhausted=plan.progress(totals) >= plan.capacity[0],
         fractional=Fractional in map(type, totals),
-        readings=readings_of(ledger, totals),
     )
 
 

@@ -31,7 +31,6 @@ def ledger_of(view: DatasetView) -> DatasetLedger:
         opened_at=from_iso(view.opened_at),
         changed_at=from_iso(view.last_decided_at),
         generation=view.generation,
-        readings=plan.readings(totals),
         halted=view.halted,
         fractional=bool(view.rounded_up),
         held=_held(view, plan),
