@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from accountant.errors import BudgetError
+from accountant.errors import BudgetError, MadeByOtherVersion
 from accountant.partition import Partition
-from accountant.records import Source, decode_decision
+from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput
 from accountant.views.alerts import alerts_of
@@ -230,7 +230,7 @@ class KafkaService(LedgerReads):
             partition,
             decode_header(shown[0]).partition_sequence,
             lambda: shown,
-            lambda: list(map(decode_decision, shown)),
+            lambda: _readable(shown),
             lambda: [alert for value in shown for alert in alerts_of(decode_header(value))],
         )
         self._recent.forget_old()
@@ -257,6 +257,15 @@ class KafkaService(LedgerReads):
         if shown:
             self.usage_index.note_decision(partition, self._shown[partition])
         return shown
+
+
+def _readable(values: Sequence[bytes]) -> list[Decision]:
+    """Return decisions without those that this version cannot read, which stop their partition."""
+    found = list[Decision]()
+    for value in values:
+        with contextlib.suppress(*DECODE_ERRORS, MadeByOtherVersion):
+            found.append(decode_decision(value))
+    return found
 
 
 async def _check_needed(deployment: Deployment) -> None:

@@ -62,3 +62,20 @@ async def test_whoever_was_answered_finds_the_decision_in_the_next_read() -> Non
     await asyncio.gather(*tasks)
     assert len(answered) == 120
     assert all(shown >= decided for decided, shown in answered)
+
+
+async def test_an_unreadable_decision_stops_its_partition_alone_for_subscribers_too() -> None:
+    world = opened()
+    service, known = await service_of(world), len(world.log)
+    for _ in range(2):
+        assert code(world.ask("pure:0.1")) == "granted"
+    events, alerts = service.events(), service.alerts()
+    good, bad = world.log[known:]
+    header_alone = bad.replace(b'"rules":1', b'"rules":"one"')
+    assert header_alone != bad
+    taking = service._take_decisions(0, [good, header_alone])
+    assert await asyncio.gather(taking, return_exceptions=True) == [False]
+    assert service.states.known() == {0: False}
+    service._announced.end()
+    assert [each async for each in events] == [decode_decision(good)]
+    assert [each async for each in alerts] == []
