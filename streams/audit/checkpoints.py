@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streams.evidence.comparison import Compared, Evidence, Found, OtherLedger
 
 _SQLITE: Final = b"SQLite format 3\x00"
+_MOST_KEY: Final = 4_096
 
 
 class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ def read_evidence(
     if not keys:
         hint = "add --key with the public key that you stored; `accountant key show` prints it"
         raise InputInvalid("--checkpoints needs the public key of the checkpoints", hint=hint)
-    texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
+    texts = [_key_text(key) for key in keys]
     notes = [*readable_sink_at(place, load_command(), topic_sink).notes()]
     evidence = Evidence(
         (each for each in notes if not is_answers_head(each[1])),
@@ -69,6 +70,18 @@ def read_evidence(
     )
     evidence.answers_heads = [each for each in notes if is_answers_head(each[1])]
     return evidence
+
+
+def _key_text(key: str) -> str:
+    """Return a public key: the text itself, or that of the file it names. Raises: Refused."""
+    from streams.files.private_files import read_trusted
+
+    if not Path(key).is_file():
+        return key
+    content = read_trusted(
+        Path(key), _MOST_KEY, what="the file of a public key", then="compare it with its copy"
+    )
+    return content.decode("ascii", "replace")
 
 
 def _receipts(path: Path) -> list[Receipt]:

@@ -18,6 +18,7 @@ from streams.auth.sign_in_client import sign_in_client
 from streams.auth.static_tokens import StaticTokens
 from streams.auth.token_file import read
 from streams.errors import Refused
+from streams.files.private_files import check_trusted
 from streams.http.host_header import is_loopback
 from streams.settings import PREFIX, Settings
 from streams.settings.access import EVERYBODY, listed
@@ -103,6 +104,8 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
+        check_trusted(settings.tls_certificate, secret=False, then="review it")
+        check_trusted(settings.tls_key, secret=True, then="replace the key and its certificate")
         context.load_cert_chain(settings.tls_certificate, settings.tls_key, password)
     except (OSError, ValueError) as error:
         files = f"{settings.tls_certificate} and {settings.tls_key}"

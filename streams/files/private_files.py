@@ -1,4 +1,4 @@
-"""Files that only their user can read, whatever the umask is."""
+"""Files that others may not change, and secrets that others may not read, whatever the umask is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from streams.clock import steady
 from streams.errors import Refused
@@ -23,6 +23,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 LOCK_WAIT_S: Final = 30.0
 """The longest wait for another process that changes a private file."""
 _LOCK_POLL_S: Final = 0.01
+_warned_of = set[Path]()
 _making = threading.Lock()
 os.register_at_fork(
     before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
@@ -39,7 +40,7 @@ class PrivateFile(NamedTuple):
 def read_private(
     path: Path, most: int, *, what: str, then: str, own_only: bool = False
 ) -> PrivateFile:
-    """Read a file that only its user may access.
+    """Read a secret: a file that only its user may access.
 
     Args:
         most: bytes to read at most; ask for one more than the limit to notice a longer file.
@@ -51,12 +52,39 @@ def read_private(
         FileNotFoundError: it does not exist.
         Refused: it cannot be read, is no regular file, or is accessible to other users.
     """
+    return _read(path, most, what=what, then=then, own_only=own_only, secret=True)
+
+
+def read_trusted(path: Path, most: int, *, what: str, then: str) -> bytes:
+    """Read a file that decides who may do or read something: others may read it, none change it.
+
+    Raises:
+        FileNotFoundError: it does not exist.
+        Refused: it cannot be read, is no regular file, or other users may change it.
+    """
+    return _read(path, most, what=what, then=then, secret=False).content
+
+
+def check_trusted(path: Path, *, secret: bool, then: str) -> None:
+    """Check a file that a library reads by its path.
+
+    Raises:
+        OSError: it cannot be read.
+        Refused: other users may change it or, if it is a secret, read it.
+    """
+    with open_regular(path) as file:
+        _check(path, os.fstat(file.fileno()), then, secret=secret, is_fixed=_is_fixed(file))
+
+
+def _read(
+    path: Path, most: int, *, what: str, then: str, secret: bool, own_only: bool = False
+) -> PrivateFile:
     try:
         with open_regular(path, follow_links=not own_only) as file:
             status = os.fstat(file.fileno())
             if own_only and status.st_uid != os.geteuid():
                 raise Refused(f"{path} belongs to another user. Remove it, and {then}")
-            check_private(path, status, then)
+            _check(path, status, then, secret=secret, is_fixed=_is_fixed(file))
             return PrivateFile(file.read(most), status)
     except FileNotFoundError:
         raise
@@ -68,6 +96,11 @@ def read_private(
         raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
 
 
+def _is_fixed(file: BinaryIO) -> bool:
+    """Tell whether a file is on a read-only mount, such as a Secret's or a volume with `:ro`."""
+    return bool(os.fstatvfs(file.fileno()).f_flag & os.ST_RDONLY)
+
+
 def check_private(path: Path, status: os.stat_result, then: str = "") -> None:
     """Check that only a file's user may access it.
 
@@ -75,9 +108,40 @@ def check_private(path: Path, status: os.stat_result, then: str = "") -> None:
         then: what to do after `chmod`.
     Raises: Refused.
     """
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        more = f" and {then}" if then else ""
+    _check(path, status, then, secret=True, is_fixed=False)
+
+
+def _check(path: Path, status: os.stat_result, then: str, *, secret: bool, is_fixed: bool) -> None:
+    """Check mode and owner of a file: the one rule for all files of settings.
+
+    Where a read-only mount fixes a file, whoever mounted it has decided who reads it. Of a file of
+    root's, such as those of Kubernetes, root has.
+
+    Raises: Refused.
+    """
+    mode, user = stat.S_IMODE(status.st_mode), os.geteuid()
+    if is_fixed:
+        return
+    more = f" and {then}" if then else ""
+    if user and status.st_uid not in {0, user}:
+        raise Refused(
+            f"{path} belongs to another user, who can change it. Make root or the user of this "
+            f"process its owner, with `chown`{f',{more}' if more else ''}"
+        )
+    is_of_root = bool(user) and status.st_uid == 0
+    if secret and mode & (0o022 if is_of_root else 0o077):
         raise Refused(f"{path} is accessible to other users. Run `chmod 600 {path}`{more}")
+    if mode & 0o022:
+        raise Refused(f"{path} can be changed by other users. Run `chmod go-w {path}`{more}")
+    if secret and mode & 0o004 and path not in _warned_of:
+        _warned_of.add(path)
+        _log.warning(
+            "secret_open_to_others",
+            file=str(path),
+            mode=f"{mode:04o}",
+            why="it belongs to root, and every user of this machine can read it",
+            do=f"chmod o-r {path}, with this process's group as its group",
+        )
 
 
 @contextlib.contextmanager

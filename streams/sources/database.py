@@ -125,6 +125,18 @@ class OpenedSource:
         """How many rows of crowded units fit into the memory of all threads together."""
         return self._settings.memory_mb * _ROWS_OF_A_MB // self._settings.threads
 
+    def check_spill(self, needed: int) -> None:
+        """Check that so many bytes may be written to the temporary directory.
+
+        Raises: SourceProblem: the source's settings allow fewer.
+        """
+        most, needed_mb = self._settings.spill_mb, -(-needed // 1_000_000)
+        if needed_mb > most:
+            raise SourceProblem(
+                f"a question may write {needed_mb:,} MB to the disk, more than its spill_mb "
+                f"({most:,}) allows"
+            )
+
     def limit_time(self, *, times: int) -> None:
         """Give what follows so many times the source's seconds."""
         self._limit.start(times=times)
@@ -136,8 +148,7 @@ class OpenedSource:
         """
         for table in self.tables:
             if table.records is not None and table.records.fault is not None:
-                fault = type(table.records.fault).__name__
-                raise EnvironmentProblem(f"it cannot be read: {fault}")
+                raise EnvironmentProblem(f"it cannot be read: {cause_of(table.records.fault)}")
         if self._limit.is_over:
             raise TimeProblem("reading it took too long")
         _check_version(self._files, self._before)
@@ -188,6 +199,7 @@ def connected(
                 "threads": settings.threads,
                 "memory_limit": f"{settings.memory_mb}MB",
                 "temp_directory": spill,
+                "max_temp_directory_size": f"{settings.spill_mb}MB",
                 # No secret of this user is read.
                 "secret_directory": spill,
                 "temp_file_encryption": "true",
@@ -216,7 +228,8 @@ def connected(
             # What was not of one version says nothing of the next one.
             _check_version(files, before)
             # The limit also cuts a connection to another server, which then is lost.
-            if isinstance(error, EnvironmentProblem) and limit.is_over:
+            passing = (EnvironmentProblem, duckdb.InterruptException)
+            if isinstance(error, passing) and limit.is_over:
                 raise TimeProblem("reading it took too long") from error
             raise
         finally:
@@ -233,19 +246,44 @@ def version_of(settings: SourceSettings) -> SourceVersion:
 
 
 def cause_of(error: Exception) -> str:
-    """Return words for the log; those of DuckDB may have cells, so their type is named."""
+    """Return words for the log, without those of DuckDB, which may have cells."""
     if isinstance(error, SourceProblem):
         return str(error)
-    if isinstance(error, import_duckdb().IOException) and "Could not set lock" in str(error):
+    duckdb = import_duckdb()
+    if isinstance(error, duckdb.IOException) and "Could not set lock" in str(error):
         return "another process has it open for writing"
-    return type(error).__name__
+    if _is_full(error):
+        return "it needs more of the disk than its spill_mb allows"
+    words = {
+        duckdb.OutOfMemoryException: "it needs more memory than its memory_mb allows",
+        duckdb.InterruptException: "its reading was stopped",
+        duckdb.IOException: "a file cannot be read, or the temporary directory is full",
+        duckdb.CatalogException: "there is no such table, or a view names what is not there",
+        duckdb.BinderException: "there is no such column, or a view names what is not there",
+        duckdb.PermissionException: "it names what a source may not read, such as another file",
+        duckdb.FatalException: "the database engine has failed",
+        duckdb.InternalException: "the database engine has failed",
+        duckdb.Error: "a cell cannot be read, or the file is damaged",
+        MemoryError: "there is no memory left",
+    }
+    found = next((words[each] for each in type(error).__mro__ if each in words), None)
+    if found is None and isinstance(error, OSError):
+        return error.strerror or "a file cannot be read"
+    return found or "reading it failed by a defect of this program"
+
+
+def _is_full(error: Exception) -> bool:
+    """Tell whether DuckDB has written to the temporary directory all that it may."""
+    is_memory = isinstance(error, import_duckdb().OutOfMemoryException)
+    return is_memory and "max_temp_directory_size" in str(error)
 
 
 def is_of_the_environment(error: Exception) -> bool:
     """Tell whether an error says nothing of a source's cells: the same reading may succeed."""
     duckdb = import_duckdb()
     passing = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException)
-    return isinstance(error, (*passing, EnvironmentProblem, OSError, MemoryError))
+    is_passing = isinstance(error, (*passing, EnvironmentProblem, OSError, MemoryError))
+    return is_passing and not _is_full(error)
 
 
 def may_pass(error: Exception) -> bool:
@@ -265,7 +303,7 @@ def files_of(settings: SourceSettings) -> list[str]:
     try:
         return _files_of(settings)
     except OSError as error:  # such as a directory that this process may not enter
-        raise EnvironmentProblem(error.strerror or type(error).__name__) from error
+        raise EnvironmentProblem(error.strerror or "it cannot be looked at") from error
 
 
 def _files_of(settings: SourceSettings) -> list[str]:
@@ -313,7 +351,7 @@ def _file_version(path: str) -> tuple[int, ...] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise EnvironmentProblem(error.strerror or type(error).__name__) from error
+        raise EnvironmentProblem(error.strerror or "it cannot be looked at") from error
     # The last one also moves where a program sets the time of the content back.
     return (file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
 

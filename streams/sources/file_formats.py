@@ -39,7 +39,7 @@ def check_format(settings: SourceSettings, path: str) -> None:
         with open_regular(Path(path)) as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
-        problem = error.strerror or type(error).__name__
+        problem = error.strerror or "opening it failed"
         raise EnvironmentProblem(f"it cannot be opened: {problem}") from error
     if not head:
         raise SourceProblem("it is empty")

@@ -28,6 +28,10 @@ from streams.sources.source_tables import SourceProblem
 
 _ANY_KEY: Final = bytes(32)
 """Of the digests of a reading, which decide nothing."""
+_ROW_BYTES: Final = 512
+"""Of a row in all tables of a question at once: its unit thrice, its digest and its statistic."""
+_CELL_BYTES: Final = 32
+"""Of a cell, where the rows of crowded units go through the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,20 @@ def read_in_full(source: OpenedSource, rows: SchemaRows) -> None:
 
     The hash is what a question does longest, for rows of crowded units alone: without it here, one
     person's many rows could take a question past its time that a reading in time has bounded.
+    Which rows a question writes to the disk depends on its filter, so it may need the disk for all.
 
-    Raises: duckdb.Error: the engine cannot read a cell, or the environment failed.
+    Raises: duckdb.Error: the engine cannot read a cell, or the environment failed. SourceProblem:
+        a question about all rows may not fit on the disk.
     """
     values = ["u", *(f"c{i}" for i in rows.every)]
-    if rows.schema.unit is not UNSET:
+    has_unit = rows.schema.unit is not UNSET
+    if has_unit:
         values.append(digest_sql(rows.content, key=_ANY_KEY))
     # One number of all cells: nothing can be left out of it.
-    read = f"SELECT bit_xor(hash({', '.join(values)})) FROM ({rows.sql(rows.every)})"
-    run(source.connection, read)
+    read = f"bit_xor(hash({', '.join(values)})), count(*), sum(strlen(unit))"
+    table = f"({rows.sql(rows.every)})"
+    ((_, number, lengths),) = run(source.connection, f"SELECT {read} FROM {table}")
+    if has_unit:
+        source.check_spill(
+            number * (_ROW_BYTES + _CELL_BYTES * len(rows.every)) + int(lengths or 0)
+        )

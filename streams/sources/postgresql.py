@@ -344,8 +344,27 @@ def _arrow(rows: Sequence[Sequence[object]], types: Sequence[str]) -> Any:
     return pa.Table.from_arrays(arrays, names=[f"x{i}" for i in range(len(arrays))])
 
 
+_MEANING: Final = {
+    "08": "the connection was lost",
+    "28": "its user or password is rejected",
+    "3D": "there is no such database",
+    "42501": "its user may not read the table",
+    "42P01": "there is no such table",
+    "42703": "there is no such column",
+    "53": "it lacks memory, disk or connections",
+    "57014": "the statement was cancelled",
+    "57": "it is shutting down",
+    "22": "a cell cannot be read",
+}
+
+
 def _words(error: Any) -> str:
-    return f"PostgreSQL: {type(error).__name__} ({error.sqlstate or 'no state'})"
+    """Return words that have nothing of the data: by the class of PostgreSQL's own code."""
+    code = error.sqlstate or ""
+    if not code:
+        return "PostgreSQL cannot be reached, or has ended the connection"
+    words = next((said for begin, said in _MEANING.items() if code.startswith(begin)), "it failed")
+    return f"PostgreSQL: {words} (SQLSTATE {code})"
 
 
 def _connection_text(path: str) -> str:

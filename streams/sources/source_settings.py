@@ -13,7 +13,7 @@ from accountant.questions.schema import check_source_name
 from accountant.records.names import check_name
 from accountant.strict_json import read_json
 from streams.errors import Refused
-from streams.files.regular_files import open_regular
+from streams.files.private_files import read_trusted
 from streams.sources.quoted import table_names
 
 _MOST_BYTES: Final = 1_000_000
@@ -29,6 +29,7 @@ class _SourceFields(
     Attributes:
         threads: which DuckDB may use.
         memory_mb: which DuckDB may use before it writes to a temporary directory.
+        spill_mb: which DuckDB may write there.
         seconds: the longest reading of a version in full; a question then has four times as long.
         datasets: those that may read it, and no other; left out, see
             `streams.sources.source_access`.
@@ -36,6 +37,7 @@ class _SourceFields(
 
     threads: Annotated[int, Meta(ge=1, le=256)] = 2
     memory_mb: Annotated[int, Meta(ge=128, le=1_000_000)] = 1024
+    spill_mb: Annotated[int, Meta(ge=1, le=100_000_000)] = 20_000
     seconds: Annotated[int, Meta(ge=1, le=86_400)] = 150
     datasets: tuple[str, ...] | UnsetType = UNSET
 
@@ -78,11 +80,12 @@ SourceSettings = ParquetSource | CsvSource | DuckdbSource | PostgresqlSource
 def read_source_settings(path: Path) -> dict[str, SourceSettings]:
     """Return the sources of a JSON file by name.
 
-    Raises: Refused: it cannot be read, or does not have this form.
+    Raises: Refused: it cannot be read, others may change it, or it does not have this form.
     """
     try:
-        with open_regular(path) as file:
-            content = file.read(_MOST_BYTES + 1)
+        content = read_trusted(
+            path, _MOST_BYTES + 1, what="the file of sources", then="review which datasets it names"
+        )
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
     if len(content) > _MOST_BYTES:

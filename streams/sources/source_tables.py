@@ -74,7 +74,7 @@ def csv_table(connection: Any, path: str, delimiter: str, table: str) -> SourceT
         records = CsvRecords(Path(path), delimiter)
     except OSError as error:
         raise EnvironmentProblem(
-            f"its first line cannot be read: {type(error).__name__}"
+            f"its first line cannot be read: {error.strerror or 'reading it failed'}"
         ) from error
     connection.register(table, records)
     # The engine never sees these names, so it makes none of them another's.

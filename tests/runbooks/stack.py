@@ -178,6 +178,7 @@ def _token_files(home: Path) -> tuple[dict[str, str], dict[str, Path]]:
     for name in NAMES:
         files[name] = home / f"{name}.token"
         files[name].touch(0o600)
+        files[name].touch(0o600)
         files[name].write_text(token_file.create(known, name, now=now).token)
     scraper = home / "metrics.token"
     scraper.touch(0o600)

@@ -13,6 +13,7 @@ import msgspec
 
 from accountant.strict_json import read_json
 from streams.errors import InputInvalid
+from streams.files.private_files import read_trusted
 
 if TYPE_CHECKING:
     from accountant.records.members import Member
@@ -25,8 +26,8 @@ _MOST_BYTES: Final = 64 << 20
 def read_members(path: Path) -> list[Member]:
     """Return the members that a file lists.
 
-    Raises: OSError; InputInvalid: it is no list of members, one occurs twice, there is no owner, or
-        there are too many.
+    Raises: OSError; Refused: others may change it; InputInvalid: it is no list of members, one
+        occurs twice, there is no owner, or there are too many.
     """
     from accountant.records.members import MAX_MEMBERS
 
@@ -46,8 +47,9 @@ def read_members(path: Path) -> list[Member]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    with path.open("rb") as opened:
-        content = opened.read(_MOST_BYTES + 1)
+    content = read_trusted(
+        path, _MOST_BYTES + 1, what="the file of members", then="review its members"
+    )
     if len(content) > _MOST_BYTES:
         raise InputInvalid(f"{path} is longer than {_MOST_BYTES >> 20} MiB")
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import stat
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -16,12 +15,10 @@ from streams.address import LOOPBACK_HOSTS
 from streams.client.http.login_auth import find_login_auth
 from streams.client.http.token_auth import TokenAuth
 from streams.errors import Refused
+from streams.files.private_files import check_trusted, read_private
 from streams.settings import PREFIX, Settings
 from streams.settings.access import fault_of_token
-from streams.telemetry.logs import get_logger
 
-_log = get_logger(__name__)
-_warned_of = set[Path]()
 _MAX_BYTES: Final = 16_384
 
 
@@ -43,7 +40,7 @@ class Bearer(TokenAuth):
         self.source = setting if file is None else f"the file {file}"
         self._token = token
         self._file = file
-        self._read_at: tuple[int, int, int] | None = None
+        self._read_at: tuple[int, int, int, int] | None = None
 
     def __repr__(self) -> str:
         return "Bearer(...)"
@@ -66,12 +63,13 @@ class Bearer(TokenAuth):
     def _refresh(self, file: Path) -> None:
         try:
             status = file.stat()
-            stamp = status.st_ino, status.st_size, status.st_mtime_ns
+            stamp = status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode
             if stamp == self._read_at:
                 return
-            _warn_if_readable(file, status)
-            with file.open("rb") as opened:
-                text = opened.read(_MAX_BYTES + 1).decode("ascii", "replace").strip()
+            content = read_private(
+                file, _MAX_BYTES + 1, what="the file of a token", then="replace its token"
+            ).content
+            text = content.decode("ascii", "replace").strip()
         except OSError as error:
             raise Refused(
                 f"the token file {file} cannot be read: {error.strerror}. Correct the path in "
@@ -81,20 +79,6 @@ class Bearer(TokenAuth):
         if fault:
             raise Refused(f"the token file {file}: {fault}")
         self._token, self._read_at = text, stamp
-
-
-def _warn_if_readable(file: Path, status: os.stat_result) -> None:
-    """Warn once if other users may read or write a token file of this user.
-
-    A file of another user is not checked: mounted secrets belong to root.
-    """
-    mode = stat.S_IMODE(status.st_mode)
-    if not mode & 0o077 or status.st_uid != os.geteuid() or file in _warned_of:
-        return
-    _warned_of.add(file)
-    _log.warning(
-        "token_file_open_to_others", file=str(file), mode=f"{mode:04o}", do=f"chmod 600 {file}"
-    )
 
 
 def bearer_for(url: str, settings: Settings) -> TokenAuth | None:
@@ -148,6 +132,8 @@ def tls_verification(url: str) -> ssl.SSLContext | bool:
     if not (file or directory):
         return True
     try:
+        if file:
+            check_trusted(Path(file), secret=False, then="review its certificates")
         return ssl.create_default_context(cafile=file or None, capath=directory or None)
     except OSError as error:
         raise Refused(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streams.errors import Refused
+from streams.files.private_files import check_trusted
 from streams.settings import PREFIX, Settings
 
 _MAX_PASSWORD_BYTES: Final = 4_096  # bytes; a file that is longer is another file
@@ -90,6 +91,10 @@ def security_of(settings: Settings) -> Security:
         secret, file = settings.kafka_password, settings.kafka_password_file
         password = _read_password(file) if file else secret.get_secret_value() if secret else None
     files = settings.kafka_ca, settings.kafka_certificate, settings.kafka_key
+    if settings.kafka_uses_tls:
+        for name, file in zip(("CA", "CERTIFICATE", "KEY"), files, strict=True):
+            if file is not None:
+                _check_file(f"{PREFIX}KAFKA_{name}", file, secret=name == "KEY")
     return Security(
         protocol=settings.kafka_security_protocol,
         username=settings.kafka_username,
@@ -101,7 +106,7 @@ def security_of(settings: Settings) -> Security:
 
 def _read_password(file: Path) -> str:
     name = f"{PREFIX}KAFKA_PASSWORD_FILE"
-    _check_readable(name, file)
+    _check_file(name, file, secret=True)
     try:
         with file.open("rb") as opened:
             found = opened.read(_MAX_PASSWORD_BYTES + 1)
@@ -117,8 +122,6 @@ def _read_password(file: Path) -> str:
 
 @cache  # loading the system's authorities takes longer than connecting
 def _context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    for name, file in (("CA", ca), ("CERTIFICATE", certificate), ("KEY", key)):
-        _check_readable(f"{PREFIX}KAFKA_{name}", file)
     try:
         context = ssl.create_default_context(cafile=ca)
     except ssl.SSLError:
@@ -135,10 +138,11 @@ def _context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl
     return context
 
 
-def _check_readable(name: str, file: Path | None) -> None:
-    if file is not None:
-        try:
-            with file.open("rb"):
-                return
-        except OSError as error:
-            raise Refused(f"setting {name}: {file} cannot be read ({error.strerror})") from None
+def _check_file(name: str, file: Path, *, secret: bool) -> None:
+    """Check that a file can be read, and that others cannot use it. Raises: Refused."""
+    try:
+        check_trusted(file, secret=secret, then="replace it" if secret else "review it")
+    except OSError as error:
+        raise Refused(f"setting {name}: {file} cannot be read ({error.strerror})") from None
+    except Refused as error:
+        raise Refused(f"setting {name}: {error}") from None

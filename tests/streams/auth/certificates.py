@@ -46,6 +46,7 @@ def certificate(directory: Path, *, password: bytes | None = None) -> Files:
         if password is None
         else serialization.BestAvailableEncryption(password)
     )
+    files.key.touch(0o600)
     files.key.write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how)
     )

@@ -265,6 +265,7 @@ def test_mine_of_a_removed_or_expired_member_shows_no_amount(
     signed_in.done("olga", "member", "set", "census", "eng", "--role", "analyst", *until, *at)
     file = tmp_path / "token"
     file.touch(mode=0o600)
+    file.touch(0o600)
     file.write_text(signed_in.tokens["olga"])
     with reader(signed_in.url, file) as ledger:
         budgets = ledger.budgets("eng")

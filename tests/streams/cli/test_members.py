@@ -111,6 +111,7 @@ def test_a_typed_option_takes_precedence_over_the_environment(
     server: AuthenticatedServer, accountant: Command
 ) -> None:
     mine = accountant.directory / "mine"
+    mine.touch(0o600)
     mine.write_text(server.tokens["ana"] + "\n")
     typed = ("me", "--json", "--token-file", "mine")
     assert server.by("ben", *typed).json["name"] == "ana"

@@ -63,6 +63,7 @@ def test_empty_kafka_settings_count_as_unset(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_password_in_a_file_is_taken_without_the_line_end(tmp_path: Path) -> None:
     file = tmp_path / "password"
+    file.touch(0o600)
     file.write_text(f" {_SECRET}\n")
     security = security_of(load(**_SASL | {"kafka_password": None, "kafka_password_file": file}))
     assert security.options()["sasl_plain_password"] == _SECRET
@@ -74,6 +75,7 @@ def test_a_file_without_a_password_is_refused(tmp_path: Path, content: bytes | N
     file = tmp_path / "password"
     file.unlink(missing_ok=True)
     if content is not None:
+        file.touch(0o600)
         file.write_bytes(content)
     with pytest.raises(Refused, match=r"setting ACCOUNTANT_KAFKA_PASSWORD_FILE: .*password "):
         security_of(load(**_SASL | {"kafka_password": None, "kafka_password_file": file}))
@@ -82,6 +84,7 @@ def test_a_file_without_a_password_is_refused(tmp_path: Path, content: bytes | N
 def test_files_of_tls_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     made = BrokerSecurity(tmp_path / "made", [])
     pem, text, none = tmp_path / "made/broker.pem", tmp_path / "text", tmp_path / "none"
+    text.touch(0o600)
     text.write_text("no certificate")
     both = {"kafka_certificate": pem, "kafka_key": pem}
     assert security_of(load(**_SASL, kafka_ca=made.ca, **both)).tls is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,7 +25,13 @@ from accountant.questions.schema import (
     UnitColumn,
 )
 from streams.sources import DataSources, SourceAway, SourceUnreadable
-from streams.sources.database import SourceProblem, connected, run
+from streams.sources.database import (
+    SourceProblem,
+    cause_of,
+    connected,
+    is_of_the_environment,
+    run,
+)
 from streams.sources.source_settings import (
     CsvSource,
     DuckdbSource,
@@ -319,15 +327,46 @@ def test_a_connection_reads_its_files_alone_and_writes_none(
     assert {path.name for path in tmp_path.iterdir()} <= {other.name, Path(source.path).name}  # type: ignore[union-attr]
 
 
-def test_memory_and_threads_are_bounded(tmp_path: Path) -> None:
+def test_memory_threads_and_disk_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, {"unit": (pa.int64(), range(1000))})
-    with connected(ParquetSource(path=str(path), threads=1, memory_mb=200)) as opened:
-        found = run(
-            opened.connection, "SELECT current_setting('threads'), current_setting('memory_limit')"
-        )
-    assert found[0][0] == 1
-    assert found[0][1].startswith("190.7")  # MiB
+    settings = ParquetSource(path=str(path), threads=1, memory_mb=200, spill_mb=1)
+    names = ("threads", "memory_limit", "max_temp_directory_size")
+    with connected(settings) as opened:
+        asked_for = ", ".join(f"current_setting('{name}')" for name in names)
+        ((threads, memory, disk),) = run(opened.connection, f"SELECT {asked_for}")
+        assert threads == 1
+        assert memory.startswith("190.7")  # MiB
+        assert disk == "976.5 KiB"
+    # With less memory than a source may have: the test would take longer.
+    bounds = {"memory_limit": "8MB", "max_temp_directory_size": "1MB"}
+    with (
+        duckdb.connect(config={**bounds, "temp_directory": str(tmp_path / "spill")}) as small,
+        pytest.raises(duckdb.OutOfMemoryException) as full,
+    ):
+        run(small, "CREATE TEMP TABLE t AS SELECT random() FROM range(3000000)")
+    assert cause_of(full.value) == "it needs more of the disk than its spill_mb allows"
+    assert not is_of_the_environment(full.value), "another try would need as much"
+
+
+def test_a_source_whose_rows_may_not_fit_on_the_disk_answers_no_question(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Which rows a question writes to the disk depends on its filter, and whether it fails must not.
+    columns = of_rows([(f"person {i % 999}", 1, "north", True) for i in range(2_000)])
+    found = write_parquet(tmp_path / "t.parquet", columns)
+    schema, texts = small_schema(), ("count", "count where t = false")
+    for spill_mb, answers in ((1, 0), (2, 2)):
+        caplog.clear()
+        sources = DataSources({"census": msgspec.structs.replace(found, spill_mb=spill_mb)})
+        answered = 0
+        for text in texts:
+            with contextlib.suppress(SourceUnreadable):
+                sources.statistics(asked(text, schema, "parquet"), key=b"")
+                answered += 1
+        assert answered == answers
+        why = "a question may write 2 MB to the disk, more than its spill_mb (1) allows"
+        assert caplog.text.count(why) == len(texts) - answers
 
 
 # -- failures

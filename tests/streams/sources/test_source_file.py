@@ -73,8 +73,8 @@ async def test_all_who_go_by_the_file_change_in_one_step(path: Path, by: str) ->
         ({"census": {"kind": "xml", "path": "x"}}, "must name sources"),
         (csv("census", seconds=151), "ACCOUNTANT_CURATOR_TURN_SECONDS to at least 906"),
         (None, "cannot be read"),
-        (os.mkfifo, "cannot be read: it is no regular file"),
-        (Path.mkdir, "cannot be read: it is no regular file"),
+        (os.mkfifo, "is not a regular file: name the file of sources"),
+        (Path.mkdir, "is not a regular file: name the file of sources"),
     ],
     ids=["no json", "twice", "kind", "seconds", "away", "pipe", "directory"],
 )

@@ -202,6 +202,7 @@ def test_a_revoked_token_and_a_missing_one_have_different_errors(server: RolesSe
 
 def test_a_changed_token_file_is_read_again(server: RolesServer, tmp_path: Path) -> None:
     file = tmp_path / "mine"
+    file.touch(0o600)
     file.write_text(server.tokens["ana"] + "\n")
     settings = Settings(url=server.url, token_file=file)
     with Accountant(settings=settings, clock=TestClock(NOON)) as ledger:
