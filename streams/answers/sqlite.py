@@ -26,7 +26,8 @@ from streams.answers.mark import SUFFIX, fits_mark
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoreDamaged, StoredAnswer
 from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, check_schema, insert_first
 from streams.errors import Refused, Unavailable
-from streams.files.private_files import check_private, make_private, sync_directory
+from streams.files.private_files import check_private, make_private
+from streams.files.whole_files import sync_directory
 from streams.tasks.broadcast import Broadcast, Subscription
 from streams.telemetry.logs import get_logger
 

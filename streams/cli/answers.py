@@ -9,6 +9,7 @@ import typer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.out_file import Out, Replace, output_in
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
@@ -33,6 +34,8 @@ def answers(
     ] = 50,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    out: Out = None,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """List the latest answers to a dataset's questions; with --json as they are stored, one a line.
@@ -62,14 +65,15 @@ def answers(
     if not found and request_id is not None:
         hint = f"`accountant answers {dataset}` lists those that you may see"
         fail(Exit.FAILED, f"request {request_id} has no answer on {dataset}", hint=hint)
-    if json:
-        write_lines(map(encode_answer, found))
-    elif request_id is not None:
-        say("\n\n".join(map(answer_text, found)))
-    elif found:
-        stdout().print(answer_table(found))
-    else:
-        say(f"{dataset} has no answers that you may see")
+    with explain_errors(), output_in(out, replace=replace):
+        if json:
+            write_lines(map(encode_answer, found))
+        elif request_id is not None:
+            say("\n\n".join(map(answer_text, found)))
+        elif found:
+            stdout().print(answer_table(found))
+        else:
+            say(f"{dataset} has no answers that you may see")
 
 
 def _last(

@@ -9,6 +9,7 @@ import typer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.out_file import Out, Replace, output_in
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
@@ -34,6 +35,8 @@ def head(
             "without it, print them."
         ),
     ] = None,
+    out: Out = None,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
     """Print the ledger's id, and the number and hash of each partition's last decision.
@@ -50,10 +53,11 @@ def head(
         # Opened first: a wrong address fails before a long log is read.
         place = None if to is None else _place(to)
         found = _heads(url, token_file, signs=key is not None)
-        if key is not None:
-            _sign(found, key, place, json=json)
-            return
-    _print(found, json=json)
+        with output_in(out, replace=replace):
+            if key is None:
+                _print(found, json=json)
+            else:
+                _sign(found, key, place, json=json)
 
 
 def _heads(url: str, token_file: Path | None, *, signs: bool) -> list[Head]:

@@ -12,6 +12,7 @@ from streams.cli.archive import archive
 from streams.cli.log_export import LogExport
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.out_file import Out, Replace, output_in
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl, parse_past
 from streams.log.log_filter import MOST_LAST, LogFilter
@@ -45,8 +46,10 @@ def export(
         int | None, typer.Option(help=f"Only the last N of these, 1 to {MOST_LAST}.", metavar="N")
     ] = None,
     archives: Archives = None,
+    out: Out = None,
+    replace: Replace = False,
 ) -> None:
-    """Write the decision log to stdout, one decision a line, byte for byte.
+    """Write the decision log to stdout or a file, one decision a line, byte for byte.
 
     The hashes cover these bytes, so `accountant audit FILE` can check an export of the whole log.
     Options can choose decisions; all of them must hold, and --tail counts what the others leave.
@@ -62,7 +65,8 @@ def export(
             fail(Exit.USAGE, f"--tail must be 1 to {MOST_LAST}, got {tail}", hint=hint)
         wanted = LogFilter(dataset, request_id, *_span(since, until), tail)
         # On a terminal, a progress bar would break up the lines of the log.
-        with progress(wanted=not stdout().is_terminal) as bars:
+        is_shown = out is not None or not stdout().is_terminal
+        with output_in(out, replace=replace), progress(wanted=is_shown) as bars:
             LogExport(log_at(url, archives or ()), wanted, bars).run()
 
 
@@ -134,7 +138,7 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     from streams.log.exported_log import ExportedLog
 
     if file.exists() and not (file.is_file() and isinstance(log_at(str(file)), ExportedLog)):
-        hint = "accountant log export --url kafka://HOST:PORT > FILE"
+        hint = "accountant log export --url kafka://HOST:PORT --out FILE"
         fail(Exit.USAGE, f"{file} must be a file that `accountant log export` wrote", hint=hint)
     log = UnchangedLog(file)
     with audit_bars() as shown:

@@ -9,6 +9,7 @@ import typer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.out_file import Out, Replace, output_in
 from streams.cli.reading.options import OptionalSourcesFile
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ def schema(
     delimiter: Annotated[
         str | None, typer.Option(help="Of a CSV file: , ; | or a tab. Default: as its first line.")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write it to a new file instead of stdout."),
-    ] = None,
+    out: Out = None,
+    replace: Replace = False,
 ) -> None:
     """Write the skeleton of a schema: names and types of a source, the rest to be filled in.
 
@@ -52,8 +51,6 @@ def schema(
     from streams.sources.source_settings import kind_of
     from streams.sources.source_tables import SourceProblem
 
-    if output is not None and output.exists():
-        fail(Exit.USAGE, f"{output} is there already: name a new file")
     with explain_errors():
         name, settings = _named(source, data_sources) or _of_file(source, table, delimiter)
         try:
@@ -62,11 +59,8 @@ def schema(
             fail(Exit.OPERATOR, f"{source} cannot be read: {problem}")
         found, left_out = skeleton(kind_of(settings), name, facts)
         text = json.dumps(found, indent=2, ensure_ascii=False)
-        if output is None:
+        with output_in(out, replace=replace):
             say(text)
-        else:
-            with output.open("x", encoding="utf-8") as file:
-                file.write(f"{text}\n")
         for sentence in left_out:
             say(sentence, err=True)
         say(_NEXT, err=True)

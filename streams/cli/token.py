@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,11 +12,12 @@ import typer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.out_file import Out, Replace, check_secret_output, output_in
 from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
-    from streams.auth.token_file import Row
+    from streams.auth.token_file import Made, Row
 
 app = typer.Typer(help="Create, list and revoke tokens of a server.", no_args_is_help=True)
 
@@ -44,11 +47,15 @@ def create(
         typer.Option("--another", help="Create a second token although the name has a valid one."),
     ] = False,
     tokens: Tokens = None,
+    out: Out = None,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
-    """Create a token and print it once: the file stores only its hash.
+    """Create a token and print it once, or write it to a file: the server's file has its hash only.
 
-    Creates the file (mode 0600) if it does not exist. A running server accepts the token at once.
+    Creates the server's file (mode 0600) if it does not exist. A running server accepts the token
+    at once. Write it with --out: a shell empties the file after `>` whatever happens. stdout that
+    is a file which other users may read is refused.
     """
     from streams.auth.token_file import create as create_token
     from streams.cli.printing.output import print_json
@@ -60,20 +67,46 @@ def create(
         file = _named(tokens)
         _check_prefix(name)
         is_new = not file.exists()
-        made = create_token(file, name, now=now, expires=until, another=another)
+        check_secret_output(out)
+        with revoked_unless_written(file) as made, output_in(out, replace=replace):
+            made.append(create_token(file, name, now=now, expires=until, another=another))
+            token, row = made[0]
+            if json:
+                print_json({"token": token, **_fields(row, now)})
+            else:
+                say(token)
         if json:
-            print_json({"token": made.token, **_fields(made.row, now)})
             return
-        say(made.token)
         if is_new:
             say(f"{file} is new: it has this token alone. Keep a copy of it.", err=True)
-        ends = "does not expire" if made.row.expires is None else f"expires {made.row.expires}"
+        ends = "does not expire" if row.expires is None else f"expires {row.expires}"
+        where = "printed once, above" if out is None else f"in {out}, and nowhere else"
+        then = (
+            f"Give it to {name}, to set ACCOUNTANT_TOKEN, or to store in a file (mode 0600) that "
+            "ACCOUNTANT_TOKEN_FILE names."
+            if out is None
+            else f"Give the file to {name}: ACCOUNTANT_TOKEN_FILE names it."
+        )
         say(
-            f"Made a token for {name} (printed once, above). Its id, for `token revoke`, is "
-            f"{made.row.id}. The token {ends}. Give it to {name}, to set ACCOUNTANT_TOKEN, or to "
-            "store in a file (mode 0600) that ACCOUNTANT_TOKEN_FILE names.",
+            f"Made a token for {name} ({where}). Its id, for `token revoke`, is {row.id}. The "
+            f"token {ends}. {then}",
             err=True,
         )
+
+
+@contextmanager
+def revoked_unless_written(file: Path) -> Iterator[list[Made]]:
+    """Revoke the token that the block adds to a list, if nobody got it."""
+    from streams.auth.token_file import revoke as revoke_tokens
+    from streams.clock import SystemClock
+
+    made: list[Made] = []
+    try:
+        yield made
+    except BaseException:
+        for each in made:
+            revoke_tokens(file, each.row.id, now=SystemClock().now())
+        raise
 
 
 @app.command("list")

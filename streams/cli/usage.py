@@ -11,6 +11,7 @@ import typer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.out_file import Out, Replace, output_in
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def usage(
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a Parquet file (extra `parquet`).")
     ] = None,
+    out: Out = None,
+    replace: Replace = False,
 ) -> None:
     """Show the usage of a dataset, from its first request on.
 
@@ -51,18 +54,22 @@ def usage(
     if csv + json + (parquet is not None) > 1:
         fail(Exit.USAGE, "--csv, --json and --parquet exclude one another")
     if parquet is not None:
+        if out is not None:
+            fail(Exit.USAGE, "--parquet names a file already, so --out has no use")
         _check_parquet()
     with explain_errors():
         rows = usage_rows(url, name, by.value, token_file)
         if parquet is not None:
             _write_parquet(parquet, by.value, rows)
-        elif csv:
-            print_csv(_columns(by.value), rows)
-        elif json:
-            for row in rows:
-                print_json(row)
-        else:
-            stdout().print(_table(name, by.value, rows))
+            return
+        with output_in(out, replace=replace):
+            if csv:
+                print_csv(_columns(by.value), rows)
+            elif json:
+                for row in rows:
+                    print_json(row)
+            else:
+                stdout().print(_table(name, by.value, rows))
 
 
 def _columns(by: str) -> tuple[str, ...]:
@@ -83,10 +90,13 @@ def _write_parquet(file: Path, by: str, rows: Sequence[dict[str, Any]]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
+    from streams.files.whole_files import write_whole
+
     types = {"granted": pa.int64(), "refused": pa.int64()}
     # Amounts are text: a float would round them, and few Parquet readers have such long decimals.
     schema = pa.schema([(name, types.get(name, pa.string())) for name in _columns(by)])
-    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file)
+    with write_whole(file, replace=True, mode=0o666) as out:
+        parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), out)
 
 
 def _table(name: str, by: str, rows: Sequence[dict[str, Any]]) -> Table:

@@ -21,6 +21,7 @@ from streams.curator.checked_answers import CheckedAnswers
 from streams.curator.counts import CuratorCounts
 from streams.curator.curator import Curator, CuratorOptions
 from streams.errors import Refused, Unavailable, name_missing_extra
+from streams.files.temporary_directories import SPILL, remove_abandoned_directories
 from streams.service.ledger_service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.sources.source_file import SourceFile
@@ -57,9 +58,8 @@ def make_curator(
         from streams.sources import default_key_path, load_contribution_key, make_data_sources
         from streams.sources.confirmed_facts import ConfirmedFacts, confirmed_path
         from streams.sources.source_states import SourceStates
-        from streams.sources.spill_directory import remove_abandoned
 
-        remove_abandoned()
+        remove_abandoned_directories(SPILL)
         sources = make_data_sources(settings.data_sources, file.sources)
     file.on_change(sources.use)
     key = settings.data_sources_key or default_key_path(settings.data_sources)

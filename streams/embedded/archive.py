@@ -1,19 +1,19 @@
 """Moves the beginning of a stopped ledger's log into a compressed file, and seals the log.
 
-After a crash: before the file has its final name, there is only a temporary file. After that, there
+After a crash: before the file has its final name, there is only a
+temporary file, which the next archive into its directory removes. After that, there
 is an unused archive and an unchanged ledger. One transaction writes the seal and its snapshot and
 deletes the archived decisions; after it, the ledger is sealed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, BinaryIO, Final, NamedTuple
 
 from accountant.errors import LogDamaged, RequestInvalid
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
@@ -32,12 +32,12 @@ from accountant.replay.sealed_log import (
 from accountant.times import iso
 from streams.clock import CheckedClock
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.ledger_file import read_decisions, sync_directory
+from streams.embedded.ledger_file import read_decisions
 from streams.errors import Refused
+from streams.files.whole_files import write_whole
 from streams.processing.journal import Commit
 from streams.processing.recovery import Compare, recover_partition
 
-_PARTIAL: Final = ".partial"
 _LEVEL: Final = 6
 
 Progress = Callable[[str, int], None]
@@ -187,29 +187,20 @@ def _write(
 
     Raises: Refused: the file exists, cannot be written, or has other content when read back.
     """
-    partial = target.with_name(target.name + _PARTIAL)
     try:
-        if target.exists():
-            raise Refused(f"{target} exists: name another file")
-        partial.unlink(missing_ok=True)
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(fd, "wb") as raw:
+        with write_whole(target) as raw:
             digest, head = _compress(raw, ledger, first, last, progress)
             raw.flush()
-            os.fsync(raw.fileno())
-        if _digest(partial) != digest:
-            raise Refused(
-                f"{partial} has other content than was written: check the disk, then try again"
-            )
-        os.link(partial, target)  # unlike a rename, this never replaces another file
-        partial.unlink()
-        sync_directory(target.parent)
-        return head, target.stat().st_size
+            size = raw.seek(0, os.SEEK_END)
+            if _digest(raw) != digest:
+                raise Refused(
+                    f"{target} has other content than was written: check the disk, then try again"
+                )
+        return head, size
+    except FileExistsError as error:
+        raise Refused(f"{target} exists: name another file") from error
     except OSError as error:
         raise Refused(f"{target} cannot be written: {error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def _compress(
@@ -230,6 +221,7 @@ def _compress(
     return digest.digest(), head
 
 
-def _digest(path: Path) -> bytes:
-    with gzip.open(path, "rb") as file:
+def _digest(raw: BinaryIO) -> bytes:
+    raw.seek(0)
+    with gzip.GzipFile(fileobj=raw, mode="rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

@@ -27,6 +27,7 @@ from accountant.records import (
 from streams.errors import Refused
 from streams.files.immutable_sqlite import file_stamp, has_wal, open_immutable
 from streams.files.private_files import make_private
+from streams.files.whole_files import sync_directory
 
 T = TypeVar("T")
 
@@ -303,15 +304,6 @@ def remove(path: Path) -> None:
     """Remove a file and the files that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def sync_directory(path: Path) -> None:
-    """Sync the names in a directory to disk."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def read_genesis(path: Path) -> Genesis:

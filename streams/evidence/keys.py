@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import os
 import re
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from streams.errors import Refused
 from streams.files.private_files import read_private
+from streams.files.whole_files import write_whole
 
 _ALGORITHM: Final = b"\x01"  # Ed25519, as signed notes number it
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@:-]{0,99}")  # no space and no plus
@@ -90,24 +90,15 @@ class SigningKey:
         Raises: Refused: the name is invalid, or the file exists or cannot be written.
         """
         key = cls(name, os.urandom(_BYTES))
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            partial.unlink(missing_ok=True)
-            fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(fd, "w", encoding="ascii") as file:
-                file.write(key._text() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(partial, path)  # unlike a rename, this never replaces another file
+            with write_whole(path) as file:
+                file.write(f"{key._text()}\n".encode("ascii"))
         except FileExistsError as error:
             raise Refused(
                 f"{path} exists, and a key is never replaced: name another file"
             ) from error
         except OSError as error:
             raise Refused(f"{path} cannot be written: {error}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
         return key
 
     @classmethod

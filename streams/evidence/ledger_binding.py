@@ -9,11 +9,11 @@ are of ledgers that were given up there: the file of such a one is accepted if i
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Final
 
 from streams.errors import Refused
+from streams.files.whole_files import write_whole
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -98,12 +98,5 @@ def _read(file: Path) -> list[str] | None:
 
 def _write(file: Path, name: str, ledgers: list[str]) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with partial.open("w", encoding="utf-8") as out:
-            out.write(f"{name}\n{' '.join(ledgers)}\n")
-            out.flush()
-            os.fsync(out.fileno())
-        partial.rename(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with write_whole(file, replace=True) as out:
+        out.write(f"{name}\n{' '.join(ledgers)}\n".encode())

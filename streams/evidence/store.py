@@ -22,7 +22,8 @@ from streams.evidence.signed_checkpoint import (
     sign_checkpoint,
 )
 from streams.evidence.sinks import Kind
-from streams.files.private_files import state_directory, sync_directory
+from streams.files.private_files import state_directory
+from streams.files.whole_files import write_whole
 
 _KEEP: Final = 4  # a file torn by a power loss leaves others
 _KEY: Final = "key"
@@ -79,22 +80,14 @@ def write_checkpoint(folder: Path, checkpoint: SignedHead, signed_text: bytes) -
     Raises: Unavailable: the folder cannot be written.
     """
     file = folder / checkpoint.file_name
-    partial = folder / f".{file.stem}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if file.exists():
             return file
-        with partial.open("wb") as out:
+        with write_whole(file, replace=True, mode=0o666) as out:
             out.write(signed_text)
-            out.flush()
-            os.fsync(out.fileno())
-        partial.rename(file)
-        sync_directory(folder)
     except OSError as error:
         raise Unavailable(f"checkpoints cannot be stored in {folder}: {error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
     return file
 
 

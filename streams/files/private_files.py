@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 from streams.clock import steady
 from streams.errors import Refused
 from streams.files.regular_files import NotRegular, open_regular
+from streams.files.whole_files import write_whole
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -184,43 +185,11 @@ def replace_private(path: Path, content: bytes) -> None:
 
     Raises: Refused: it cannot be written.
     """
-    target = path.resolve()  # a link stays a link
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        partial.unlink(missing_ok=True)
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "wb") as file:
+        with write_whole(path, replace=True) as file:
             file.write(content)
-            file.flush()
-            _keep_owner(fd, target)
-            os.fsync(fd)
-        partial.rename(target)
-        sync_directory(target.parent)
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-
-
-def _keep_owner(fd: int, target: Path) -> None:
-    """Keep the owner of a file that root changes: another user's server reads it."""
-    with contextlib.suppress(FileNotFoundError):
-        owner = target.stat()
-        if owner.st_uid != os.geteuid():
-            os.fchown(fd, owner.st_uid, owner.st_gid)
-
-
-def sync_directory(folder: Path) -> None:
-    """Write a directory's entries to the disk.
-
-    Raises: OSError.
-    """
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def state_directory(name: str) -> Path | None:

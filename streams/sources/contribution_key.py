@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from streams.errors import Refused
-from streams.files.private_files import read_private, sync_directory
+from streams.files.private_files import read_private
+from streams.files.whole_files import write_whole
 
 KEY_BYTES: Final = 32
 
@@ -42,16 +43,5 @@ def _make(path: Path) -> None:
     """Make the file of a new key if there is none; it appears under its name as a whole."""
     if path.exists():
         return
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(os.urandom(KEY_BYTES))
-            file.flush()
-            os.fsync(fd)
-        with contextlib.suppress(FileExistsError):  # another process was first: its key is used
-            path.hardlink_to(partial)
-        sync_directory(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with contextlib.suppress(FileExistsError), write_whole(path) as file:
+        file.write(os.urandom(KEY_BYTES))  # another process may be first: its key is used

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streams.errors import NotInstalled, needs_extra
+from streams.files.temporary_directories import SPILL, temporary_directory
 from streams.sources.postgresql import copied_from_postgresql
 from streams.sources.quoted import text_literal
 from streams.sources.source_settings import (
@@ -31,7 +32,6 @@ from streams.sources.source_tables import (
     duckdb_table,
     parquet_table,
 )
-from streams.sources.spill_directory import spill_directory
 
 OPTIMIZERS: Final = frozenset(
     (
@@ -189,7 +189,7 @@ def connected(
     """
     duckdb = import_duckdb()
     # What does not fit into memory.
-    with spill_directory() as spill:
+    with temporary_directory(SPILL) as spill:
         files = files_of(settings)
         before = _version(files)
         connection = duckdb.connect(

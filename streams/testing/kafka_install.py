@@ -117,7 +117,9 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _install(version: str, installed: Path) -> None:
-    staging = Path(tempfile.mkdtemp(prefix=f"{installed.name}.", dir=installed.parent))
+    staging = installed.with_name(f"{installed.name}.staging")
+    shutil.rmtree(staging, ignore_errors=True)  # of a killed process: this one has the lock
+    staging.mkdir(mode=0o700)
     try:
         jars = _fetch(version, staging / "repository")
         ready = staging / "ready"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -115,7 +114,9 @@ def _prepared(version: str, cache: Path | None) -> Path:
 
 
 def _prepare(version: str, jars: list[Path], directory: Path) -> None:
-    staging = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=directory.parent))
+    staging = directory.with_name(f"{directory.name}.staging")
+    shutil.rmtree(staging, ignore_errors=True)  # of a killed process: this one has the lock
+    staging.mkdir(mode=0o700)
     try:
         ready = staging / "ready"
         ready.mkdir()

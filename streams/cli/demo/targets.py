@@ -13,6 +13,7 @@ from typing import Final
 
 from accountant.errors import LedgerFault
 from streams.errors import Unavailable
+from streams.files.temporary_directories import DEMO, temporary_directory
 
 _STOP_S: Final = 15
 _LOG_BYTES: Final = 2000
@@ -28,7 +29,7 @@ def ledger_file(path: Path | None) -> Iterator[str]:
         yield f"sqlite:///{path.resolve()}"
         return
     os.environ["ACCOUNTANT_CHECKPOINTS"] = "off"
-    with tempfile.TemporaryDirectory(prefix="accountant-demo-") as directory:
+    with temporary_directory(DEMO) as directory:
         yield f"sqlite:///{directory}/ledger.db"
 
 

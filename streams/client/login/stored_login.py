@@ -25,8 +25,8 @@ from streams.files.private_files import (
     read_private,
     replace_private,
     state_directory,
-    sync_directory,
 )
+from streams.files.whole_files import sync_directory
 
 _DIRECTORY: Final = "logins"
 _END: Final = ".json"

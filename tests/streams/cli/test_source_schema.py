@@ -140,9 +140,9 @@ def test_what_a_schema_cannot_have_is_left_out_and_named() -> None:
 
 def test_a_file_is_never_written_over(tmp_path: Path) -> None:
     write(tmp_path, 7)
-    assert run(tmp_path, "t.csv", "--output", "schema.json").out == ""
+    assert run(tmp_path, "t.csv", "--out", "schema.json").out == ""
     before = (tmp_path / "schema.json").read_bytes()
     assert json.loads(before)["source"]["name"] == "t"
-    done = run(tmp_path, "t.parquet", "--output", "schema.json")
+    done = run(tmp_path, "t.parquet", "--out", "schema.json")
     assert (done.code, (tmp_path / "schema.json").read_bytes()) == (2, before)
-    assert "schema.json is there already" in done.err
+    assert "schema.json exists" in done.err

@@ -6,18 +6,25 @@ import hashlib
 import json
 import re
 import stat
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import typer
 
+from streams.auth.static_tokens import wall_ms
+from streams.auth.token_file import create
+from streams.cli.printing.out_file import check_secret_output
+from streams.cli.token import revoked_unless_written
 from tests.every_case import every_case
 from tests.patience import PATIENCE_S
-from tests.streams.cli.authenticated_server import authenticated_server
+from tests.streams.cli.authenticated_server import AuthenticatedServer, authenticated_server
 from tests.streams.cli.conftest import Command, environment
 
 FILE = "tokens.json"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def create_token(accountant: Command, *more: str, **variables: str) -> Any:
@@ -193,5 +200,57 @@ def test_commands_come_as_one_person_and_refuse_a_token_that_others_may_read(
         assert typed.code == 4
         assert "Run `chmod 600 ana.token` and replace its token" in typed.err
         file.chmod(0o600)
-        done = served.by("olga", "me", "--token-file", "ana.token", "--json")
-        assert (done.code, done.json["name"], done.err) == (0, "ana", "")
+        _replaced_as_the_how_to_says(accountant, served)
+
+
+def _replaced_as_the_how_to_says(accountant: Command, served: AuthenticatedServer) -> None:
+    """Replace ana's token by the commands of the how-to; her program goes on at each step."""
+    page = (ROOT / "docs/how-to/authentication.md").read_text("utf-8")
+    commands = page.split("## Replace a token")[1].split("```")[1].split("\n")[1:-1]
+    rows = accountant("token", "list", "--tokens", FILE, "--json").rows
+    (old,) = [row["id"] for row in rows if row["name"] == "ana"]
+    for command in commands:
+        words = command.split("#")[0].replace("OLD", old).split()
+        assert words.pop(0) == "accountant"
+        if words[0] == "me":
+            words += ["--url", served.url]
+        done = accountant(*words, ACCOUNTANT_TOKENS=FILE)
+        assert done.code == 0, done.err
+        mine = accountant("me", "--url", served.url, "--token-file", "ana.token", "--json")
+        assert (mine.code, mine.json["name"], mine.err) == (0, "ana", "")
+    assert [words[1] for words in map(str.split, commands)] == ["token", "token", "me", "token"]
+    was = accountant("me", "--url", served.url, ACCOUNTANT_TOKEN=served.tokens["ana"])
+    assert was.code != 0
+    assert "401" in was.err or "rejected" in was.err or "token" in was.err
+
+
+def test_a_token_that_nobody_gets_is_revoked_and_a_file_is_never_emptied(
+    accountant: Command,
+) -> None:
+    out = accountant.directory / "ana.token"
+    made = ("token", "create", "--tokens", FILE, "--name")
+    done = accountant(*made, "ana", "--out", "ana.token")
+    assert (done.code, done.out) == (0, "")
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    before = out.read_text()
+    assert re.fullmatch(r"acct_[A-Za-z0-9_-]{43}\n", before)
+    taken = accountant(*made, "ben", "--out", "ana.token")
+    assert (taken.code, out.read_text()) == (2, before)
+    assert "name another file, or add --replace" in taken.err
+    active = accountant(*made, "ana", "--out", "ana.token", "--replace")
+    assert (active.code, out.read_text()) == (4, before), "ana has a token, so nothing is written"
+    assert accountant(*made, "ben", "--out", "nowhere/ben.token").code == 4
+    assert accountant(*made, "ben", "--replace").code == 2
+    open_to_all = accountant.directory / "open"
+    open_to_all.touch(0o644)
+    with open_to_all.open("w") as shell, redirect_stdout(shell), pytest.raises(typer.Exit):
+        check_secret_output(None)
+    lost = accountant.directory / FILE
+    with suppress(KeyboardInterrupt), revoked_unless_written(lost) as tokens:
+        tokens.append(create(lost, "dan", now=wall_ms()))
+        raise KeyboardInterrupt
+    rows = accountant("token", "list", "--tokens", FILE, "--json").rows
+    assert {row["name"]: row["state"] for row in rows} == {"ana": "active", "dan": "revoked"}
+    assert {each.name for each in accountant.directory.iterdir()} == {
+        *("ana.token", FILE, f"{FILE}.lock", "open")
+    }

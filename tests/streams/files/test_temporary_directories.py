@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from streams.curator.start import make_curator
+from streams.files.temporary_directories import (
+    SPILL,
+    remove_abandoned_directories,
+    temporary_directory,
+)
 from streams.settings import Settings
 from streams.sources.database import connected, run
 from streams.sources.source_settings import CsvSource
-from streams.sources.spill_directory import remove_abandoned, spill_directory
 from tests.streams.curator.curated import CuratedLedger
 
 
@@ -35,7 +39,7 @@ def killed_while_it_reads() -> None:
     child = os.fork()
     if not child:
         try:
-            with spill_directory() as spill:
+            with temporary_directory(SPILL) as spill:
                 Path(spill, "rows").write_text("of people")
                 os.kill(os.getpid(), signal.SIGKILL)
         finally:
@@ -72,11 +76,11 @@ async def test_a_start_removes_what_was_left(tmp_path: Path, temporary: Path) ->
 
 
 def test_what_a_process_reads_with_stays(temporary: Path) -> None:
-    with spill_directory() as spill:
+    with temporary_directory(SPILL) as spill:
         killed_while_it_reads()
-        with spill_directory() as other:
+        with temporary_directory(SPILL) as other:
             assert set(entries(temporary)) == {spill, other}
-        remove_abandoned()
+        remove_abandoned_directories(SPILL)
         assert entries(temporary) == [spill]
 
 
@@ -87,15 +91,15 @@ def test_only_directories_of_this_user_and_name_are_removed(
     (temporary / "accountant-spill-link").symlink_to(tmp_path / "elsewhere")
     (temporary / "accountant-spill-file").touch()
     (temporary / "others").mkdir()
-    remove_abandoned()
+    remove_abandoned_directories(SPILL)
     assert len(entries(temporary)) == 3
     assert (tmp_path / "elsewhere").exists()
     killed_while_it_reads()
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: 4321)
-        remove_abandoned()
+        remove_abandoned_directories(SPILL)
     assert len(entries(temporary)) == 4
-    remove_abandoned()
+    remove_abandoned_directories(SPILL)
     assert len(entries(temporary)) == 3
 
 
@@ -108,10 +112,10 @@ def test_a_directory_that_is_removed_before_it_is_locked_is_made_again(
     def locked_too_late(fd: int, how: int) -> None:
         if not removed:
             removed.extend(temporary.iterdir())
-            remove_abandoned()  # as another process does
+            remove_abandoned_directories(SPILL)  # as another process does
         lock(fd, how)
 
     monkeypatch.setattr(fcntl, "flock", locked_too_late)
-    with spill_directory() as spill:
+    with temporary_directory(SPILL) as spill:
         assert len(removed) == 1
         assert entries(temporary) == [spill] != list(map(str, removed))
