@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 
 from accountant.records import DECODE_ERRORS, encode
 from accountant.views.datasets import Alert, decode_alert
+from streams.error_words import words_of
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
@@ -108,7 +109,7 @@ async def alerts_on(deployment: Deployment, partition: int) -> list[Alert]:
                     try:
                         got = await reader.getmany(timeout_ms=1_000)
                     except UNREADABLE as error:  # another client's record
-                        _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
+                        _log.warning("alerts_read_raw", why=words_of(error))
                         got = await read_on(reader, {tp: position})
                     found += [decode_or_none(each.value) for each in got.get(tp, ())]
                     if (now := await reader.position(tp)) > position:

@@ -26,6 +26,7 @@ from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.group_consumer import group_consumer
 from streams.alerts.relay_start import RelayCursor, RelayStart, RelayStarts, encode_cursor
 from streams.clock import steady
+from streams.error_words import words_of
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.operate.acls.roles import RELAY_GROUP
@@ -249,7 +250,7 @@ class AlertRelay(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             "alerts_of_unreadable_decision",
             partition=tp.partition,
             offset=offset,
-            why=f"{type(error).__name__}: {error}",
+            why=words_of(error),
             then="later alerts are sent",
         )
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.error_words import meaning_of
 from streams.settings import Settings
 from streams.telemetry.logs import get_logger
 from streams.webhook_post import WHOLE_S, WebhookPoster
@@ -57,7 +58,7 @@ class AlertWebhook:
         try:
             status = await self._poster.post(encode(alert), {IDEMPOTENCY_KEY: alert.alert_id})
         except Exception as error:
-            return Attempt(DeliveryResult.RETRY, type(error).__name__)
+            return Attempt(DeliveryResult.RETRY, meaning_of(error))
         if 200 <= status < 300:
             return Attempt(DeliveryResult.DELIVERED)
         return Attempt(

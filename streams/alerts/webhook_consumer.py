@@ -15,6 +15,7 @@ from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.group_consumer import group_consumer
 from streams.alerts.webhook import AlertWebhook, DeliveryAttempts
 from streams.clock import steady
+from streams.error_words import words_of
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.errors import translate_errors
@@ -102,7 +103,7 @@ class WebhookFeed:
             )
         except UNREADABLE as error:
             # Another client's record, which must not silence the webhook.
-            _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
+            _log.warning("alerts_read_raw", why=words_of(error))
             tps = consumer.assignment() - self._resting.keys()
             begins = await consumer.beginning_offsets(list(tps))
             starts = {

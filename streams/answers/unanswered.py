@@ -12,6 +12,7 @@ from streams.answers.granted import granted_question
 from streams.answers.store import AnswerReader, LogPlace
 from streams.answers.waiting import WaitingQuestions
 from streams.clock import Clock
+from streams.error_words import words_of
 from streams.errors import JournalFault
 from streams.service.ledger_service import LedgerService
 from streams.telemetry.logs import get_logger
@@ -92,7 +93,7 @@ class UnansweredQuestions:
         try:
             question = granted_question(partition, value)
         except (*DECODE_ERRORS, BudgetError) as error:
-            _log.warning("grant_not_read", partition=partition, why=type(error).__name__)
+            _log.warning("grant_not_read", partition=partition, why=words_of(error))
             return
         if question is not None:
             self.waiting.add(question)

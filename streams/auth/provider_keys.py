@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from streams.clock import steady
+from streams.error_words import words_of
 from streams.oauth.endpoints import read_endpoints
 from streams.oauth.provider_http import (
     ProviderFault,
@@ -140,7 +141,7 @@ class ProviderKeys:
             async with asyncio.timeout(_TIMEOUT_S):
                 published = await self._fetch()
         except Exception as error:  # whatever the provider answers, this server keeps running
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            what = words_of(error)
             if not self._away:
                 _log.warning("provider_unavailable", issuer=self._issuer, why=what)
             self._away = what

@@ -7,6 +7,7 @@ import contextlib
 from typing import Final
 
 from streams.curator.read_ahead import in_own_thread
+from streams.error_words import meaning_of
 from streams.sources.source_facts import read_facts
 from streams.sources.source_file import SourceFile
 from streams.sources.source_settings import SourceSettings
@@ -66,7 +67,7 @@ async def _why_missing(settings: SourceSettings) -> str | None:
         except SourceProblem as error:
             found.append(str(error))
         except Exception as error:
-            found.append(type(error).__name__)
+            found.append(meaning_of(error))
 
     await in_own_thread(look, lambda: None, name="looking for a source")
     return found[0] if found else None

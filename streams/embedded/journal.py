@@ -25,6 +25,7 @@ from streams.embedded.ledger_file import (
 from streams.embedded.queue import InputQueue
 from streams.embedded.sealed_log import first_unarchived, read_sealed, write_sealed
 from streams.embedded.wal_checkpoints import NO_END, Checkpoints, End
+from streams.error_words import words_of
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 
@@ -339,7 +340,7 @@ def first_since(db: apsw.Connection, since: int) -> int:
 
 
 def _translate_error(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
-    what = f"{type(error).__name__}: {error}"
+    what = words_of(error)
     if isinstance(error, apsw.FullError):
         # SQLite has rolled the transaction back.
         return Unavailable(f"the disk is full ({what}): free some space; nothing was decided")

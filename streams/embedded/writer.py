@@ -31,6 +31,7 @@ from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock
 from streams.embedded.queue import InputQueue, NextBatch, QueuedBody
+from streams.error_words import meaning_of, words_of
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
@@ -255,7 +256,7 @@ class Writer:
         except BaseException as error:
             # An error such as a keyboard interrupt in the caller's thread ends the coroutine and
             # its journal. A new coroutine replays the committed decisions.
-            self.dropped(0, Unavailable(f"interrupted by {type(error).__name__}"))
+            self.dropped(0, Unavailable(f"interrupted: {words_of(error)}"))
             self._run, self._at = self._begin(), Delay(0)
             if in_caller_thread:
                 raise
@@ -323,7 +324,7 @@ def error_text(error: BaseException) -> str:
         return f"fenced: {error}"
     if is_io_error(error):
         return f"io_error: {error}: check the disk, then start the ledger again"
-    return str(error) or type(error).__name__
+    return str(error) or meaning_of(error)
 
 
 def _clock_trouble(clock: CheckedClock, partition: Partition) -> ClockOutOfRange | None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from accountant.errors import LedgerFault
+from streams.error_words import meaning_of
 from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Sink
 from streams.tasks.background import THREADS, Background
@@ -169,7 +170,7 @@ class Sender:
         except LedgerFault as error:
             return str(error)
         except Exception as error:  # otherwise the thread would end silently
-            return f"{self.sink.name}: {type(error).__name__}"
+            return f"{self.sink.name}: {meaning_of(error)}"
         return None
 
 

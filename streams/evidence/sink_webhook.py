@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from streams.error_words import meaning_of
 from streams.errors import Unavailable
 from streams.evidence.signed_checkpoint import SignedHead
 from streams.evidence.sinks import Kind
@@ -38,7 +39,7 @@ class CheckpointWebhook:
             raise Unavailable(f"{self.name} has not answered in {self._whole:g} s") from None
         except Exception as error:
             # From None: the client's error may contain the secret URL.
-            raise Unavailable(f"{self.name} cannot be reached: {type(error).__name__}") from None
+            raise Unavailable(f"{self.name} cannot be reached: {meaning_of(error)}") from None
         if not 200 <= status < 300:
             raise Unavailable(f"{self.name} rejected the checkpoint: status {status}")
         return self.name

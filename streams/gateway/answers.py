@@ -83,9 +83,10 @@ async def show_answer(
     return problem(
         404,
         "not_found",
-        "there is no answer to this request: it was refused, is not decided yet, or asked no "
-        "question; or it was granted long ago, and nobody has answered it since. Its decision "
-        "says which",
+        f"there is no answer to this request of {asked.analyst[:100]}: it was refused, is not "
+        "decided yet, or asked no question; or it was granted long ago, and nobody has answered it "
+        "since. Its decision says which. The answer to another analyst's request is found with "
+        "?analyst=NAME",
         field="request_id",
         rule="must be of a question that was granted",
         value=request_id[:100],
@@ -111,7 +112,7 @@ def _own_name(request: HttpRequest) -> str:
     """Return the caller's name. Raises: RequestInvalid: nobody is authenticated."""
     caller = principal_of(request)
     if caller is None:
-        raise RequestInvalid("analyst", "must name the analyst who asked", None)
+        raise RequestInvalid("analyst", "must name the analyst who asked: ?analyst=NAME", None)
     return caller.name
 
 

@@ -18,10 +18,12 @@ from accountant.records import FieldError, encode
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput, canonical, check
 from accountant.records.kinds import KINDS, OPENING, REQUEST, RecordKind, kind_of
+from accountant.records.openings import with_members_only
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import Open
 from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
+from streams.auth.principal import authenticates
 from streams.auth.visibility import visibility_of
 from streams.gateway.confirm import check_confirmed
 from streams.gateway.contract.descriptions import description_of
@@ -132,6 +134,10 @@ async def submit_body(
     body = canonical(received)
     checked = check(kind.source, body)
     check_kind(checked, kind, dataset)
+    if isinstance(checked.body, Open) and authenticates(request):
+        # As clients write it: left out, anyone could ask who has a token.
+        body = canonical(with_members_only(body))
+        checked = check(kind.source, body)
     await check_may_send(request, checked.body)
     await check_source(request, checked.body)
     await check_waiting(request, checked.body)

@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 import apsw
 
 from accountant.errors import BudgetError
+from streams.error_words import words_of
 from streams.errors import Unavailable
 from streams.files.private_files import file_mode, make_private
 from streams.index.beginning import IndexPosition
@@ -344,5 +345,5 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, UnusableIndex | BudgetError):
         return str(error)
     if isinstance(error, apsw.Error):
-        return f"the index cannot be used: {type(error).__name__}: {error}"
-    return f"{type(error).__name__}: {error}"
+        return f"the index cannot be used: {words_of(error)}"
+    return words_of(error)

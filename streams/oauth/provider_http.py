@@ -10,6 +10,7 @@ import msgspec
 
 from accountant.strict_json import read_json
 from streams.address import LOOPBACK_HOSTS
+from streams.error_words import words_of
 
 if TYPE_CHECKING:
     import httpx
@@ -77,8 +78,7 @@ async def read_object(
         finally:
             await response.aclose()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ProviderUnavailable(f"{url} cannot be read: {what}") from error
+        raise ProviderUnavailable(f"{url} cannot be read: {words_of(error)}") from error
     try:
         found = read_json(bytes(content))
     except msgspec.DecodeError as error:

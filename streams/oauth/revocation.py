@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from streams.error_words import words_of
 from streams.oauth.provider_http import ProviderUnavailable, provider_http
 
 _TIMEOUT_S: Final = 5.0
@@ -31,7 +32,6 @@ async def revoke_refresh_token(*, issuer: str, url: str, client_id: str, token: 
         ):
             status = response.status_code
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-        why = str(error) or type(error).__name__
-        raise ProviderUnavailable(f"{url} does not answer: {why}") from error
+        raise ProviderUnavailable(f"{url} does not answer: {words_of(error)}") from error
     if status != 200:
         raise ProviderUnavailable(f"{url} answers with status {status}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from streams.auth.sign_in_client import CALLBACK
 
@@ -17,6 +17,8 @@ START: Final = "/sign-in/start"
 _BELOW: Final = "/pages/"
 _SIGNING: Final = frozenset({SIGN_IN, SIGN_OUT, START, CALLBACK})
 _LONGEST: Final = 2_000
+_SEGMENT: Final = re.compile(r"[^\x00-\x20\x7f-\x9f/\\%]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LOCAL: Final = re.compile(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@%?-][A-Za-z0-9._~!$&'()*+,;=:@%?/-]*)?")
 
 
@@ -33,14 +35,26 @@ def wants_page(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 def local(text: str) -> str:
     """Return a redirect target if it is a page of this server, else the list of datasets.
 
-    This prevents open redirects. Rejected is whatever a browser could take for another site:
-    `//host`, a backslash, a space.
+    This prevents open redirects. Rejected is whatever a browser could take for another site or
+    another path than the one that is checked here: `//host`, a backslash, a space, dot segments,
+    and what decodes to one of these or has to be decoded twice.
     """
     if len(text) > _LONGEST or _LOCAL.fullmatch(text) is None:
         return HOME
-    path = urlsplit(text).path
-    goes_on = is_page(path) and path not in _SIGNING
-    return text if goes_on else HOME
+    try:
+        parts = urlsplit(text)
+        segments = [unquote(each, errors="strict") for each in parts.path.split("/")[1:]]
+        query = unquote(parts.query, errors="strict")
+    except ValueError:
+        return HOME
+    is_plain = parts.path == HOME or all(map(_is_plain, segments))
+    goes_on = is_plain and is_page(parts.path) and parts.path not in _SIGNING
+    return text if goes_on and _CONTROL.search(query) is None else HOME
+
+
+def _is_plain(segment: str) -> bool:
+    """Tell whether a decoded segment of a path is one for every browser and proxy."""
+    return _SEGMENT.fullmatch(segment) is not None and segment not in {".", ".."}
 
 
 def sign_in_for(address: str) -> str:

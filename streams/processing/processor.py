@@ -15,6 +15,7 @@ from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.clock import MAX_AHEAD_MS, CheckedClock, Clock, SystemClock
+from streams.error_words import words_of
 from streams.errors import CommitRejected, Refused, Unavailable
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
@@ -118,7 +119,9 @@ class Processor:
                     return
                 fault, pause = error, self._doubt(error)
             except Exception as error:
-                self._log.warning("partition_dropped", error=type(error).__name__, why=str(error))
+                self._log.warning(
+                    "partition_dropped", error=type(error).__name__, why=words_of(error)
+                )
                 self._observer.dropped(self._genesis.partition, error)
                 if isinstance(error, LedgerFault) and not isinstance(error, CommitRejected):
                     self._poison.absolve()
@@ -136,13 +139,13 @@ class Processor:
         pause = self._looks_again[self._retries]
         self._retries += 1
         self._poison.absolve()
-        why = f"{type(error).__name__}: {error}"
+        why = words_of(error)
         self._log.warning("partition_doubted", why=why, then=f"looks again in {pause:g} s")
         self._observer.dropped(self._genesis.partition, error)
         return pause
 
     def _halt(self, error: BaseException) -> None:
-        self._log.error("partition_halted", error=type(error).__name__, why=str(error))
+        self._log.error("partition_halted", error=type(error).__name__, why=words_of(error))
         self._observer.halted(self._genesis.partition, error)
 
     async def _replay(self) -> Partition:

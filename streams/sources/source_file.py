@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from streams.error_words import words_of
 from streams.errors import Refused
 from streams.settings import PREFIX, Settings
 from streams.sources.source_access import SourceAccess, source_access
@@ -88,7 +89,7 @@ class SourceFile:
                     return False  # it was written meanwhile: the next look reads it
             except Exception as error:
                 self._identity = identity
-                self._note(str(error) if isinstance(error, Refused) else type(error).__name__)
+                self._note(words_of(error))
                 return False
             self._identity, self._sources, self.trouble = identity, sources, None
             for use in (*self._users, self.access.use):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from accountant.errors import LogDamaged, MadeByOtherVersion
 from accountant.partition import Partition
 from accountant.replay.replay import GenesisDiffers
+from streams.error_words import words_of
 from streams.errors import Fenced
 from streams.processing.observers import Committed
 from streams.service.ledger_service import Readiness
@@ -92,9 +93,7 @@ class Status:
             self.fencings[partition] = self.fencings.get(partition, 0) + 1
         # A task may end with an error after its partition was revoked.
         if error is not None and partition not in self._revoked:
-            self._waiting[partition] = (
-                f"partition {partition}: {type(error).__name__}: {error}. {_AGAIN}"
-            )
+            self._waiting[partition] = f"partition {partition}: {words_of(error)}. {_AGAIN}"
 
     def halted(self, partition: int, error: BaseException) -> None:
         self._serving.discard(partition)

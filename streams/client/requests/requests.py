@@ -25,6 +25,7 @@ from accountant.times import issued_at, uuid7
 from streams.client.questions.asked_question import AskedQuestion
 from streams.clock import Clock
 from streams.engines.scoped_claim import ScopedClaim
+from streams.error_words import meaning_of
 from streams.errors import Unavailable
 from streams.variables import read_variable
 
@@ -51,8 +52,8 @@ class Undecided(Unanswered):
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error, or the name of its type if it has none."""
-    return str(error) or type(error).__name__
+    """Return the message of an error, or what it means if it has none."""
+    return str(error) or meaning_of(error)
 
 
 class PreparedRequest(NamedTuple):

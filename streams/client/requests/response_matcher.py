@@ -11,6 +11,7 @@ import msgspec
 
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, Decision, decode_decision
+from accountant.records.openings import with_members_only
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import about
 from streams.client.requests.requests import PreparedRequest, Unanswered, unanswered_error
@@ -81,7 +82,7 @@ class ResponseMatcher:
         names = (asked.dataset, asked.analyst or asked.by, asked.request_id)
         if about(decision, dataset).dataset != dataset or names != (dataset, caller, request_id):
             what = "the response is a decision on another request: a proxy may mix up responses"
-        elif self._unanswered.get(names, body) != body:
+        elif not _is_of(body, self._unanswered.get(names, body)):
             what = "the id was used for another request before, and the decision is on that request"
         else:
             return
@@ -120,9 +121,14 @@ def _difference(call: PreparedRequest, decision: Decision) -> str | None:
     if of_dataset != call.dataset and not (invalid and decision.dataset is None):
         return "a decision on another dataset"
     body = call.body.strip(_SPACE)
-    if not request or request == body:
+    if not request or _is_of(request, body):
         return None
     return f"a decision on a request with another {_differing_fields(request, body)}"
+
+
+def _is_of(request: bytes, sent: bytes) -> bool:
+    """Tell whether a decided body is the one that was sent, as a server may have completed it."""
+    return request == sent or request == with_members_only(sent)
 
 
 def _differing_fields(request: bytes, body: bytes) -> str:

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Final
 
+from streams.error_words import words_of
 from streams.errors import Unavailable
 from streams.gateway.events.event import LogEvent
 from streams.gateway.events.position import Position
@@ -105,7 +106,7 @@ class ReplayBuffer:
             async for appended in self._coming:
                 await self._take(appended.partition, appended.first, appended.values)
         except Exception as error:  # streams end; clients reconnect with their positions
-            _log.warning("events_interrupted", why=f"{type(error).__name__}: {error}")
+            _log.warning("events_interrupted", why=words_of(error))
         finally:
             self._coming.close()
             self._end()

@@ -12,6 +12,7 @@ from aiokafka.errors import OutOfOrderSequenceNumber
 
 from accountant.errors import BudgetError
 from accountant.records import Source
+from streams.error_words import meaning_of
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.log.topics import wrong_count
@@ -123,7 +124,7 @@ class Appender:
                 await self._send_bodies(self._deployment.topics.of(source), partition, taken)
         except BaseException as error:
             # Nothing may wait for ever, whatever is wrong; `on_done` takes the first call alone.
-            unknown = Unavailable(f"{type(error).__name__}: send the same bytes again")
+            unknown = Unavailable(f"{meaning_of(error)}: send the same bytes again")
             for each in [*taken, *lane.waiting]:
                 each.on_done(unknown)
             lane.waiting = []

@@ -11,6 +11,7 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
 from streams.clock import steady
+from streams.error_words import words_of
 from streams.kafka.log.queues import Queue, Queues
 from streams.kafka.wire.fetch import UNREADABLE, FetchedRecord, fetch, getmany
 from streams.telemetry.logs import get_logger
@@ -76,7 +77,7 @@ class Inbox:
                 self._singly_until = steady() + _SINGLY_S
                 for queue in self._queues.of.values():
                     queue.aligned = False
-                _log.warning("inputs_read_raw", error=type(error).__name__, why=str(error))
+                _log.warning("inputs_read_raw", error=type(error).__name__, why=words_of(error))
             except Exception as error:
                 of = _partitions_of(error)
                 if of is None:
@@ -85,7 +86,7 @@ class Inbox:
                     self._singly_until = steady() + _SINGLY_S
                     of = set(self._queues.of)
                 self._queues.fail(of, error)
-                _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
+                _log.warning("inputs_not_read", error=type(error).__name__, why=words_of(error))
                 self._record_trouble(error)
                 await asyncio.sleep(_RETRY_S)
 
@@ -154,7 +155,9 @@ class Inbox:
         now = steady()
         if now >= queue.quiet_until:
             queue.quiet_until = now + _SINGLY_S
-            _log.warning("inputs_read_raw", topic=tp.topic, partition=tp.partition, why=str(error))
+            _log.warning(
+                "inputs_read_raw", topic=tp.topic, partition=tp.partition, why=words_of(error)
+            )
 
     def _put(self, got: dict[TopicPartition, list[FetchedRecord]]) -> None:
         for tp, records in got.items():

@@ -45,6 +45,7 @@ from streams.answers.published_states import PublishedState
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import AnswerTables
 from streams.clock import SystemClock, steady
+from streams.error_words import meaning_of, words_of
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.operate.acls.roles import ANSWER_IDS, ANSWER_MARKS
@@ -234,13 +235,13 @@ class AnswerTopic:
                     self.trouble = str(error)
                     raise
                 except (kafka.KafkaError, TimeoutError, OSError, JournalFault) as error:
-                    self.trouble = f"the answers cannot be read: {error}"
-                    _log.warning("answers_not_read", why=f"{type(error).__name__}: {error}")
+                    self.trouble = f"the answers cannot be read: {words_of(error)}"
+                    _log.warning("answers_not_read", why=words_of(error))
                     await asyncio.sleep(_RETRY_S)
                 except Exception as error:  # a defect: nobody reads on
-                    self.trouble = f"the answers are not read any more: {type(error).__name__}"
+                    self.trouble = f"the answers are not read any more: {meaning_of(error)}"
                     _log.error(
-                        "answers_not_read", why=type(error).__name__, then="report this defect"
+                        "answers_not_read", error=type(error).__name__, then="report this defect"
                     )
                     raise
         finally:
@@ -312,10 +313,10 @@ class AnswerTopic:
         """
         try:
             record = _decode(value)
-        except DECODE_ERRORS as error:
+        except DECODE_ERRORS:
             where = f"{tp.topic}, partition {tp.partition}, offset {offset}"
             raise Refused(
-                f"{where}: no record of this version: {type(error).__name__}. Run the version that "
+                f"{where}: no record of this version. Run the version that "
                 "wrote it, and check who may write to the topic"
             ) from None
         self._check_chain(tp, offset, record)

@@ -8,6 +8,7 @@ from typing import Final
 
 from aiokafka import errors as kafka
 
+from streams.error_words import own_text, words_of
 from streams.errors import (
     CommitRejected,
     CommitUnknown,
@@ -56,8 +57,7 @@ def translate_error(error: BaseException, *, committing: bool = False) -> Journa
     cause = error.__cause__
     if type(error) is kafka.KafkaError and isinstance(cause, Exception):
         error = cause  # the client's sender, and ours, wrap the error that ended them
-    name, said = type(error).__name__, str(error)
-    what = said if name in said else f"{name}: {said}" if said else name
+    what = words_of(error)
     if isinstance(error, _FENCED):
         return Fenced(what)
     if committing and isinstance(error, _REJECTED):
@@ -79,7 +79,8 @@ def translate_error(error: BaseException, *, committing: bool = False) -> Journa
     if committing:
         return CommitUnknown(what)
     if isinstance(error, _TOO_LATE):
-        return Unavailable(f"the broker did not answer in time ({what})")
+        said = own_text(error)
+        return Unavailable("the broker did not answer in time" + (f" ({said})" if said else ""))
     if isinstance(error, (kafka.KafkaConnectionError, OSError)):
         return Unavailable(f"the broker cannot be reached ({what})")
     return Unavailable(what)

@@ -27,7 +27,7 @@ class AnsweringRoles(RolesServer):
         self.asked = dict[tuple[str, str], str]()
 
     def open_for_olga(self, dataset: str, **policy: object) -> None:
-        policy = {"epsilon": "100", "population": "people", **policy}
+        policy = {"epsilon": "100", "population": "people", "access": "anyone", **policy}
         body = opening_with_schema(self.clock, dataset, **policy)
         self.done("root", "/datasets?new=true", body | {"by": "root", "owners": ["olga"]}, "opened")
 

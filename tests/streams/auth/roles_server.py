@@ -86,7 +86,7 @@ class RolesServer(LocalServer):
 
     def open_for_olga(self, dataset: str, **policy: Any) -> None:
         """Open a dataset that olga owns."""
-        policy = {"epsilon": "100", "alert_at": ["0.001"], **policy}
+        policy = {"epsilon": "100", "alert_at": ["0.001"], "access": "anyone", **policy}
         body = {**opening(self.clock, dataset, **policy), "by": "root", "owners": ["olga"]}
         self.done("root", "/datasets?new=true", body, "opened")
 

@@ -117,7 +117,7 @@ def test_an_unreachable_sink_is_reported_and_decisions_continue(
     readiness = service.readiness()
     assert readiness.ready
     assert readiness.notes == [
-        f"checkpoint sink 1: {receiver.name} cannot be reached: ConnectError"
+        f"checkpoint sink 1: {receiver.name} cannot be reached: there is no connection"
     ]
     ask(service, 3)
     receiver.up()

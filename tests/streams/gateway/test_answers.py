@@ -189,6 +189,9 @@ def test_what_is_no_granted_question_is_not_found_at_once(
     assert response.status_code == 404
     assert response.json()["error"] == "not_found"
     assert response.json()["field"] == "request_id"
+    message = response.json()["message"]
+    assert f"no answer to this request of {query.get('analyst', 'ana')}:" in message
+    assert "found with ?analyst=NAME" in message
 
 
 def test_claims_and_refused_questions_have_no_answer(answering: LocalServer) -> None:

@@ -151,3 +151,5 @@ def test_a_misspelt_dataset_gets_a_suggestion(server: LocalServer) -> None:
     # A dataset that exists has no such request: the id is wrong, not the name.
     missing = server.http.get(f"/datasets/census/{one}")
     assert (missing.status_code, missing.json()["error"]) == (404, "not_found")
+    assert "of ana is remembered" in missing.json()["message"]
+    assert "name the sender by ?analyst=NAME" in missing.json()["message"]

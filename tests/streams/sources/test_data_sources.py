@@ -428,7 +428,9 @@ def test_every_failure_has_the_same_words_and_the_log_has_no_cell(
     assert SECRET not in caplog.text
 
 
-def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_question_that_takes_too_long_is_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "slow.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute(
@@ -437,6 +439,8 @@ def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     settings = DuckdbSource(path=str(path), table="slow", seconds=1)
     with pytest.raises(SourceUnreadable):
         statistics_of_file(settings, asked("count", small_schema(), "duckdb"), key=b"")
+    assert "reading it took too long" in caplog.text
+    assert "Interrupt" not in caplog.text
 
 
 def test_a_file_that_changes_while_it_is_read_is_unreadable(tmp_path: Path) -> None:

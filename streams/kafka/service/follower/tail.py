@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiokafka import TopicPartition
 
 from streams.clock import Clock, SystemClock
+from streams.error_words import words_of
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.service.follower.state_rows import StateRowsReader
@@ -96,7 +97,7 @@ class Tail:
                     # current. Only a start may be refused; later the loop retries.
                     if isinstance(error, Refused) and not self._caught_up.is_set():
                         raise
-                    why = f"{type(error).__name__}: {error}"
+                    why = words_of(error)
                     self.trouble = (
                         f"decisions cannot be read: {why}. Check the brokers and the network; this "
                         "process tries again by itself"

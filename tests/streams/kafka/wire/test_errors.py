@@ -12,24 +12,30 @@ from streams.kafka.wire.errors import translate_error, translate_errors
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (TimeoutError(), "the broker did not answer in time (TimeoutError)"),
-        (TimeoutError("10 s"), "the broker did not answer in time (TimeoutError: 10 s)"),
+        (TimeoutError(), "the broker did not answer in time"),
+        (TimeoutError("10 s"), "the broker did not answer in time (10 s)"),
         (
             OSError(111, "Connection refused"),
-            "the broker cannot be reached (ConnectionRefusedError: [Errno 111] Connection refused)",
+            "the broker cannot be reached (Connection refused)",
         ),
-        (kafka.KafkaConnectionError("x"), "the broker cannot be reached (KafkaConnectionError: x)"),
-        (kafka.NodeNotReadyError("node 1"), "NodeNotReadyError: node 1"),
+        (
+            kafka.KafkaConnectionError("x"),
+            "the broker cannot be reached (there is no connection: x)",
+        ),
+        (kafka.NodeNotReadyError("node 1"), "node not ready: node 1"),
     ],
 )
-def test_an_error_without_a_message_is_only_named(error: Exception, said: str) -> None:
+def test_an_error_has_words_and_no_name_of_a_class(error: Exception, said: str) -> None:
     fault = translate_error(error)
     assert isinstance(fault, Unavailable)
     assert str(fault) == said
     assert not str(fault).rstrip().endswith(":")
-    assert str(fault).count(type(error).__name__) == 1
+    assert type(error).__name__ not in str(fault)
 
 
 def test_within_a_commit_the_outcome_is_unknown() -> None:
-    with pytest.raises(CommitUnknown, match=r"\ATimeoutError\Z"), translate_errors(committing=True):
+    with (
+        pytest.raises(CommitUnknown, match=r"\Ano answer came in time\Z"),
+        translate_errors(committing=True),
+    ):
         raise TimeoutError

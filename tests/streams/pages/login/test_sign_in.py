@@ -229,6 +229,10 @@ def test_an_authorization_header_takes_precedence_over_the_cookie(
         "/sign-in?next=/",
         "",
         "/pages/" + "x" * 3_000,
+        *("/pages/../metrics", "/pages/datasets/.", "/pages/./datasets/census", "/pages//evil"),
+        *("/pages/%2e%2e/metrics", "/pages/.%2E/metrics", "/pages/%2f%2fevil.example", "/%2fevil"),
+        *("/pages/%5cevil.example", "/pages/%252e%252e/metrics", "/pages/census%0d%0aa", "/%09/x"),
+        *("/pages/%00", "/pages/%ff", "/pages/%C2%85", "/pages/x?a=%0d%0aSet-Cookie:b", "/?%00"),
     ],
 )
 def test_sign_in_never_redirects_to_another_site(census: RolesServer, address: str) -> None:
