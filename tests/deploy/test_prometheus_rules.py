@@ -69,6 +69,34 @@ def test_the_rules_are_made_from_the_thresholds() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_restart_does_not_begin_the_wait_of_an_alert_again() -> None:
+    """A restart misses a scrape, and ages of a process begin at 0: only a range bridges both."""
+    of_now = {
+        "PrivacyDatasetExportedTwice",  # who exports it now
+        "PrivacyPartitionUnowned",  # these are about what does not answer now
+        "PrivacyProcessorStalled",
+        "PrivacyCuratorAbsent",
+        "PrivacyCuratorEnded",
+        "PrivacyAuthenticationAway",
+        "PrivacyAccountantDown",
+        "PrivacyAccountantAbsent",
+        "PrivacyGatewayAbsent",
+        "PrivacyRefusalRatioHigh",  # recorded over a range
+        "PrivacyBudgetBurnFast",
+        "PrivacyBudgetBurnSlow",
+        "PrivacyBudgetBurnSteady",
+    }
+    waiting = {name for name, rule in alerts().items() if "for" in rule}
+    assert of_now < waiting
+    for name in waiting - of_now:
+        assert re.search(r"(?:last|max)_over_time\([^)]*\[[25]m\]\)", alerts()[name]["expr"]), name
+    ages = [
+        rule for rule in alerts().values() if re.search(r"(overdue|not_stored)_s", rule["expr"])
+    ]
+    assert len(ages) == 3
+    assert all("max_over_time" in rule["expr"] and "for" in rule for rule in ages)
+
+
 def test_every_threshold_has_a_reason_and_is_used() -> None:
     thresholds = load(PROMETHEUS / "thresholds.yml")
     templates = "".join(path.read_text() for path in (PROMETHEUS / "templates").glob("*.yml"))

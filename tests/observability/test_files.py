@@ -20,6 +20,9 @@ TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 SERVICE = {"audience": "operator", "job": "accountant-worker"}
 DATASET = {"audience": "owner", "dataset": "a"}
 METHODS = "team-methods"
+OVERDUE = "privacy_checkpoint_overdue_seconds"
+PAUSED = "privacy_dataset_paused"
+LAPSED = 'privacy_reservations{state="lapsed"}'
 BEGUN = 'reservations{state="begun"}'
 CLOSED = "expr: dataset:privacy_dataset_suspended:max unless dataset:privacy_dataset_closed:max\n"
 NOT = "unless on (job, dataset) dataset:privacy_dataset_clo"
@@ -70,6 +73,9 @@ def test_rules_pass_their_unit_tests(programs: Programs, file: Path) -> None:
         ("PrivacyAccountantDown", "privacy_probe_authentication_away == 1\n", "up == 2\n"),
         ("PrivacyPartitionUnowned", "privacy_probe_ready == 1\n", "privacy_probe_ready >= 0\n"),
         ("PrivacyIdTableNearlyFull", "> 700000", "> 800000"),
+        ("PrivacyCheckpointsNotStored", f"max_over_time({OVERDUE}[2m])", OVERDUE),
+        ("PrivacyDatasetPaused", f"last_over_time({PAUSED}[5m])", PAUSED),
+        ("PrivacyReservationLapsed", f"last_over_time({LAPSED}[5m])", LAPSED),
     ],
 )
 def test_a_wrong_rule_fails_its_tests(
