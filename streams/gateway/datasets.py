@@ -173,7 +173,7 @@ async def show_decision(
         "not_found",
         f"no decision on this request of {analyst[:100]} is remembered: it is not decided yet; or "
         "it was invalid, expired or overloaded; or its id is older than the window; or somebody "
-        "else sent it, whom ?analyst=NAME has to name. Do not poll for long: send "
+        "else sent it: name the sender by ?analyst=NAME. Do not poll for long: send "
         "the same bytes again, and the response is the decision, charged only once. For an older "
         f"one, run `accountant log export --id {request_id[:100]}`",
         field="request_id",
