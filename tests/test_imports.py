@@ -58,6 +58,7 @@ LAYERS = {
     ),
     "streams": (
         {"errors", "variables"},
+        {"error_words"},
         {"address", "clock", "ndjson", "webhook_post"},
         {"log"},
         {"settings"},

@@ -401,7 +401,9 @@ class FileCheckpoints(CheckpointStore):
     def _write_metadata(self) -> None:
         named = self._own / FILE
         if not named.exists():
-            named.write_text(str(self._file), "utf-8")
+            # Another process may be first.
+            with contextlib.suppress(FileExistsError), write_whole(named, mode=0o666) as file:
+                file.write(str(self._file).encode())
 
 
 def folder_of(directory: Path, ledger: str) -> Path:

@@ -115,21 +115,21 @@ def check_private(path: Path, status: os.stat_result, then: str = "") -> None:
 def _check(path: Path, status: os.stat_result, then: str, *, secret: bool, is_fixed: bool) -> None:
     """Check mode and owner of a file: the one rule for all files of settings.
 
-    Where a read-only mount fixes a file, whoever mounted it has decided who reads it. Of a file of
-    root's, such as those of Kubernetes, root has.
+    Root decides who reads its files, such as those that Kubernetes mounts. A read-only mount keeps
+    its owner from nothing elsewhere, so modes count there too.
 
+    Args:
+        is_fixed: it is on a read-only mount, as of Kubernetes, or of a volume with `:ro`.
     Raises: Refused.
     """
     mode, user = stat.S_IMODE(status.st_mode), os.geteuid()
-    if is_fixed:
-        return
     more = f" and {then}" if then else ""
-    if user and status.st_uid not in {0, user}:
+    if user and status.st_uid not in {0, user} and not is_fixed:
         raise Refused(
             f"{path} belongs to another user, who can change it. Make root or the user of this "
             f"process its owner, with `chown`{f',{more}' if more else ''}"
         )
-    is_of_root = bool(user) and status.st_uid == 0
+    is_of_root = status.st_uid == 0 and (is_fixed or bool(user))
     if secret and mode & (0o022 if is_of_root else 0o077):
         raise Refused(f"{path} is accessible to other users. Run `chmod 600 {path}`{more}")
     if mode & 0o022:

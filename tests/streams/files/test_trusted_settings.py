@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
@@ -186,3 +187,19 @@ def test_a_file_of_another_user_than_root_is_refused(
     monkeypatch.setattr(os, "geteuid", lambda: mine[4] + 1)
     with pytest.raises(Refused, match="belongs to another user, who can change it"):
         check_private(file, os.stat_result(mine), "replace it")
+
+
+def test_a_read_only_mount_has_owners_of_its_own_and_modes_that_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch(0o644)
+    monkeypatch.setattr(os, "fstatvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    own = os.geteuid()
+    for user in (own, own + 1):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        file.chmod(0o644)
+        check_trusted(file, secret=False, then="review it")
+        file.chmod(0o664)
+        with pytest.raises(Refused, match="other users"):
+            check_trusted(file, secret=False, then="review it")

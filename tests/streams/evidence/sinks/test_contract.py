@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import resource
 import traceback
 from pathlib import Path
 
@@ -67,10 +67,13 @@ def test_a_full_disk_raises_and_leaves_no_partial_file(tmp_path: Path) -> None:
     sink = Directory(tmp_path)
     file = Path(put(sink, ONE))
     file.unlink()
-    # The file that becomes the note: /dev/full takes no byte, as a disk without room.
-    file.with_name(f".{file.stem}.{os.getpid()}").symlink_to("/dev/full")
-    with pytest.raises(Unavailable, match="No space left on device"):
-        put(sink, ONE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))  # as on a disk without room
+    try:
+        with pytest.raises(Unavailable, match="File too large"):
+            put(sink, ONE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not [*file.parent.iterdir()]
     put(sink, ONE)
     assert [note for _, note in sink.notes()] == [signed(ONE)]
