@@ -60,7 +60,8 @@ def make_curator(
         from streams.sources.source_states import SourceStates
 
         remove_abandoned_directories(SPILL)
-        sources = make_data_sources(settings.data_sources, file.sources)
+        path = settings.data_sources_confirmed or confirmed_path(settings.data_sources)
+        sources = make_data_sources(path, file.sources)
     file.on_change(sources.use)
     key = settings.data_sources_key or default_key_path(settings.data_sources)
     answering = DataAnswering(sources, load_contribution_key(key))
@@ -70,7 +71,6 @@ def make_curator(
         turn_seconds=settings.curator_turn_seconds,
         at_once=settings.curator_parallel,
     )
-    path = settings.data_sources_confirmed or confirmed_path(settings.data_sources)
     states = SourceStates(sources, ConfirmedFacts(path), sources.is_unreadable)
     return Curator(
         service,

@@ -19,6 +19,8 @@ from streams.sources.source_facts import ColumnFact, SourceFacts
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
+CONFIRMED: Final = ".confirmed"
+"""What ends the name of the file, after that of the file of sources."""
 _MOST_BYTES: Final = 20_000_000
 _THEN: Final = "compare it with the sources: `accountant source confirm NAME`"
 
@@ -132,7 +134,7 @@ class ConfirmedFacts:
 
 def confirmed_path(sources: Path) -> Path:
     """Return the path of the file that belongs to a file of sources."""
-    return sources.with_name(f"{sources.name}.confirmed")
+    return sources.with_name(f"{sources.name}{CONFIRMED}")
 
 
 def changes_of(before: SourceFacts, now: SourceFacts) -> list[ColumnChange]:

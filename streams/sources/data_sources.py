@@ -12,6 +12,7 @@ from accountant.questions.parts import Vector
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from streams.errors import Refused
+from streams.sources.confirmed_facts import CONFIRMED, confirmed_path
 from streams.sources.database import (
     Interruption,
     OpenedSource,
@@ -254,9 +255,16 @@ def read_data_sources(path: Path) -> DataSources:
 
     Raises: Refused: the file cannot be read, or the extra `answers` is not installed.
     """
-    return make_data_sources(path, read_source_settings(path))
+    return make_data_sources(confirmed_path(path), read_source_settings(path))
 
 
-def make_data_sources(path: Path, sources: Mapping[str, SourceSettings]) -> DataSources:
-    """Return the sources that a file has. Raises: NotInstalled."""
-    return DataSources(sources, unfinished=path.with_name(f"{path.name}.reading"))
+def make_data_sources(confirmed: Path, sources: Mapping[str, SourceSettings]) -> DataSources:
+    """Return the sources that a file has.
+
+    Args:
+        confirmed: the file of what was confirmed. Readings are counted beside it: the data, and the
+            file of sources with them, may be on a volume that is read only.
+    Raises: NotInstalled.
+    """
+    name = confirmed.name.removesuffix(CONFIRMED)
+    return DataSources(sources, unfinished=confirmed.with_name(f"{name}.reading"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 from accountant.questions import Schema
 from streams.curator.curator import Curator, CuratorOptions
 from streams.curator.read_ahead import ReadAhead
+from streams.curator.start import make_curator
+from streams.settings import Settings
 from streams.sources import DataSources
-from streams.sources.database import SourceVersion
+from streams.sources.database import SourceVersion, version_of
 from streams.sources.source_access import SourceAccess
 from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource
 from streams.sources.source_tables import EnvironmentProblem
@@ -132,6 +135,40 @@ async def test_a_curator_reads_ahead(tmp_path: Path) -> None:
         finally:
             curator.stop()
             await task
+
+
+async def test_nothing_is_written_beside_data_that_are_read_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, state = tmp_path / "data", tmp_path / "state"
+    data.mkdir()
+    state.mkdir()
+    (data / "sources.json.reading").mkdir()  # nothing can be written here
+    ledger = CuratedLedger(data)
+    source = {"kind": "csv", "path": "census.csv"}
+    (data / "sources.json").write_text(json.dumps({"census": source}))
+    counted = {"version": version_of(CsvSource(path=str(ledger.data))), "number": 3}
+    (state / "sources.reading").write_text(json.dumps({"census": counted}))
+    settings = Settings(
+        data_sources=data / "sources.json",
+        data_sources_key=state / "sources.key",
+        data_sources_confirmed=state / "sources.confirmed",
+    )
+    async with ledger.open():
+        await ledger.send(opened("census"), "admin")
+        curator = make_curator(ledger.service, ledger.store, settings)
+        await curator.open()
+        with caplog.at_level(logging.ERROR):
+            task = asyncio.create_task(curator.run())
+            try:
+                await until(lambda: "source_not_read_ahead" in caplog.text, "it is tried")
+            finally:
+                curator.stop()
+                await task
+    assert f"{state / 'sources.reading'} counts them" in caplog.text
+    assert {file.name for file in state.iterdir()} == {
+        *("sources.key", "sources.confirmed", "sources.confirmed.lock", "sources.reading")
+    }
 
 
 async def test_the_end_of_a_curator_interrupts_a_long_reading(tmp_path: Path) -> None:
