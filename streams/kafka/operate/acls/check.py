@@ -21,7 +21,7 @@ from streams.kafka.operate.acls.bindings import (
     Operation,
     every_binding,
 )
-from streams.kafka.operate.acls.roles import ANSWER_IDS, RELAY_GROUP, ROLES
+from streams.kafka.operate.acls.roles import ANSWER_IDS, ROLES
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 _OPERATOR: Final = "operator"
@@ -147,7 +147,8 @@ def rights(deployment: Deployment, bindings: Iterable[Binding]) -> dict[str, fro
         for kind in ("", ANSWER_IDS)
         for number in range(deployment.partitions)
     ]
-    groups = (f"{deployment.application}{end}" for end in ("", "-webhook", RELAY_GROUP))
+    ends = sorted({end for role in ROLES.values() for end in role.groups})
+    groups = (f"{deployment.application}{end}" for end in ends)
     resources = [
         *((Kind.TOPIC, deployment.topics.of(topic)) for topic in SETTINGS),
         *((Kind.TRANSACTIONAL_ID, each) for each in ids),

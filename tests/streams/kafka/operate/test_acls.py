@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,7 @@ from streams.kafka.operate.acls.commands import script
 from streams.kafka.operate.acls.roles import ROLES
 from streams.kafka.wire.security import Security
 
-OPENS = ("deploy/kafka/*",)
+OPENS = ("deploy/kafka/*", "docs/**", "docker-compose.yml")
 
 ROOT = Path(__file__).parents[4]
 WHERE = Deployment(
@@ -86,6 +87,7 @@ def test_each_principal_is_recognised_by_its_rules() -> None:
         ([rule("User:x", "ALTER", CLUSTER, "CLUSTER")], "User:x may Alter the cluster"),
         ([rule("User:x", "DELETE", "state")], "User:x may Delete state"),
         ([rule("User:gateway", "READ", "accountant", "GROUP")], "decisions/group accountant"),
+        ([rule("User:gateway", "READ", "accountant-answers", "GROUP")], "accountant-answers"),
         (of_roles("operator"), "add `--principal operator=operator`"),
     ],
 )
@@ -127,3 +129,27 @@ def test_a_named_principal_has_its_role_and_nothing_else() -> None:
         "User:engine may Write requests, which no auditor may",
         "User:olga may not Read decisions/state, Write admin, which owners need",
     ]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_that_lacks_any_of_its_rights_is_a_problem(role: str) -> None:
+    rules = of_roles(role)
+    named = {f"User:{role}": role}
+    assert compare(WHERE, rules, named).problems == []
+    unseen = [
+        f"{each.operation.word} {each.name}"
+        for each in rules
+        if not compare(WHERE, [other for other in rules if other != each], named).problems
+    ]
+    # To describe shows names alone, and what a worker cannot describe it says at its start.
+    assert all(each.startswith("Describe") for each in unseen), unseen
+
+
+def test_who_gives_a_worker_and_a_gateway_their_rights_gives_a_curator_its_own() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "deploy/kafka/README.md"]
+    lacking = []
+    for page in [*pages, ROOT / "docker-compose.yml"]:
+        named = set(re.findall(r"--principal[ =](\w+)=", page.read_text()))
+        if {"worker", "gateway"} <= named and "curator" not in named:
+            lacking.append(page.name)
+    assert lacking == []
