@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
-# One image for every role: `worker`, `gateway`, `serve`, `topics create`, `demo`. Whatever answers
-# questions also needs DuckDB and OpenDP: `docker build --target curator`.
+# One image for every role: `worker`, `gateway`, `serve`, `topics create`, `demo`. `curator`, and a
+# `serve` that answers questions, also need DuckDB and OpenDP: `docker build --target curator`.
 
 FROM python:3.13.9-slim-trixie AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
@@ -35,7 +35,7 @@ ENV PATH=/opt/accountant/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001
 WORKDIR /var/lib/accountant
 EXPOSE 8000 8001 8080
-# SIGTERM stops every role within about a second.
+# SIGTERM stops every role, within 27 s at the latest; docker-compose.yml waits for it.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["accountant"]
 CMD ["--help"]

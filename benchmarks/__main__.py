@@ -30,6 +30,7 @@ from benchmarks import (
     latency,
     levels,
     pages,
+    question_sizes,
     readings,
     reservations,
     restart,
@@ -58,6 +59,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "latency": latency.rows,
     "alerts": alerts.rows,
     "answers": answers.rows,
+    "questions": question_sizes.rows,
     "scrape": scrape.rows,
     "why": why.rows,
 }

@@ -27,14 +27,14 @@ _POLICY = {"filter": "zcdp", "rho": "1000", "delta": "1e-6"}
 _ROUNDS = 3
 _LONG_S = 15.0  # One round of so many seconds is enough.
 # Half of the rows are of people with 11 rows, above the bound; each other row is a person.
-_PERSON = "CASE WHEN range % 2 = 0 THEN range ELSE range // 22 * 20 + 1 END"
-_TABLE = """
+CROWDED = "CASE WHEN range % 2 = 0 THEN range ELSE range // 22 * 20 + 1 END"
+TABLE = """
 SELECT {person} AS person, (hash(range) % 120)::INTEGER AS age,
     (hash(range + 1) % 25000000) / 100.0::DOUBLE AS income,
     ['north', 'south', 'east', 'west'][(hash(range + 2) % 4 + 1)::BIGINT] AS region
 FROM range({rows})
 """
-_SCHEMA = check_schema(
+SCHEMA = check_schema(
     Schema(
         source=DataSource(kind="parquet", name="census"),
         columns=(
@@ -72,18 +72,18 @@ def _best(ours: Callable[[], object], plain: Callable[[], object]) -> tuple[floa
 def rows(scale: Scale) -> Iterator[Row]:
     """Measure with each row a unit, with few rows of a unit, with crowded units, and CSV."""
     count = scale.of(_ROWS)
-    each_row_a_unit = msgspec.structs.replace(_SCHEMA, unit=msgspec.UNSET)
-    csv_schema = msgspec.structs.replace(_SCHEMA, source=DataSource(kind="csv", name="census"))
+    each_row_a_unit = msgspec.structs.replace(SCHEMA, unit=msgspec.UNSET)
+    csv_schema = msgspec.structs.replace(SCHEMA, source=DataSource(kind="csv", name="census"))
     with tempfile.TemporaryDirectory() as folder:
         for name, person, schema in (
             ("each row a unit", "range", each_row_a_unit),
-            ("a row of each unit", "range", _SCHEMA),
-            ("half of the rows of crowded units", _PERSON, _SCHEMA),
+            ("a row of each unit", "range", SCHEMA),
+            ("half of the rows of crowded units", CROWDED, SCHEMA),
             ("CSV", "range", csv_schema),
         ):
             kind = schema.source.kind
             path = str(Path(folder) / f"census.{kind}")
-            table = _TABLE.format(person=person, rows=count)
+            table = TABLE.format(person=person, rows=count)
             duckdb.connect().execute(f"COPY ({table}) TO '{path}' (FORMAT {kind})").fetchall()
             yield from _measured(name, path, schema, count)
         yield from _answered(Path(folder))
@@ -92,7 +92,7 @@ def rows(scale: Scale) -> Iterator[Row]:
 def _answered(folder: Path) -> Iterator[Row]:
     """Yield the time from a question to its answer, of a client of a server with a file."""
     path, port = folder / "people.parquet", free_port()
-    table = _TABLE.format(person="range", rows=_SERVED_ROWS)
+    table = TABLE.format(person="range", rows=_SERVED_ROWS)
     duckdb.connect().execute(f"COPY ({table}) TO '{path}' (FORMAT parquet)").fetchall()
     sources = folder / "sources.json"
     sources.write_bytes(
@@ -117,8 +117,8 @@ def _answered(folder: Path) -> Iterator[Row]:
         Accountant(f"http://127.0.0.1:{port}", analyst="ana") as ledger,
     ):
         for dataset, schema in (
-            ("rows", msgspec.structs.replace(_SCHEMA, unit=msgspec.UNSET)),
-            ("units", _SCHEMA),
+            ("rows", msgspec.structs.replace(SCHEMA, unit=msgspec.UNSET)),
+            ("units", SCHEMA),
         ):
             policy = _POLICY | {"population": "people"}
             ledger.as_owner("owner").open(dataset, policy, schema=schema, as_given=True, new=True)

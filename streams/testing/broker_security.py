@@ -33,12 +33,13 @@ class BrokerSecurity:
 
     Attributes:
         ca: file of the authority that signs the broker's certificate.
+        keystore: file of that certificate, for this machine, and of its key.
         passwords: by user.
     """
 
     def __init__(self, directory: Path, users: Iterable[str]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._keystore = directory / "broker.pem"
+        self.keystore = directory / "broker.pem"
         self.ca = directory / "ca.pem"
         known = directory / "passwords.json"
         if not known.exists():  # otherwise the broker's storage has these users already
@@ -85,7 +86,7 @@ class BrokerSecurity:
             "listener.name.clients.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common."
             "security.scram.ScramLoginModule required;",
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self._keystore),
+            "ssl.keystore.location": str(self.keystore),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{SUPER_USER};User:ANONYMOUS",  # clients of INTERNAL
         }
@@ -101,8 +102,8 @@ class BrokerSecurity:
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        self._keystore.touch(mode=0o600)
-        self._keystore.write_bytes(secret + _pem(certificate))
+        self.keystore.touch(mode=0o600)
+        self.keystore.write_bytes(secret + _pem(certificate))
 
 
 def _name(common: str) -> x509.Name:

@@ -12,6 +12,7 @@ import msgspec
 from accountant.questions import Schema
 from streams.settings import PREFIX, Settings
 from streams.sources.source_settings import read_source_settings
+from streams.tasks.stop_limit import LIMIT_S
 from streams.testing.kafka_install import DEFAULT_KAFKA_VERSION
 from tests.deploy.compose_stack import (
     DOCKERFILE,
@@ -88,6 +89,18 @@ def test_the_curator_alone_has_the_data_and_cannot_change_them():
     assert str(settings.data_sources_confirmed).startswith(f"{state}/")
     for name in set(SERVICES) - {"curator"}:
         assert "DATA_SOURCES" not in str(SERVICES[name])
+
+
+def test_what_a_container_writes_is_bounded_and_it_has_time_to_stop():
+    ours = {name for name, each in SERVICES.items() if each["image"].startswith(OURS)}
+    for name in ours:
+        (temporary,) = SERVICES[name]["tmpfs"]
+        assert temporary == ("/tmp:size=2g" if name == "curator" else "/tmp:size=64m"), name
+        assert float(SERVICES[name]["stop_grace_period"].rstrip("s")) > LIMIT_S
+    # Their copy of the answers' topic lies on a volume.
+    for name in "gateway", "curator":
+        writable = [where for _, where, how in volumes(name) if not how]
+        assert writable == [SERVICES[name]["environment"]["SQLITE_TMPDIR"]]
 
 
 def test_the_schema_of_the_data_is_one_that_a_dataset_may_have():

@@ -11,7 +11,8 @@ from pathlib import Path
 import yaml
 
 from streams.settings import PREFIX, Settings
-from streams.worker.app import STOP_S
+from streams.tasks.stop_limit import LIMIT_S
+from tests.deploy.units import COMMANDS, ON_KAFKA, READS_DATA, ROLES
 from tests.every_case import every_case
 
 OPENS = ("deploy/**", "Dockerfile", "docker-compose.yml", "docs/how-to/kubernetes.md")
@@ -19,8 +20,11 @@ STARTS = ()
 
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/kubernetes"
-WORKLOADS = {"accountant-worker": "StatefulSet", "accountant-gateway": "Deployment"}
-PORTS = {"accountant-worker": "METRICS_PORT", "accountant-gateway": "PORT"}
+FILES = sorted(WHERE.rglob("*.yaml"))
+WORKLOADS = {f"accountant-{role}": "StatefulSet" for role in ROLES}
+WORKLOADS["accountant-gateway"] = "Deployment"
+OWN_PORT = {"accountant-worker", "accountant-curator"}
+FOR_CLIENTS = {"accountant-gateway", "accountant-serve"}
 workload = every_case("name", WORKLOADS)
 
 
@@ -28,7 +32,7 @@ workload = every_case("name", WORKLOADS)
 def objects():
     return {
         (found["kind"], found["metadata"]["name"]): found
-        for file in sorted(WHERE.glob("*.yaml"))
+        for file in FILES
         for found in yaml.safe_load_all(file.read_text())
     }
 
@@ -55,22 +59,47 @@ def labels(name):
     return spec(WORKLOADS[name], name)["template"]["metadata"]["labels"]
 
 
-def settings_of(name):
-    """Return the settings of a container, those of its own included, as text."""
+def environment_of(name):
+    """Return the variables of a container, as text."""
     variables = {}
     for source in container(name)["envFrom"]:
         variables |= objects()["ConfigMap", source["configMapRef"]["name"]]["data"]
-    return variables | {
-        each["name"]: each.get("value", "a-pod-0") for each in container(name)["env"]
-    }
+    own = container(name).get("env", ())
+    return variables | {each["name"]: each.get("value", "a-pod-0") for each in own}
+
+
+def settings_of(name):
+    """Return the settings of a container, those of its own included, as text."""
+    found = environment_of(name)
+    assert {each for each in found if not each.startswith(PREFIX)} <= {"TMPDIR", "SQLITE_TMPDIR"}
+    return {each: value for each, value in found.items() if each.startswith(PREFIX)}
+
+
+def is_on_kafka(name):
+    return name.removeprefix("accountant-") in ON_KAFKA
+
+
+def mounted(name, path):
+    """Return the innermost mount with a path, and its volume."""
+    mounts = [
+        each
+        for each in container(name)["volumeMounts"]
+        if path == each["mountPath"] or path.startswith(f"{each['mountPath']}/")
+    ]
+    mount = max(mounts, key=lambda each: len(each["mountPath"]))
+    claimed = spec(WORKLOADS[name], name).get("volumeClaimTemplates", ())
+    claims = {each["metadata"]["name"]: each for each in claimed}
+    volumes = claims | {each["name"]: each for each in pod(name)["volumes"]}
+    return mount, volumes[mount["name"]]
 
 
 def test_there_is_one_object_of_each_kind_and_name():
-    count = sum(len(list(yaml.safe_load_all(f.read_text()))) for f in WHERE.glob("*.yaml"))
+    count = sum(len(list(yaml.safe_load_all(file.read_text()))) for file in FILES)
     shared = {"NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"}
     wanted = {(kind, name) for kind in shared for name in WORKLOADS}
     wanted |= {(kind, name) for name, kind in WORKLOADS.items()}
-    wanted |= {("ConfigMap", "accountant"), ("ConfigMap", "accountant-gateway")}
+    maps = {"accountant", "accountant-gateway", "accountant-curator", "accountant-serve"}
+    wanted |= {("ConfigMap", name) for name in maps}
     assert set(objects()) == wanted
     assert count == len(wanted)
 
@@ -83,19 +112,31 @@ def test_every_setting_exists_and_is_valid(name):
     assert all(type(value) is str for value in settings_of(name).values())
     variables = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
     settings = Settings(**variables)  # an unknown name or an invalid value raises
-    assert settings.ledger.kind == "kafka"
+    assert settings.ledger.kind == ("kafka" if is_on_kafka(name) else "sqlite")
     assert settings.authenticates
-    assert spec(WORKLOADS[name], name)["replicas"] <= settings.partitions
+    replicas = spec(WORKLOADS[name], name)["replicas"]
+    assert replicas <= (
+        1 if name.removeprefix("accountant-") in READS_DATA else settings.partitions
+    )
+    (role,) = container(name)["args"]
+    assert name == f"accountant-{role}"
+    assert COMMANDS[role].make_context(role, ["--url", settings.url]).params["url"] == settings.url
 
 
 @workload
 def test_servers_and_brokers_have_no_plaintext_connections(name):
     variables = settings_of(name)
-    assert variables["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
-    assert variables["ACCOUNTANT_KAFKA_USERNAME"] == name
+    if is_on_kafka(name):
+        assert variables["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
+        assert variables["ACCOUNTANT_KAFKA_USERNAME"] == name
+        (kafka,) = [each["projected"] for each in pod(name)["volumes"] if each["name"] == "kafka"]
+        secrets = [each["secret"]["name"] for each in kafka["sources"]]
+        assert secrets == [f"{name}-kafka", "accountant-kafka-ca"]
+    (tls,) = [each["secret"] for each in pod(name)["volumes"] if each["name"] == "tls"]
+    assert tls["secretName"] == f"{name}-tls"
     assert {"ACCOUNTANT_TLS_CERTIFICATE", "ACCOUNTANT_TLS_KEY"} <= set(variables)
     assert "ACCOUNTANT_UNAUTHENTICATED_BIND" not in variables
-    for text in variables, *(each.read_text() for each in WHERE.glob("*.yaml")):
+    for text in variables, *(each.read_text() for each in FILES):
         assert "ACCOUNTANT_KAFKA_PASSWORD:" not in text
     # Otherwise a provider could issue one of these names to anybody.
     prefix = variables["ACCOUNTANT_TOKEN_PREFIX"]
@@ -104,11 +145,10 @@ def test_servers_and_brokers_have_no_plaintext_connections(name):
 
 @workload
 def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
-    volumes = {each["name"]: each for each in pod(name)["volumes"]}
-    assert len(volumes) == len(pod(name)["volumes"])
+    assert len({each["name"] for each in pod(name)["volumes"]}) == len(pod(name)["volumes"])
     files = {}
     for mount in container(name)["volumeMounts"]:
-        volume = volumes[mount["name"]]
+        _, volume = mounted(name, mount["mountPath"])
         secrets = [each["secret"] for each in volume.get("projected", {}).get("sources", ())]
         held = {item["path"] for secret in secrets for item in secret["items"]}
         if "secret" in volume and volume["secret"]["secretName"].endswith("-tls"):
@@ -118,9 +158,10 @@ def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
         if not path.startswith("/"):
             continue
         where, _, file = path.rpartition("/")
+        if setting.removeprefix(PREFIX) in {"CHECKPOINTS", "INDEX"} or "DATA_SOURCES" in setting:
+            continue  # see the test of what a pod writes
         assert where in files, setting
-        copied = {"ACCOUNTANT_TOKENS", "ACCOUNTANT_METRICS_TOKEN_FILE", "ACCOUNTANT_INDEX"}
-        assert file in files[where] or setting in copied
+        assert file in files[where] or setting in COPIED
 
 
 @workload
@@ -134,7 +175,7 @@ def test_only_a_pods_own_user_can_read_its_secrets(name):
         for source in (volume.get("secret"), volume.get("projected"))
         if source
     ]
-    assert modes == [0o440] * 3
+    assert modes == [0o440] * (3 if is_on_kafka(name) else 2)
 
 
 @workload
@@ -206,21 +247,60 @@ def test_a_workers_name_in_the_group_is_its_pods():
     assert ("Service", service) in objects()
 
 
-def test_each_gateway_pod_stores_its_index_in_its_own_volume():
-    where = Path(settings_of("accountant-gateway")["ACCOUNTANT_INDEX"]).parent
-    (name,) = [
-        each["name"]
-        for each in container("accountant-gateway")["volumeMounts"]
-        if each["mountPath"] == str(where)
-    ]
-    (volume,) = [each for each in pod("accountant-gateway")["volumes"] if each["name"] == name]
-    assert "sizeLimit" in volume["emptyDir"]  # each pod's own, and bounded
+@workload
+def test_what_a_pod_writes_lies_in_a_bounded_volume_that_it_may_write(name):
+    written = {
+        setting: path
+        for setting, path in environment_of(name).items()
+        if setting in {"TMPDIR", "SQLITE_TMPDIR"}
+        or setting.removeprefix(PREFIX)
+        in {"INDEX", "CHECKPOINTS", "DATA_SOURCES_KEY", "DATA_SOURCES_CONFIRMED"}
+    }
+    url = settings_of(name)[f"{PREFIX}URL"]
+    if not is_on_kafka(name):
+        written["URL"] = url.removeprefix("sqlite:///")
+    # A copy of the answers' topic, which /tmp would not hold.
+    assert ("SQLITE_TMPDIR" in written) == (name != "accountant-worker")
+    for setting, path in written.items():
+        mount, volume = mounted(name, path)
+        assert not mount.get("readOnly"), setting
+        if setting == f"{PREFIX}INDEX":  # each pod has its own, and a new one builds it again
+            assert volume["emptyDir"].keys() == {"sizeLimit"}
+        elif setting == "TMPDIR":  # a file system that ends with the pod
+            assert "storage" in str(volume["ephemeral"]["volumeClaimTemplate"]["spec"])
+        elif name != "accountant-gateway":  # the same one at the next start
+            assert volume["spec"]["resources"]["requests"]["storage"]
+    if "TMPDIR" in written:
+        others = {mounted(name, written[each])[0]["name"] for each in written if each != "TMPDIR"}
+        assert mounted(name, written["TMPDIR"])[0]["name"] not in others
+    for each in pod(name)["volumes"]:
+        assert "emptyDir" not in each or "sizeLimit" in each["emptyDir"], each
+
+
+@workload
+def test_only_roles_that_read_data_mount_them_and_they_cannot_change_them(name):
+    sources = settings_of(name).get(f"{PREFIX}DATA_SOURCES")
+    reads = name.removeprefix("accountant-") in READS_DATA
+    assert (sources is not None) == reads
+    claims = [each for each in pod(name)["volumes"] if "persistentVolumeClaim" in each]
+    if not reads:
+        assert claims == []
+        return
+    mount, volume = mounted(name, sources)
+    assert claims == [volume]
+    assert mount["readOnly"] is True
+    assert volume["persistentVolumeClaim"] == {"claimName": "accountant-data", "readOnly": True}
+    # The group may not get rights on the key of the sources at each start: it would be refused.
+    assert pod(name)["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+    # Beside two questions of the default size there is room for the program.
+    assert container(name)["resources"]["limits"]["memory"] == "4Gi"
 
 
 @workload
 def test_ports_and_probe_paths_match_those_of_the_servers(name):
     port, probed = container(name)["ports"]
-    assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{PORTS[name]}"]
+    setting = "METRICS_PORT" if name in OWN_PORT else "PORT"
+    assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{setting}"]
     (served,) = spec("Service", name)["ports"]
     assert served["targetPort"] == port["name"]
     probes = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -258,9 +338,9 @@ def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(nam
     assert objects()["Service", name]["metadata"]["labels"] == labels(name)
     assert spec("PodDisruptionBudget", name)["maxUnavailable"] == 1
     job = labels(name)[spec("ServiceMonitor", name)["jobLabel"]]
-    prometheus = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    jobs = {found["job_name"] for found in prometheus["scrape_configs"]}
-    assert {job, f"{job}-probe"} <= jobs
+    # That of a ledger in a file is there as a comment.
+    prometheus = (ROOT / "deploy/prometheus/prometheus.yml").read_text()
+    assert {job, f"{job}-probe"} <= set(re.findall(r"job_name: (\S+)", prometheus))
 
 
 @workload
@@ -273,12 +353,14 @@ def test_the_network_allows_only_the_named_sources_and_the_destinations_of_the_s
     inside = [
         each["podSelector"]["matchLabels"]["app.kubernetes.io/name"] for each in entry["from"]
     ]
-    assert inside == (["ingress-nginx"] if name == "accountant-gateway" else []) + ["prometheus"]
+    assert inside == (["ingress-nginx"] if name in FOR_CLIENTS else []) + ["prometheus"]
     # Without it the pods of that name in any namespace of the same one would be meant.
     assert all(each["namespaceSelector"]["matchLabels"] for each in entry["from"])
     variables = settings_of(name)
-    brokers = variables["ACCOUNTANT_URL"].removeprefix("kafka://").split(",")
-    ports = {int(broker.rpartition(":")[2]) for broker in brokers} | {53}
+    ports = {53}
+    if is_on_kafka(name):
+        brokers = variables["ACCOUNTANT_URL"].removeprefix("kafka://").split(",")
+        ports |= {int(broker.rpartition(":")[2]) for broker in brokers}
     ports |= {443} if "ACCOUNTANT_OIDC_ISSUER" in variables else set()
     out = {each["port"] for rule in policy["egress"] for each in rule["ports"]}
     assert out == ports
@@ -298,6 +380,7 @@ def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
     assert pod(name)["enableServiceLinks"] is False
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(name))
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    reads = name.removeprefix("accountant-") in READS_DATA
     for each in (container(name), sidecar(name)):
         inner = each["securityContext"]
         assert inner["readOnlyRootFilesystem"] is True
@@ -305,15 +388,17 @@ def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
         assert inner["capabilities"] == {"drop": ["ALL"]}
         assert {"memory", "cpu"} <= set(each["resources"]["requests"])
         assert "memory" in each["resources"]["limits"]
-        assert each["image"] == compose["x-accountant"]["image"]
+        image = compose["services"]["curator"] if reads else compose["x-accountant"]
+        assert each["image"] == image["image"]
     assert not [each for each in pod(name)["volumes"] if "hostPath" in each]
     pause = container(name).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
     waited = int(pause[1]) if pause else 0
-    assert pod(name)["terminationGracePeriodSeconds"] > STOP_S + waited
+    # Kubernetes counts both: the process ends by itself before it is killed.
+    assert pod(name)["terminationGracePeriodSeconds"] > waited + LIMIT_S
 
 
-def test_secrets_have_the_keys_of_the_operating_page():
-    """Whoever installs makes each Secret by the commands of that page."""
+def test_secrets_and_claims_are_those_of_the_operating_page():
+    """Whoever installs makes each of them by that page, and finds every manifest there."""
     text = (ROOT / "docs/how-to/kubernetes.md").read_text()
     named = set()
     for found in objects().values():
@@ -322,3 +407,11 @@ def test_secrets_have_the_keys_of_the_operating_page():
     secrets.add("accountant-prometheus")
     for each in secrets:
         assert f" {each} " in text, each
+    assert "PersistentVolumeClaim `accountant-data`" in text
+    for file in FILES:
+        named = file.parent.name if file.parent != WHERE else file.name
+        assert f"[{named}](../../{file.parent.relative_to(ROOT)}/" in text, file
+    for each in WORKLOADS:
+        assert f"--principal {each.removeprefix('accountant-')}={each} " in text or not is_on_kafka(
+            each
+        )

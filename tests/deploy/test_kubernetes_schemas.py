@@ -11,8 +11,9 @@ import kubernetes_validate
 import yaml
 
 from tests.every_case import every_case
+from tests.nightly import NIGHTLY
 
-OPENS = ("deploy/kubernetes/*",)
+OPENS = ("deploy/kubernetes/**",)
 
 WHERE = Path(__file__).parents[2] / "deploy/kubernetes"
 # The operator's own kind, which Kubernetes does not describe.
@@ -25,7 +26,7 @@ def objects():
     """Return each object that Kubernetes describes, by its kind and name."""
     return {
         f"{found['kind']} {found['metadata']['name']}": found
-        for file in sorted(WHERE.glob("*.yaml"))
+        for file in sorted(WHERE.rglob("*.yaml"))
         for found in yaml.safe_load_all(file.read_text())
         if found["apiVersion"] not in FOREIGN
     }
@@ -53,14 +54,19 @@ def problem(found, version):
 
 def test_only_the_operators_kinds_are_skipped():
     everything = [
-        found for file in WHERE.glob("*.yaml") for found in yaml.safe_load_all(file.read_text())
+        found for file in WHERE.rglob("*.yaml") for found in yaml.safe_load_all(file.read_text())
     ]
     left_out = {found["kind"] for found in everything if found["apiVersion"] in FOREIGN}
     assert left_out == {"ServiceMonitor"}
-    assert len(objects()) + 2 == len(everything)
+    assert len(objects()) + 4 == len(everything)
 
 
-@every_case(("name", "version"), lambda: product(objects(), versions()))
+def tried():
+    """Return the versions to validate with: by day the first and the last of them."""
+    return versions() if NIGHTLY else [FIRST, versions()[-1]]
+
+
+@every_case(("name", "version"), lambda: product(objects(), tried()))
 def test_every_object_matches_kubernetes_schemas(name, version):
     assert problem(objects()[name], version) is None
 
@@ -81,6 +87,12 @@ def test_every_object_matches_kubernetes_schemas(name, version):
             "spec.template.spec.containers.0.readinessProbe.httpGet",
             {"schema": "HTTPS"},
             "schema",
+        ),
+        (
+            "StatefulSet accountant-curator",
+            "spec.template.spec.volumes.1.ephemeral.volumeClaimTemplate.spec",
+            {"accessMode": []},
+            "accessMode",
         ),
         ("NetworkPolicy accountant-gateway", "spec.ingress.0", {"form": []}, "form"),
         ("Service accountant-gateway", "spec.ports.0", {"port": None}, "None is not"),

@@ -1,68 +1,166 @@
-"""The units of systemd name commands, settings and directives that exist."""
+"""The units of systemd start the roles of the program, with settings that these accept."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-import typer
 
-from streams.cli.root import app
-from streams.settings import PREFIX, Settings
+from streams.settings import PREFIX, Settings, load_server
+from streams.tasks.stop_limit import LIMIT_S
+from tests.deploy.units import (
+    COMMANDS,
+    ON_KAFKA,
+    PROGRAM,
+    READS_DATA,
+    ROLES,
+    ROOT,
+    WHERE,
+    environment_of,
+    unit_of,
+)
 from tests.every_case import every_case
 
-OPENS = ("deploy/systemd/*",)
+OPENS = ("deploy/systemd/*", "docs/how-to/systemd.md")
 STARTS = ()
 
-UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-PROGRAM = "/opt/accountant/bin/accountant"
-HARDENED = {
-    "DynamicUser=yes",
-    "NoNewPrivileges=yes",
-    "ProtectSystem=strict",
-    "ProtectHome=yes",
-    "CapabilityBoundingSet=",
-    "Restart=on-failure",
-}
-
-
-def test_there_is_a_unit_for_an_embedded_ledger_and_one_for_a_worker():
-    assert [unit.stem for unit in UNITS] == ["accountant-serve", "accountant-worker"]
-
-
-@every_case("unit", UNITS)
-def test_a_unit_starts_a_command_with_settings_that_exist(unit):
-    lines = unit.read_text().splitlines()
-    (start,) = (line for line in lines if line.startswith("ExecStart="))
-    program, command = start.removeprefix("ExecStart=").split()
-    assert (program, command in COMMANDS) == (PROGRAM, True)
-    assert set(lines) >= HARDENED
-    variables = dict(
-        line.removeprefix("Environment=").split("=", 1)
-        for line in lines
-        if line.startswith("Environment=")
+# The score of `systemd-analyze security`, times ten: 0 is locked down, 100 is not confined.
+MOST_EXPOSED = 20
+DIRECTIVES = frozenset(
+    (
+        *("After", "CapabilityBoundingSet", "Description", "DynamicUser", "Environment"),
+        *("EnvironmentFile", "ExecStart", "LimitNOFILE", "LockPersonality", "MemoryMax"),
+        *("NoNewPrivileges", "PrivateDevices", "PrivateTmp", "ProtectClock"),
+        *("ProtectControlGroups", "ProtectHome", "ProtectHostname", "ProtectKernelLogs"),
+        *("ProtectKernelModules", "ProtectKernelTunables", "ProtectProc", "ProtectSystem"),
+        *("ReadOnlyPaths", "Restart", "RestartPreventExitStatus", "RestartSec"),
+        *("RestrictAddressFamilies", "RestrictNamespaces", "RestrictRealtime"),
+        *("RestrictSUIDSGID", "StateDirectory", "StateDirectoryMode"),
+        *("SystemCallArchitectures", "SystemCallFilter", "TemporaryFileSystem"),
+        *("TimeoutStopSec", "Type", "UMask", "WantedBy", "Wants", "WorkingDirectory"),
     )
-    names = {name.removeprefix(PREFIX).lower(): value for name, value in variables.items()}
-    assert all(name.startswith(PREFIX) for name in variables)
-    Settings(**names)  # an unknown name, or a value that breaks its rule, raises
-    if command == "serve":
-        path = names["url"].removeprefix("sqlite:///")
-        assert path.startswith("/var/lib/accountant/")
-        assert "StateDirectory=accountant" in lines
+)
+"""Directives whose names and values systemd 252 accepts in these units."""
+role = every_case("role", ROLES)
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
-def test_systemd_accepts_every_line_of_a_unit(unit, tmp_path):
-    verify = shutil.which("systemd-analyze")
-    if verify is None:
-        # Without systemd the form alone: each line is a section, NAME=VALUE or a comment.
-        for line in unit.read_text().splitlines():
-            assert not line or line[0] in "#[" or "=" in line, line
+def test_every_role_has_a_unit():
+    assert {*ROLES} == ON_KAFKA | {"serve"}
+    assert {unit.name for unit in WHERE.glob("*.service")} == {
+        f"accountant-{each}.service" for each in ROLES
+    }
+    assert {file.stem for file in WHERE.glob("*.env")} == {*ROLES, "kafka"}
+
+
+@role
+@pytest.mark.parametrize("examples", [False, True], ids=["alone", "with the examples"])
+def test_a_unit_starts_its_role_with_settings_that_it_accepts(role, examples, monkeypatch):
+    start = shlex.split(unit_of(role).one("ExecStart"))
+    assert start == [PROGRAM, role]
+    for name, value in environment_of(role, examples=examples).items():
+        monkeypatch.setenv(name, value)
+    parsed = COMMANDS[role].make_context(role, start[2:])
+    settings = load_server(url=parsed.params["url"])  # an unknown name, or an invalid value, raises
+    assert settings.ledger.kind == ("kafka" if role in ON_KAFKA else "sqlite")
+    assert settings.authenticates == examples
+    assert settings.kafka_uses_sasl == settings.kafka_uses_tls == (examples and role in ON_KAFKA)
+    assert settings.kafka_username == (f"accountant-{role}" if settings.kafka_uses_sasl else None)
+    assert settings.log_format == "json"
+    assert settings.probe_port
+
+
+@role
+def test_a_unit_has_no_secret_and_reads_the_settings_of_its_machine(role):
+    unit = unit_of(role)
+    files = [f"-/etc/accountant/{role}.env"]
+    if role in ON_KAFKA:
+        files.insert(0, "-/etc/accountant/kafka.env")
+    assert unit["EnvironmentFile"] == files
+    for name in environment_of(role, examples=True):
+        assert not name.endswith(("PASSWORD", "TOKEN", "SECRET", "AUTHORIZATION")), name
+
+
+@role
+def test_a_unit_is_confined_as_all_others_are(role):
+    text = (WHERE / f"accountant-{role}.service").read_text()
+    hardening = text[text.index("\nNoNewPrivileges=") :]
+    other = (WHERE / "accountant-serve.service").read_text()
+    assert hardening == other[other.index("\nNoNewPrivileges=") :]
+    unit = unit_of(role)
+    assert unit.one("DynamicUser") == "yes"
+    assert unit.one("ProtectSystem") == "strict"
+    assert unit.one("CapabilityBoundingSet") == ""
+    assert unit.one("UMask") == "0077"
+    assert unit.one("Restart") == "on-failure"
+    assert unit.one("RestartPreventExitStatus") == "2 4"
+    # The process ends by itself before systemd kills it.
+    assert int(unit.one("TimeoutStopSec")) > LIMIT_S + 10
+    # What it writes lies in its own directory.
+    states = [f"/var/lib/{each}/" for each in unit.get("StateDirectory", ())]
+    written = {"INDEX", "CHECKPOINTS", "DATA_SOURCES_KEY", "DATA_SOURCES_CONFIRMED"}
+    paths = [unit.environment.get(f"{PREFIX}{name}", "") for name in written]
+    if role == "serve":
+        paths.append(unit.environment[f"{PREFIX}URL"].removeprefix("sqlite:///"))
+    assert all(path.startswith(state) for path in paths if path for state in states)
+    assert bool(states) == any(paths)
+
+
+@role
+def test_who_reads_data_cannot_change_them_and_spills_into_a_bounded_place(role):
+    unit = unit_of(role)
+    variables = environment_of(role, examples=True)
+    sources = variables.get(f"{PREFIX}DATA_SOURCES", "")
+    assert bool(sources) == (role in READS_DATA)
+    if role not in READS_DATA:
+        assert "TMPDIR" not in variables
         return
-    here = tmp_path / unit.name
-    here.write_text(unit.read_text().replace(PROGRAM, shutil.which("true") or "/bin/true"))
-    done = subprocess.run([verify, "verify", here], capture_output=True, text=True)
+    assert unit.one("ReadOnlyPaths").removeprefix("-") == str(Path(sources).parent)
+    path, _, options = unit.one("TemporaryFileSystem").partition(":")
+    assert variables["TMPDIR"] == path
+    size = {option for option in options.split(",") if option.startswith("size=")}
+    assert size == {"size=2G"}
+    # It lies in memory, beside that of two questions.
+    assert unit.one("MemoryMax") == "6G"
+    assert Settings().curator_parallel == 2
+    # SQLite's copy of the answers is no part of it.
+    assert variables["SQLITE_TMPDIR"] == "/var/tmp"
+
+
+def test_roles_on_one_machine_have_different_ports():
+    ports = [
+        value
+        for each in ON_KAFKA
+        for name, value in unit_of(each).environment.items()
+        if name.endswith("_PORT")
+    ]
+    assert len(set(ports)) == len(ports) == 6
+
+
+def test_the_page_has_every_unit_and_every_file_of_an_example():
+    page = (ROOT / "docs/how-to/systemd.md").read_text()
+    for each in ROLES:
+        assert f"`accountant-{each}`" in page
+        for value in environment_of(each, examples=True).values():
+            if value.startswith("/etc/accountant/"):
+                assert Path(value).name in page, value
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_systemd_accepts_every_line_of_a_unit(role, tmp_path):
+    verify = shutil.which("systemd-analyze")
+    unit = tmp_path / f"accountant-{role}.service"
+    text = (WHERE / unit.name).read_text()
+    if verify is None:
+        # Without systemd: every directive is one that the units had when systemd judged them.
+        assert set(unit_of(role)) <= DIRECTIVES
+        return
+    unit.write_text(text.replace(PROGRAM, shutil.which("true") or "/bin/true"))
+    done = subprocess.run([verify, "verify", "--man=no", unit], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    exposed = ["security", "--offline=yes", f"--threshold={MOST_EXPOSED}", "--no-pager", unit]
+    done = subprocess.run([verify, *exposed], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr
+    assert set(unit_of(role)) <= DIRECTIVES

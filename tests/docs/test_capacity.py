@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -24,6 +25,7 @@ from streams.kafka.service.submissions import MAX_PENDING
 from streams.pages.login.browser_sessions import MAX_SESSIONS
 from streams.server.connection_limits import room
 from streams.settings import Settings
+from streams.sources.source_settings import CsvSource
 
 OPENS = ("docs/**", "deploy/**")
 
@@ -32,13 +34,14 @@ PAGE = (ROOT / "docs/reference/capacity.md").read_text(encoding="utf-8")
 MEASURED = (ROOT / "docs/explanation/benchmark-results.md").read_text(encoding="utf-8")
 THRESHOLDS = yaml.safe_load((ROOT / "deploy/prometheus/thresholds.yml").read_text("utf-8"))
 SETTINGS = Settings()
+SOURCE = CsvSource(path="any.csv")
 MOST_PARTITIONS = Settings.model_json_schema()["properties"]["partitions"]["maximum"]
 ROWS = {
     cells[0]: cells[1:]
     for cells in (
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in PAGE.splitlines()
-        if line.startswith("|") and not line.startswith(("|---", "| what "))
+        if line.startswith("|") and not line.startswith(("|---", "| what"))
     )
 }
 LIMITS = {
@@ -68,14 +71,34 @@ LIMITS = {
     "bytes of a batch on Kafka (`max.message.bytes`)": (
         f"{int(TOPICS['requests']['max.message.bytes']):,}"
     ),
+    "questions that run at once (`ACCOUNTANT_CURATOR_PARALLEL`), by default": (
+        f"{SETTINGS.curator_parallel}"
+    ),
+    "questions of one name that wait (`ACCOUNTANT_QUESTIONS_WAITING`), by default": (
+        f"{SETTINGS.questions_waiting:,}"
+    ),
+    "memory of one question (`memory_mb`), by default": f"{SOURCE.memory_mb:,} MB",
+    "threads of one question (`threads`), by default": f"{SOURCE.threads}",
+    "time of a first reading (`seconds`), by default": f"{SOURCE.seconds} s",
+    "time of one question (`ACCOUNTANT_CURATOR_TURN_SECONDS`), by default": (
+        f"{SETTINGS.curator_turn_seconds:g} s"
+    ),
     "connections of a server": f"{room(1 << 20).connections:,}",
     "browser sessions of a server": f"{MAX_SESSIONS:,}",
 }
+MEASURED_ROWS = ("100,000", "1,000,000", "10,000,000")
 MEMORY = {
     "remembered id, in a process that decides": "memory of a remembered id",
     "dataset, in a process that decides": "memory of a dataset",
     "analyst's use under limits, in a process that decides": "memory of an analyst's use",
 }
+TEMPORARY = {
+    "temporary files of a curator, [systemd](../how-to/systemd.md)": "2 GB, in memory",
+    "temporary files of a curator, [Kubernetes](../how-to/kubernetes.md#3-provide-the-data)": (
+        "20 GiB"
+    ),
+}
+QUESTIONS = {f"{rows}, {kind}" for rows in MEASURED_ROWS for kind in ("Parquet", "CSV")}
 OF_A_WORKER = "row of a dataset and an analyst, in a worker"
 
 
@@ -95,13 +118,37 @@ def test_each_limit_on_the_page_equals_that_of_the_code():
 
 
 def test_every_row_is_compared():
-    assert set(ROWS) == {*LIMITS, *MEMORY, OF_A_WORKER}
+    assert set(ROWS) == {*LIMITS, *MEMORY, OF_A_WORKER, *TEMPORARY, *QUESTIONS}
 
 
 def test_each_memory_figure_equals_the_measurement():
     assert {row: ROWS[row][0] for row in MEMORY} == {
         row: measured(name) for row, name in MEMORY.items()
     }
+
+
+def test_units_and_manifests_have_room_for_what_the_page_says_of_questions():
+    assert {row: ROWS[row][0] for row in TEMPORARY} == TEMPORARY
+    unit = (ROOT / "deploy/systemd/accountant-curator.service").read_text(encoding="utf-8")
+    manifest = (ROOT / "deploy/kubernetes/curator.yaml").read_text(encoding="utf-8")
+    assert ":size=2G," in unit
+    assert "MemoryMax=6G" in unit
+    assert "storage: 20Gi" in manifest
+    assert "limits: {memory: 4Gi}" in manifest
+    needed = SOURCE.memory_mb * SETTINGS.curator_parallel + 1024
+    assert needed <= min(6 - 2, 4) * 1024
+    # Each column of figures grows with the rows, up to the memory of a question.
+    for kind in "Parquet", "CSV":
+        rows = [
+            [number(cell.removesuffix(" MB")) for cell in ROWS[f"{n}, {kind}"]]
+            for n in MEASURED_ROWS
+        ]
+        assert all(
+            few < many
+            for before, now in pairwise(rows)
+            for few, many in zip(before, now, strict=True)
+        )
+        assert rows[-1][-1] <= needed
 
 
 def test_sums_of_memory_follow_from_their_rows():
@@ -162,4 +209,4 @@ def test_the_reasons_above_a_limit_exist():
             Reason.INVALID_FIELD,
             Reason.OVERSIZE,
         )
-    } | {"expired"}
+    } | {"expired", "too_many_questions"}

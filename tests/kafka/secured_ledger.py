@@ -68,8 +68,10 @@ class SecuredLedger:
         }
 
     def environment(self, user: str, **more: str) -> dict[str, str]:
+        """Return the environment of a process; an empty variable is left out."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
-        return {**inherited, "COLUMNS": "120", **self.variables(user), **more}
+        every = {**inherited, "COLUMNS": "120", **self.variables(user), **more}
+        return {name: value for name, value in every.items() if value}
 
     def run(self, user: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a user, and wait for its end."""

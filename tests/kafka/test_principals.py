@@ -9,7 +9,7 @@ import json
 import time
 import urllib.request
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -20,9 +20,11 @@ from streams.errors import Refused
 from streams.kafka.operate.acls.bindings import add
 from streams.kafka.operate.acls.roles import ROLES
 from streams.testing.broker_security import SUPER_USER
+from tests.kafka.installed_curator import InstalledCurator
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, until
 from tests.patience import PATIENCE_S
+from tests.streams.curator.curated import ROWS
 
 TOPICS: Final = ("requests", "admin", "decisions", "state", "dead-letters", "alerts", "answers")
 # Not taken from the rules: this is what they must come to.
@@ -86,11 +88,13 @@ async def test_no_principal_deletes_a_topic_or_grants_rights(secured: SecuredLed
 
 def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path) -> None:
     port, metrics = free_port(), free_port()
-    logs = {user: tmp_path / f"{user}.log" for user in ("worker", "gateway")}
+    logs = {user: tmp_path / f"{user}.log" for user in ("worker", "gateway", "curator")}
+    installed = InstalledCurator(secured, tmp_path / "machine")
     every = {"ACCOUNTANT_LOG_LEVEL": "debug", "ACCOUNTANT_METRICS_PORT": str(metrics)}
     with (
         secured.running("worker", logs["worker"], "worker", **every),
         secured.running("gateway", logs["gateway"], "gateway", "--port", str(port), **every),
+        secured.running("curator", logs["curator"], *installed.words, **installed.variables),
     ):
         opening = ("dataset", "open", "census", "--by", "olga", "--epsilon", "1", "--delta", "1e-6")
         opened = secured.run("owner", *opening, "--wait", str(PATIENCE_S))
@@ -101,6 +105,7 @@ def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path)
         with Accountant(f"http://127.0.0.1:{port}") as server:
             for _ in range(5):
                 assert server.ask("census", "pure:0.1", analyst="ben", wait=PATIENCE_S).granted
+            check_answers(secured, installed, server, tmp_path)
         alerts = secured.deployment(SUPER_USER).topics.alerts
         assert reads(secured, "worker", alerts), "the alert at one half"
         audited = secured.run("auditor", "audit", "--json")
@@ -114,6 +119,24 @@ def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path)
         said = log.read_text()
         assert not any(password in said for password in secured.broker.security.passwords.values())
         assert "biws" not in said, "nor what proves it"
+
+
+def check_answers(
+    secured: SecuredLedger, installed: InstalledCurator, server: Accountant, directory: Path
+) -> None:
+    """Have the curator answer a question, and run a session: for that it writes to `requests`."""
+    opening = ("dataset", "open", installed.dataset, "--by", "olga", "--epsilon", "1000")
+    opened = secured.run("owner", *opening, "--schema", str(installed.schema), "--filter", "basic")
+    assert opened.returncode == 0, opened.stderr
+    member = ("member", "set", installed.dataset, "curator", "--role", "curator", "--by", "olga")
+    assert secured.run("owner", *member).returncode == 0
+    asked: dict[str, Any] = {"analyst": "ana", "wait": PATIENCE_S, "store": directory / "store.db"}
+    answer = server.answer(installed.dataset, "count", epsilon="100", **asked)
+    assert abs(float(answer.value) - ROWS) < 10
+    stopped = server.answer(
+        installed.dataset, "count", epsilon="100", relative_error="0.5", **asked
+    )
+    assert abs(float(stopped.value) - ROWS) < ROWS
 
 
 def test_a_check_names_rules_that_allow_more_than_a_role(secured: SecuredLedger) -> None:

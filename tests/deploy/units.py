@@ -1,0 +1,59 @@
+"""The units of systemd as tests look at them, and the roles that they start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import typer
+from click import Command
+
+from streams.cli.root import app
+
+OPENS = ("deploy/systemd/*",)
+
+ROOT = Path(__file__).parents[2]
+WHERE = ROOT / "deploy/systemd"
+COMMANDS: Mapping[str, Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+PROGRAM = "/opt/accountant/bin/accountant"
+# What the program runs until a signal.
+ROLES = [name for name, each in COMMANDS.items() if "until SIGTERM" in str(each.help)]
+ON_KAFKA = {"worker", "gateway", "curator"}
+READS_DATA = {"serve", "curator"}
+
+
+class Unit(dict[str, list[str]]):
+    """The directives of a unit: the values of each name, in their order, sections apart."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(value.split("=", 1) for value in self["Environment"])
+
+    def one(self, name: str) -> str:
+        (value,) = self[name]
+        return value
+
+
+@cache
+def unit_of(role: str) -> Unit:
+    """Read a unit strictly: each line is a comment, a section, or NAME=VALUE."""
+    found = Unit()
+    for line in (WHERE / f"accountant-{role}.service").read_text().splitlines():
+        if not line or line.startswith(("#", "[")):
+            continue
+        name, equals, value = line.partition("=")
+        assert (equals, name.isalpha()) == ("=", True), line
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def environment_of(role: str, *, examples: bool) -> dict[str, str]:
+    """Return the environment of a unit; files override what the unit itself sets."""
+    unit = unit_of(role)
+    found = unit.environment
+    for file in unit["EnvironmentFile"] if examples else ():
+        path = WHERE / Path(file.removeprefix("-")).name
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        found |= dict(line.split("=", 1) for line in lines)
+    return {name: value.replace("%H", "a-machine") for name, value in found.items()}
