@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import time
 from functools import cache
 from pathlib import Path
 
@@ -47,11 +45,6 @@ def pod(name):
 
 def container(name):
     (found,) = pod(name)["containers"]
-    return found
-
-
-def sidecar(name):
-    (found,) = pod(name)["initContainers"]
     return found
 
 
@@ -102,9 +95,6 @@ def test_there_is_one_object_of_each_kind_and_name():
     wanted |= {("ConfigMap", name) for name in maps}
     assert set(objects()) == wanted
     assert count == len(wanted)
-
-
-COPIED = ("ACCOUNTANT_METRICS_TOKEN_FILE", "ACCOUNTANT_TOKENS")
 
 
 @workload
@@ -161,7 +151,7 @@ def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
         if setting.removeprefix(PREFIX) in {"CHECKPOINTS", "INDEX"} or "DATA_SOURCES" in setting:
             continue  # see the test of what a pod writes
         assert where in files, setting
-        assert file in files[where] or setting in COPIED
+        assert file in files[where]
 
 
 @workload
@@ -176,67 +166,6 @@ def test_only_a_pods_own_user_can_read_its_secrets(name):
         if source
     ]
     assert modes == [0o440] * (3 if is_on_kafka(name) else 2)
-
-
-@workload
-def test_tokens_are_copied_to_the_file_that_the_server_reads(name):
-    """The server rejects a file that its group may read, and a Secret has no other."""
-    copier = sidecar(name)
-    assert copier["image"] == container(name)["image"]
-    assert copier["restartPolicy"] == "Always"
-    mounts = {each["name"]: each for each in container(name)["volumeMounts"]}
-    copied = {each["name"]: each for each in copier["volumeMounts"]}
-    assert set(copied) == {"tokens", "run"}
-    assert copied["tokens"]["readOnly"] is True
-    assert "tokens" not in mounts
-    assert mounts["run"]["readOnly"] is True
-    assert mounts["run"]["mountPath"] == copied["run"]["mountPath"]
-    targets = [settings_of(name)[each] for each in COPIED]
-    assert copier["startupProbe"]["exec"]["command"] == ["test", "-s", targets[-1]]
-    (volume,) = [each["projected"] for each in pod(name)["volumes"] if each["name"] == "tokens"]
-    items = [item for source in volume["sources"] for item in source["secret"]["items"]]
-    assert {f"/run/accountant/{item['path']}" for item in items} == {*targets}
-    names = " ".join(target.removeprefix("/run/accountant/") for target in targets)
-    # The file of tokens comes last: the probe waits for it, and so for both.
-    assert f"for each in {names}; do\n" in copier["args"][0]
-    assert "mv -f /run/accountant/.new /run/accountant/$each\n" in copier["args"][0]
-    assert copier["args"] == sidecar("accountant-worker")["args"]
-
-
-def test_a_changed_secret_is_copied_in_one_step_for_one_user(tmp_path):
-    secret, run = tmp_path / "secret", tmp_path / "run"
-    secret.mkdir()
-    run.mkdir()
-    script = sidecar("accountant-gateway")["args"][0]
-    script = script.replace("/etc/accountant/tokens/", f"{secret}/")
-    script = script.replace("/run/accountant/", f"{run}/").replace("sleep 5", "sleep 0.05")
-    assert script.count(str(tmp_path)) == 6
-    for file in "metrics.token", "tokens.json":
-        check_copied(script, secret, secret / file, run / file)
-
-
-def check_copied(script, secret, secret_file, taken):
-    def arrives(text):
-        deadline = time.monotonic() + 30
-        while not taken.exists() or taken.read_text() != text:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-    copier = subprocess.Popen(["sh", "-c", script])
-    try:
-        for text in "first", "second":
-            new = secret / "new"
-            new.write_text(text)
-            new.chmod(0o440)
-            new.rename(secret_file)  # the kubelet replaces a link in one step
-            arrives(text)
-            assert taken.stat().st_mode & 0o777 == 0o600
-        secret_file.unlink()
-        time.sleep(0.2)
-        assert taken.read_text() == "second"
-    finally:
-        copier.terminate()
-        assert copier.wait(timeout=30) == 0
 
 
 def test_a_workers_name_in_the_group_is_its_pods():
@@ -381,15 +310,16 @@ def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(name))
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     reads = name.removeprefix("accountant-") in READS_DATA
-    for each in (container(name), sidecar(name)):
-        inner = each["securityContext"]
-        assert inner["readOnlyRootFilesystem"] is True
-        assert inner["allowPrivilegeEscalation"] is False
-        assert inner["capabilities"] == {"drop": ["ALL"]}
-        assert {"memory", "cpu"} <= set(each["resources"]["requests"])
-        assert "memory" in each["resources"]["limits"]
-        image = compose["services"]["curator"] if reads else compose["x-accountant"]
-        assert each["image"] == image["image"]
+    found = container(name)
+    assert "initContainers" not in pod(name)
+    inner = found["securityContext"]
+    assert inner["readOnlyRootFilesystem"] is True
+    assert inner["allowPrivilegeEscalation"] is False
+    assert inner["capabilities"] == {"drop": ["ALL"]}
+    assert {"memory", "cpu"} <= set(found["resources"]["requests"])
+    assert "memory" in found["resources"]["limits"]
+    image = compose["services"]["curator"] if reads else compose["x-accountant"]
+    assert found["image"] == image["image"]
     assert not [each for each in pod(name)["volumes"] if "hostPath" in each]
     pause = container(name).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
     waited = int(pause[1]) if pause else 0

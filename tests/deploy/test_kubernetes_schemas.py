@@ -18,7 +18,7 @@ OPENS = ("deploy/kubernetes/**",)
 WHERE = Path(__file__).parents[2] / "deploy/kubernetes"
 # The operator's own kind, which Kubernetes does not describe.
 FOREIGN = {"monitoring.coreos.com/v1"}
-FIRST = "1.29"  # sidecars
+FIRST = "1.29"
 
 
 @cache
