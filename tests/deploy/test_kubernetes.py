@@ -10,11 +10,10 @@ import yaml
 
 from streams.settings import PREFIX, Settings
 from streams.tasks.stop_limit import LIMIT_S
-from tests.deploy.units import COMMANDS, ON_KAFKA, READS_DATA, ROLES
+from tests.deploy.units import ON_KAFKA, READS_DATA, ROLES, commands
 from tests.every_case import every_case
 
 OPENS = ("deploy/**", "Dockerfile", "docker-compose.yml", "docs/how-to/kubernetes.md")
-STARTS = ()
 
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/kubernetes"
@@ -110,7 +109,9 @@ def test_every_setting_exists_and_is_valid(name):
     )
     (role,) = container(name)["args"]
     assert name == f"accountant-{role}"
-    assert COMMANDS[role].make_context(role, ["--url", settings.url]).params["url"] == settings.url
+    assert (
+        commands()[role].make_context(role, ["--url", settings.url]).params["url"] == settings.url
+    )
 
 
 @workload

@@ -12,20 +12,19 @@ import pytest
 from streams.settings import PREFIX, Settings, load_server
 from streams.tasks.stop_limit import LIMIT_S
 from tests.deploy.units import (
-    COMMANDS,
     ON_KAFKA,
     PROGRAM,
     READS_DATA,
     ROLES,
     ROOT,
     WHERE,
+    commands,
     environment_of,
     unit_of,
 )
 from tests.every_case import every_case
 
 OPENS = ("deploy/systemd/*", "docs/how-to/systemd.md")
-STARTS = ()
 
 # The score of `systemd-analyze security`, times ten: 0 is locked down, 100 is not confined.
 MOST_EXPOSED = 20
@@ -48,7 +47,10 @@ role = every_case("role", ROLES)
 
 
 def test_every_role_has_a_unit():
-    assert {*ROLES} == ON_KAFKA | {"serve"}
+    until_a_signal = [
+        name for name, each in commands().items() if "until SIGTERM" in str(each.help)
+    ]
+    assert {*ROLES} == {*until_a_signal} == ON_KAFKA | {"serve"}
     assert {unit.name for unit in WHERE.glob("*.service")} == {
         f"accountant-{each}.service" for each in ROLES
     }
@@ -62,7 +64,7 @@ def test_a_unit_starts_its_role_with_settings_that_it_accepts(role, examples, mo
     assert start == [PROGRAM, role]
     for name, value in environment_of(role, examples=examples).items():
         monkeypatch.setenv(name, value)
-    parsed = COMMANDS[role].make_context(role, start[2:])
+    parsed = commands()[role].make_context(role, start[2:])
     settings = load_server(url=parsed.params["url"])  # an unknown name, or an invalid value, raises
     assert settings.ledger.kind == ("kafka" if role in ON_KAFKA else "sqlite")
     assert settings.authenticates == examples

@@ -9,18 +9,25 @@ from pathlib import Path
 import typer
 from click import Command
 
-from streams.cli.root import app
-
 OPENS = ("deploy/systemd/*",)
+STARTS = ("streams.cli",)
 
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/systemd"
-COMMANDS: Mapping[str, Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 PROGRAM = "/opt/accountant/bin/accountant"
 # What the program runs until a signal.
-ROLES = [name for name, each in COMMANDS.items() if "until SIGTERM" in str(each.help)]
+ROLES = ("serve", "worker", "gateway", "curator")
 ON_KAFKA = {"worker", "gateway", "curator"}
 READS_DATA = {"serve", "curator"}
+
+
+@cache
+def commands() -> Mapping[str, Command]:
+    """Return the commands of the program."""
+    from streams.cli.root import app
+
+    found: Mapping[str, Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return found
 
 
 class Unit(dict[str, list[str]]):
