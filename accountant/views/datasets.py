@@ -248,10 +248,10 @@ class SeenAlerts:
     a restart, or when an answer was lost. `alert_id` names one. There are at most twenty thresholds
     for each dataset and version of a limit (of a default, for each analyst), so all are stored.
 
-        once = Once(ids_stored_so_far)
-        if once.is_new(alert):
+        seen = SeenAlerts(ids_stored_so_far)
+        if seen.is_new(alert):
             act(alert)
-            once.add(alert)  # not before: what fails half-way is to be done again
+            seen.add(alert)  # not before: what fails half-way is to be done again
 
     Args:
         known: ids of alerts that were dealt with before.

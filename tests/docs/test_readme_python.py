@@ -31,7 +31,7 @@ def test_the_readme_program_is_charged_once_over_several_runs(tmp_path: Path) ->
     ]
     assert re.fullmatch(r"about \d+ people\n", found[0])
     assert len(set(found)) == 1
-    with Accountant(f"sqlite:///{tmp_path / 'accountant.db'}") as ledger:
+    with Accountant(f"sqlite:///{tmp_path / 'count.db'}") as ledger:
         view = ledger.dataset("census")
         assert view is not None
         (usage,) = ledger.usage("census")

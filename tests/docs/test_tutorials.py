@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.docs.tutorial import ROOT, blocks, matches, work_through
+from tests.docs.blocks import ROOT, blocks
+from tests.docs.tutorial import matches, work_through
 from tests.every_case import every_case
+from tests.nightly import NIGHTLY
 
 OPENS = ("README.md", "docs/tutorials/*", "examples/**")
 
@@ -74,3 +77,63 @@ def work_through_text(text: str, directory: Path) -> None:
     page = directory / "page.md"
     page.write_text(text)
     work_through(page, directory)
+
+
+OPENS_A_DATASET: Final = re.compile(
+    r"^ *accountant dataset open (\S+) (?!.*--(?:preview|for)\b)", re.MULTILINE
+)
+# What the other pages say to whoever follows them again is another name of the ledger's file.
+AGAIN: Final = {"first-ledger": "export ACCOUNTANT_URL=sqlite:///second.db"}
+
+
+def code(page: Path, *languages: str) -> str:
+    text = page.read_text(encoding="utf-8")
+    return "\n".join(each.body for each in blocks(text) if each.language in languages)
+
+
+def files(page: Path) -> set[str]:
+    """Return the files of ledgers that a page names, and those that its reader makes."""
+    made = {each.title for each in blocks(page.read_text(encoding="utf-8")) if each.title}
+    ledgers = re.findall(r"sqlite:///(\S+?\.db)\b", code(page, "sh", "python"))
+    opens = [line for line in code(page, "sh").splitlines() if OPENS_A_DATASET.match(line)]
+    if opens and not ledgers and "kafka://" not in code(page, "sh"):
+        ledgers = ["accountant.db"]
+    return made | {*ledgers, *re.findall(r"> ([\w.-]+\.\w+)", code(page, "sh"))}
+
+
+def test_no_two_pages_have_a_file_in_common() -> None:
+    """So each works whichever others were followed before in the same directory."""
+    every = [(name, page.stem) for page in PAGES for name in sorted(files(page))]
+    names = [name for name, _ in every]
+    assert {"accountant.db", "people.py", "people.db", "count.py", "shared.db"} <= set(names)
+    assert not [each for each in every if names.count(each[0]) > 1]
+
+
+def test_no_guide_opens_a_dataset_that_a_tutorial_opens_in_the_default_file() -> None:
+    opened = {
+        name: page.stem
+        for page in [*PAGES, *(ROOT / "docs" / "how-to").glob("*.md")]
+        if page not in PAGES or "accountant.db" in files(page)
+        for name in OPENS_A_DATASET.findall(code(page, "sh"))
+    }
+    assert opened == {"census": "first-ledger", "visits": "answer-questions"}
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="minutes: by night")
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("step", [1, -1], ids=["in order", "in reverse"])
+def test_the_pages_work_in_any_order_and_twice(step: int, tmp_path: Path) -> None:
+    pages = [page for page in PAGES if page.stem != "on-kafka"][::step]
+    directory, again = tmp_path / "clone", tmp_path / "again"
+    directory.mkdir()
+    again.mkdir()
+    for page in pages:
+        work_through(page, directory)
+    (directory / "tokens.json").unlink()
+    for page in pages:
+        other = again / page.name
+        text = page.read_text(encoding="utf-8")
+        other.write_text(
+            re.sub(r"\b(\w+)\.db\b", r"\1-2.db", text) if page.stem not in AGAIN else text
+        )
+        work_through(other, directory, AGAIN.get(page.stem, ""))

@@ -20,19 +20,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from tests.docs.blocks import ROOT, Block, blocks
 from tests.forks import commands
 from tests.patience import PATIENCE_S
 
 OPENS = ("README.md", "docs/tutorials/*", "examples/**", "Makefile")
 STARTS = ("streams.cli", "streams.serve", "streams.worker.app", "streams.curator.start")
 
-ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(
-    r"^```(?P<language>sh|python|text)(?: title=\"(?P<title>[\w.]+)\")?\n(?P<body>.*?)^```$",
-    re.DOTALL | re.MULTILINE,
-)
 # Programs that run until they are stopped.
 SERVES = re.compile(r"accountant (?:serve|worker|gateway)\b|python -m streams\.testing\.broker")
 SET = re.compile(r"((?:[A-Z_]+=\S+ )+)")
@@ -57,22 +53,6 @@ VARIES = (
     (r"─+", "─"),
     (r"[ \t]+", " "),
 )
-
-
-class Block(NamedTuple):
-    """A fenced block of a page."""
-
-    language: str
-    title: str | None
-    body: str
-    span: tuple[int, int]
-
-
-def blocks(text: str) -> list[Block]:
-    return [
-        Block(each["language"], each["title"], each["body"], each.span("body"))
-        for each in BLOCK.finditer(text)
-    ]
 
 
 def comparable(output: str) -> list[str]:
@@ -103,8 +83,9 @@ class Reader:
         self.ports = {port: str(free_port()) for port in ("8000", "8001", "9092")}
         self.remembered = ""
         self.notebook: dict[str, Any] = {}
-        (directory / ".venv").symlink_to(sys.prefix)
-        (directory / "examples").symlink_to(ROOT / "examples")
+        for name, target in (".venv", sys.prefix), ("examples", ROOT / "examples"):
+            if not (directory / name).exists():  # it is if another page was followed here before
+                (directory / name).symlink_to(target)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -209,12 +190,17 @@ def _variables(environment: dict[str, str], directory: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def work_through(page: Path, directory: Path) -> None:
-    """Do every block of a page, and compare its outputs; or write them, with WRITE_DOCS."""
+def work_through(page: Path, directory: Path, again: str = "") -> None:
+    """Do every block of a page, and compare its outputs; or write them, with WRITE_DOCS.
+
+    Args:
+        again: the line that the page gives to whoever follows it another time.
+    """
     text = page.read_text(encoding="utf-8")
     changed: list[tuple[tuple[int, int], str]] = []
     with ExitStack() as serving:
         reader, output, step = Reader(directory, serving), "", ""
+        reader.remembered = f"{again}\n" if again else ""
         for block in blocks(text):
             if block.language != "text":
                 output, step = reader.does(block), block.body

@@ -109,7 +109,7 @@ def copied(directory: Path) -> Path:
     for part in _PARTS:
         # Copy compiled files, too: Python compares them with the time and size of their sources.
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("*.pyc.*"))
-    for other in ("docs", "deploy", "examples"):
+    for other in ("docs", "deploy", "examples", "README.md", "SECURITY.md", "Makefile"):
         (root / other).symlink_to(ROOT / other)
     shutil.copy(ROOT / "pyproject.toml", root)
     return root

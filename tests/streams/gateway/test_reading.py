@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any, Final
+
 from accountant.views.datasets import decode_dataset_view
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id, request
+
+OPENS = ("README.md", "SECURITY.md", "docs/**")
+
+ROOT: Final = Path(__file__).parents[3]
 
 
 def test_datasets_are_listed_by_name_and_shown_singly(server: LocalServer) -> None:
@@ -61,8 +69,44 @@ def test_a_decision_is_found_only_under_the_analyst_of_its_request(
     assert server.http.get(path, params={"analyst": "ben"}).status_code == 404
 
 
+def routes_named_by_pages() -> dict[tuple[str, str], str]:
+    """Return each route that a page names, with its parameters, and the page."""
+    found: dict[tuple[str, str], str] = {}
+    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = page.read_text(encoding="utf-8")
+        for method, path in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`\s]*)`", text):
+            found.setdefault((method.lower(), path), page.name)
+        # `curl` sends a body by POST.
+        for call in re.findall(r"^ *curl (?:[^\n]*\\\n)*[^\n]*$", text, re.MULTILINE):
+            method = "post" if re.search(r" (?:-d|--data\S*) ", f"{call} ") else "get"
+            (path,) = re.findall(r"(?:http://127\.0\.0\.1:8000|\$ACCOUNTANT_URL)(/[^\s\"]*)", call)
+            found.setdefault((method, path), page.name)
+    return found
+
+
+def is_described(document: dict[str, Any], method: str, path: str) -> bool:
+    """Tell whether the OpenAPI document has a route, with the parameters of its query."""
+    path, _, query = path.partition("?")
+    operation = document["paths"].get(path, {}).get(method)
+    if operation is None:
+        return False
+    known = {each["name"] for each in operation.get("parameters", []) if each["in"] == "query"}
+    return {each.partition("=")[0] for each in query.split("&") if each} <= known
+
+
 def test_the_openapi_document_names_every_route_and_body(server: LocalServer) -> None:
     document = server.http.get("/schema/openapi.json").json()
+    named = routes_named_by_pages()
+    assert len(named) > 25
+    assert {("get", "/healthz"), ("post", "/requests"), ("post", "/requests/batch")} <= set(named)
+    wrong = [
+        f"{page}: {method} {path}"
+        for (method, path), page in named.items()
+        if not is_described(document, method, path)
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert not is_described(document, "get", "/requests")
+    assert not is_described(document, "get", "/events?nothing=true")
     assert {
         "/requests",
         "/datasets",
