@@ -1,1 +1,1 @@
-"""Runs the questions that a ledger has granted: the only part of the program that reads data."""
+"""Runs the questions that a ledger has granted."""

@@ -236,6 +236,17 @@ def test_every_command_recipe_and_extra_that_a_page_names_exists() -> None:
     assert not [(*where, said) for where, said in every.items() if said]
 
 
+def test_one_page_says_what_each_extra_is_for() -> None:
+    table = re.findall(r"^\| (`[^|]+) \| [^|]+ \|$", text("docs/how-to/embedded.md"), re.MULTILINE)
+    assert sorted(extras()) == sorted(re.findall(r"`([\w-]+)`", " ".join(table)))
+    for page in pages():
+        for line in text(page).splitlines():
+            named = re.findall(
+                r"\[extras?\]\([^)]*embedded\.md#install\)((?: (?:and )?`[\w-]+`)+)", line
+            )
+            assert set(re.findall(r"`([\w-]+)`", " ".join(named))) <= extras(), (page, line)
+
+
 def test_the_commands_that_pages_run_are_these() -> None:
     """A change of another command reaches the parser alone: `tests/selection` reads the names."""
     found = {

@@ -79,7 +79,9 @@ def problem(words: Sequence[str]) -> str:
     """Return why the program's parser refuses the words after `accountant`; "" if it does not."""
     command, rest = root_command(), list(words)
     while hasattr(command, "commands"):
-        if not rest or rest[0] not in command.commands:
+        if not rest:
+            return "Missing command."
+        if rest[0] not in command.commands:
             return f"no command {' '.join(words)}"
         command = command.commands[rest.pop(0)]
     try:
