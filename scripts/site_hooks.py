@@ -10,7 +10,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import Files
+from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
@@ -20,7 +20,7 @@ LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)
 # GitHub wants `\|` for a pipe in a table's code, and Python-Markdown shows the backslash.
 CODE = re.compile(r"`[^`\n]*`")
 # Where the source can be browsed, such as https://git.example.org/accountant/blob/main. Without
-# it a link to a file outside of docs/ becomes its text.
+# it the site has a copy of each file outside of docs/ that a page links to.
 SOURCE = os.environ.get("DOCS_SOURCE_URL", "").rstrip("/")
 # The order of the first pages of each part; the others follow by name.
 PARTS = {
@@ -28,7 +28,6 @@ PARTS = {
     "How-to guides": ("how-to", []),
     "Reference": ("reference", ["commands", "http", "records"]),
     "Explanation": ("explanation", ["filters-and-odometers", "grants-and-retries", "trust"]),
-    "Decisions": ("decisions", []),
 }
 
 
@@ -68,36 +67,63 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             guides = {page for section in _guides() for page in next(iter(section.values()))}
             roots = {path.name for path in DOCS.glob("*.md")} - guides - {"README.md"}
             entries += sorted(roots, reverse=True)
+            # Its records are found by search, and from this page: they are not for users.
+            entries += ["decisions/README.md"] if (DOCS / "decisions").is_dir() else []
         if entries:
             nav.append({title: entries})
     config.nav = nav
     return config
 
 
+def _outside(here: str, target: str) -> str | None:
+    """Return the path from the root of a linked file outside of docs/, None for a page."""
+    if not target or re.match(r"[a-z]+:", target):
+        return None
+    path = posixpath.normpath(posixpath.join("docs", here, target))
+    return None if path.startswith("docs/") and (ROOT / path).is_file() else path
+
+
+def _copy_of(path: str) -> str:
+    # Browsers show text, and save what they do not know.
+    return f"source/{path}.txt"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a copy of each file outside of docs/ that a page links to."""
+    linked = set()
+    for page in [] if SOURCE else files.documentation_pages():
+        here = posixpath.dirname(page.src_uri)
+        for link in LINK.finditer(page.content_string):
+            path = _outside(here, link["target"].partition("#")[0])
+            if path is not None and (ROOT / path).is_file():
+                linked.add(path)
+    for path in sorted(linked):
+        files.append(File.generated(config, _copy_of(path), abs_src_path=str(ROOT / path)))
+    return files
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite links to files outside of docs/, and refuse those to files that do not exist."""
     here = posixpath.dirname(page.file.src_uri)
 
-    def outside(link: re.Match[str]) -> str:
+    def rewritten(link: re.Match[str]) -> str:
         target, _, anchor = link["target"].partition("#")
-        if not target or re.match(r"[a-z]+:", target):
+        path = _outside(here, target)
+        if path is None:
             return link[0]
-        path = posixpath.normpath(posixpath.join("docs", here, target))
-        is_page = path.startswith("docs/") and (ROOT / path).is_file()
-        if is_page:
-            return link[0]
-        if not (ROOT / path).exists():
-            raise PluginError(f"{page.file.src_uri}: {link['target']} does not exist")
+        if not (ROOT / path).is_file():
+            raise PluginError(f"{page.file.src_uri}: {link['target']} is no file")
         if not SOURCE:
-            return link["text"]
+            return f"[{link['text']}]({posixpath.relpath(_copy_of(path), here or '.')})"
         return f"[{link['text']}]({SOURCE}/{path}{'#' + anchor if anchor else ''})"
 
-    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), LINK.sub(outside, markdown))
+    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), LINK.sub(rewritten, markdown))
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
     """Refuse a page that no part of the navigation has."""
-    missing = [f.src_uri for f in files.documentation_pages() if f.page not in nav.pages]
+    shown = [f for f in files.documentation_pages() if not f.inclusion.is_not_in_nav()]
+    missing = [f.src_uri for f in shown if f.page not in nav.pages]
     if missing:
         raise PluginError(f"not in the navigation: {', '.join(missing)}")
     return nav

@@ -57,6 +57,6 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
 
 def test_every_record_of_a_decision_is_in_the_index_in_order():
     linked = re.findall(
-        r"\]\(decisions/([^)]+)\)", (ROOT / "docs" / "README.md").read_text("utf-8")
+        r"\]\((\d[^)]+)\)", (ROOT / "docs" / "decisions" / "README.md").read_text("utf-8")
     )
-    assert linked == sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert linked == sorted(path.name for path in (ROOT / "docs" / "decisions").glob("0*.md"))

@@ -48,6 +48,37 @@ def test_every_page_is_built_and_can_be_searched(site: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_page_carries_the_navigation_of_its_part_alone(site: Path) -> None:
+    for page in [*site.glob("how-to/*.html"), *site.glob("tutorials/*.html"), site / "index.html"]:
+        found = page.read_text("utf-8")
+        _, _, rest = found.partition("<nav")
+        navigation = "".join(re.findall(r"<nav .*?</nav>", rest, re.DOTALL))
+        assert not re.search(r"decisions/\d", navigation), page.name
+        assert len(navigation) < 40_000, page.name
+    listed = re.findall(
+        r'href="(\d[^"#]+)"', (site / "decisions" / "index.html").read_text("utf-8")
+    )
+    assert {f"{path.stem}.html" for path in (DOCS / "decisions").glob("0*.md")} == set(listed)
+
+
+@pytest.mark.slow
+def test_a_link_to_a_file_outside_of_the_pages_leads_to_a_copy_of_it(site: Path) -> None:
+    copies = 0
+    for page in site.rglob("*.html"):
+        for target in re.findall(r'href="([^"]*\bsource/[^"]+)\.txt"', page.read_text("utf-8")):
+            copy = (page.parent / f"{target}.txt").resolve()
+            of = ROOT / copy.relative_to(site / "source").as_posix().removesuffix(".txt")
+            assert copy.read_bytes() == of.read_bytes()
+            copies += 1
+    outside = 0
+    for source in DOCS.rglob("*.md"):
+        text = re.sub(r"```.*?```", "", source.read_text("utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((\.\./[^)#\s]+)", text):
+            outside += not (source.parent / target).resolve().is_relative_to(DOCS)
+    assert copies == outside > 100
+
+
+@pytest.mark.slow
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text("utf-8")
