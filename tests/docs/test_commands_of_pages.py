@@ -21,6 +21,7 @@ from accountant.times import iso
 from streams import Accountant
 from streams.clock import SystemClock
 from tests.docs.blocks import ROOT, blocks, pages, text
+from tests.docs.tutorial import matches
 from tests.docs.typed import (
     NEEDS,
     Typist,
@@ -172,8 +173,11 @@ def run(page: str, directory: Path) -> None:
         typist = Typist(directory, serving)
         STATES.get(page, lambda _: None)(typist)
         following = [each for each, before in FOLLOWS.items() if before == page]
-        for block in blocks("\n".join(map(text, (page, *following))), "sh", "console", "python"):
-            if block.title:
+        joined = "\n".join(map(text, (page, *following)))
+        for block in blocks(joined, "sh", "console", "python", "text"):
+            if block.language == "text":
+                assert matches(block.body, typist.printed), f"{page} shows\n{block.body}"
+            elif block.title:
                 (directory / block.title).write_text(block.body)
             elif block.language in {"sh", "console"}:
                 typist.types(block.body)

@@ -129,6 +129,7 @@ class Typist:
 
     Attributes:
         variables: what the shell has exported.
+        printed: by the last command that ran.
         instead: what the reader writes for what the page leaves open.
         reads: such a word, and where an output has it.
         filled_in: a file that a command begins, and one that the reader has completed.
@@ -140,6 +141,7 @@ class Typist:
         self.serving = serving
         homes = {"XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data"}
         self.variables = {name: str(directory / home) for name, home in homes.items()}
+        self.printed = ""
         self.instead: dict[str, str] = {}
         self.reads: dict[str, str] = {}
         self.filled_in: dict[str, str] = {}
@@ -181,6 +183,7 @@ class Typist:
             done = run_here(self.directory, *words, stdin=source, **variables)
             code = _EXIT.search(line)
             assert done.code == (int(code[1]) if code else 0), done.out + done.err
+            self.printed = done.out
             for word, where in self.reads.items():
                 if found := re.search(where, done.out):
                     self.instead[word] = found[1]
