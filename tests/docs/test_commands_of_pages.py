@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from accountant.times import iso
 from streams import Accountant
@@ -207,6 +208,28 @@ def wrong_package(wanted: str) -> str:
     return f"no extra {', '.join(sorted(missing))}" if missing else ""
 
 
+def wrong_services(words: list[str]) -> str:
+    """Return what is wrong with the words after `docker compose`: a profile, a service, a command.
+
+    `run` gives the words after its service to the entry point, which is `accountant`.
+    """
+    file = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+    profiles = {each for of in file["services"].values() for each in of.get("profiles", [])}
+    if words[0] == "--profile":
+        if words[1] not in profiles:
+            return f"no profile {words[1]}"
+        words = words[2:]
+    options = {"--entrypoint": 2}
+    verb, rest = words[0], words[1:]
+    while rest and rest[0].startswith("-"):
+        rest = rest[options.get(rest[0], 1) :]
+    services = rest[:1] if verb == "run" else rest
+    missing = [each for each in services if each not in file["services"]]
+    if missing:
+        return f"no service {missing[0]}"
+    return problem(rest[1:]) if verb == "run" else ""
+
+
 def wrong(line: str) -> str:
     """Return what is wrong with a line of code: its command, its recipe or what it installs.
 
@@ -215,6 +238,8 @@ def wrong(line: str) -> str:
     line = line.removeprefix("$ ").replace(" [OPTIONS]", "").replace("\\\n", " ")
     if recipe := re.match(r"(?:[A-Z_]+=\S+ )*make ([a-z-]+)", line):
         return "" if recipe[1] in recipes() else f"no recipe {recipe[1]}"
+    if compose := re.match(r"docker compose (.*)", line):
+        return wrong_services(shlex.split(compose[1], comments=True))
     if packages := re.match(r"(?:\S*/|\S*python3? -m )?pip install ([^#]*)", line):
         return next(filter(None, map(wrong_package, shlex.split(packages[1]))), "")
     for part in re.split(r" (?:\||&&) ", line) if is_accountants(line) else ():
@@ -288,6 +313,9 @@ def test_a_command_that_is_refused_is_noticed(tmp_path: Path) -> None:
     assert wrong("make no-such-recipe") == "no recipe no-such-recipe"
     assert wrong("pip install '.[servers]'") == "no extra servers"
     assert "nobody has published" in wrong("pip install 'streaming-privacy-accountant[server]'")
+    assert wrong("docker compose --profile demos up") == "no profile demos"
+    assert wrong("docker compose logs --follow webhooks") == "no service webhooks"
+    assert "no command" in wrong("docker compose run --rm --entrypoint accountant keys tokens")
     with ExitStack() as serving, pytest.raises(AssertionError, match="--delta is missing"):
         Typist(tmp_path, serving).types("accountant dataset open census --epsilon 10\n")
 

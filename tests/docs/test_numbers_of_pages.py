@@ -51,6 +51,8 @@ SAID: Final[tuple[tuple[str, str, float], ...]] = (
     ("how-to/oidc-sign-in", "at most every {} seconds", BETWEEN_S),
     ("how-to/pages", "after {} hours without a visit", IDLE_S / 3600),
     ("how-to/pages", "after {} hours at the latest", LIFETIME_S / 3600),
+    ("how-to/rate-limit", "by name | {} |", Settings().limit_per_name),
+    ("how-to/rate-limit", "by address | {} |", Settings().limit_per_second),
     ("how-to/rate-limit", "remembers {} addresses", MOST_ADDRESSES),
     ("reference/capacity", "static tokens | {} |", MOST_TOKENS),
     ("reference/http/events", "at most {} back", MAX_BEHIND),
