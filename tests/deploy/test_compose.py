@@ -97,6 +97,9 @@ def test_what_a_container_writes_is_bounded_and_it_has_time_to_stop():
         (temporary,) = SERVICES[name]["tmpfs"]
         assert temporary == ("/tmp:size=2g" if name == "curator" else "/tmp:size=64m"), name
         assert float(SERVICES[name]["stop_grace_period"].rstrip("s")) > LIMIT_S
+    path = inside("curator", str(settings_of("curator").data_sources))
+    spill_mb = sum(each.spill_mb for each in read_source_settings(path).values())
+    assert spill_mb * settings_of("curator").curator_parallel <= 2_000
     # Their copy of the answers' topic lies on a volume.
     for name in "gateway", "curator":
         writable = [where for _, where, how in volumes(name) if not how]

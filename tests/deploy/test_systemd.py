@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.settings import PREFIX, Settings, load_server
+from streams.settings import PREFIX, load_server
 from streams.tasks.stop_limit import LIMIT_S
 from tests.deploy.units import (
     ON_KAFKA,
@@ -38,7 +38,7 @@ DIRECTIVES = frozenset(
         *("ReadOnlyPaths", "Restart", "RestartPreventExitStatus", "RestartSec"),
         *("RestrictAddressFamilies", "RestrictNamespaces", "RestrictRealtime"),
         *("RestrictSUIDSGID", "StateDirectory", "StateDirectoryMode"),
-        *("SystemCallArchitectures", "SystemCallFilter", "TemporaryFileSystem"),
+        *("SystemCallArchitectures", "SystemCallFilter"),
         *("TimeoutStopSec", "Type", "UMask", "WantedBy", "Wants", "WorkingDirectory"),
     )
 )
@@ -111,7 +111,7 @@ def test_a_unit_is_confined_as_all_others_are(role):
 
 
 @role
-def test_who_reads_data_cannot_change_them_and_spills_into_a_bounded_place(role):
+def test_who_reads_data_cannot_change_them_and_spills_into_a_place_of_its_own(role):
     unit = unit_of(role)
     variables = environment_of(role, examples=True)
     sources = variables.get(f"{PREFIX}DATA_SOURCES", "")
@@ -120,15 +120,10 @@ def test_who_reads_data_cannot_change_them_and_spills_into_a_bounded_place(role)
         assert "TMPDIR" not in variables
         return
     assert unit.one("ReadOnlyPaths").removeprefix("-") == str(Path(sources).parent)
-    path, _, options = unit.one("TemporaryFileSystem").partition(":")
-    assert variables["TMPDIR"] == path
-    size = {option for option in options.split(",") if option.startswith("size=")}
-    assert size == {"size=2G"}
-    # It lies in memory, beside that of two questions.
-    assert unit.one("MemoryMax") == "6G"
-    assert Settings().curator_parallel == 2
-    # SQLite's copy of the answers is no part of it.
-    assert variables["SQLITE_TMPDIR"] == "/var/tmp"
+    # A directory of the service's own, which is removed with it; `spill_mb` bounds what is in it.
+    assert variables["TMPDIR"] == "/var/tmp"
+    assert unit.one("PrivateTmp") == "yes"
+    assert unit.one("MemoryMax") == "4G"
 
 
 def test_roles_on_one_machine_have_different_ports():
