@@ -8,9 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import os
-import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -19,6 +16,7 @@ import typer
 
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import fail
+from streams.cli.printing.safe_streams import output_is_open_to_others
 from streams.errors import Refused
 from streams.files.whole_files import write_whole
 
@@ -71,10 +69,6 @@ def output_in(out: Path | None, *, replace: bool) -> Iterator[None]:
 
 def check_secret_output(out: Path | None) -> None:
     """Check that a secret is not printed into a file that other users may read."""
-    if out is not None:
-        return
-    with contextlib.suppress(OSError, ValueError):  # closed, or a stream without a descriptor
-        status = os.fstat(sys.stdout.fileno())
-        if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) & 0o077:
-            hint = "write it with --out FILE, which makes a file for you alone"
-            fail(Exit.USAGE, "stdout is a file that other users may read", hint=hint)
+    if out is None and output_is_open_to_others():
+        hint = "write it with --out FILE, which makes a file for you alone"
+        fail(Exit.USAGE, "stdout is a file that other users may read", hint=hint)

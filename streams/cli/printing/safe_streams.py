@@ -7,9 +7,11 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import select
+import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -95,3 +97,11 @@ def output_error() -> OSError | None:
 def reader_is_gone() -> bool:
     """Tell whether the reader of stdout has gone away, as in `| head`; that is no failure."""
     return isinstance(output_error(), BrokenPipeError)
+
+
+def output_is_open_to_others() -> bool:
+    """Tell whether stdout is a file that other users may read or change."""
+    with contextlib.suppress(OSError, ValueError):  # closed, or a stream without a descriptor
+        status = os.fstat(sys.stdout.fileno())
+        return stat.S_ISREG(status.st_mode) and bool(stat.S_IMODE(status.st_mode) & 0o077)
+    return False
