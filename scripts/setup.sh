@@ -66,6 +66,22 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     rm -rf "$venv"
     "$python" -m venv "$venv"
 fi
-echo "Installing the locked packages (a few minutes the first time)"
-"$venv/bin/python" -m pip install --quiet --require-hashes -r "$requirements"
+count=$(grep -c '^[A-Za-z0-9].*==' "$requirements")
+echo "Installing $count locked packages into $venv. The first time this takes 2 to 5 minutes,"
+echo "most of it for downloads (about 400 MB). Later runs take seconds."
+
+# pip shows its own progress on a terminal; a log gets a line for every 25 packages.
+install_packages() {
+    "$venv/bin/python" -m pip install "$@" --require-hashes -r "$requirements"
+}
+if [ -t 1 ]; then
+    install_packages
+else
+    failed=$(mktemp)
+    trap 'rm -f "$failed"' EXIT
+    { install_packages --progress-bar off || echo failed >"$failed"; } |
+        sh "$(dirname "$0")/pip_progress.sh" "$count"
+    [ ! -s "$failed" ] || exit 1
+fi
 "$venv/bin/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
+echo "$venv is ready: . $venv/bin/activate"

@@ -14,6 +14,7 @@ import typer
 from struct_words import field_words
 
 from accountant.advice.preview import Preview
+from accountant.display.reasons import REASONS
 from accountant.field_rules import rule_of
 from accountant.records import Snapshot
 from accountant.records.kinds import KINDS, RecordKind
@@ -200,10 +201,19 @@ def options_of(_known: Known, variable: str) -> str:
     )
 
 
+def remedies(known: Known) -> str:
+    """Return what to do about each reason, by code."""
+    head = "| code | in words | do |\n|---|---|---|\n"
+    return head + _rows(
+        (f"`{reason}`", words.title, words.remedy)
+        for reason, words in sorted(REASONS.items())
+    )
+
+
 TABLES: Final[dict[str, Callable[..., str]]] = {
     each.__name__: each
     for each in (
         *(fields, input_fields, kinds, kind_routes, kind_fields, fields_of_rule),
-        *(public_outcomes, calls, call_names, options_of),
+        *(public_outcomes, calls, call_names, options_of, remedies),
     )
 }

@@ -71,6 +71,12 @@ def test_terms_are_in_order():
         assert terms == sorted(terms)
 
 
+def test_words_of_every_day_are_explained():
+    terms = set(re.findall(r"^\| \*\*([^*]+)\*\*", TERMS, re.MULTILINE))
+    wanted = {"answer", "beside", "question", "reservation", "rho", "schema", "session"}
+    assert wanted <= terms
+
+
 def test_no_term_is_explained_twice():
     terms = re.findall(r"^\| \*\*([^*]+)\*\*", TERMS, re.MULTILINE)
     assert len(terms) == len(set(terms)) > 60

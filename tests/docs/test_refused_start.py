@@ -1,4 +1,4 @@
-"""The guides to refused starts and wrong clocks quote messages that the program really has."""
+"""The guides to refused starts, wrong clocks and errors quote messages of the program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = [ROOT / "docs" / "how-to" / name for name in ("refused-start.md", "wrong-clock.md")]
+GUIDES = [
+    *(ROOT / "docs" / "how-to" / name for name in ("refused-start.md", "wrong-clock.md")),
+    ROOT / "docs" / "reference" / "troubleshooting.md",
+]
 # What stands for a value of the message.
 VALUE = re.compile(r"\b(?:HOST:PORT|User:NAME|[NMXY])\b")
 

@@ -47,6 +47,84 @@ def test_every_page_is_built_and_can_be_searched(site: Path) -> None:
     assert pages == {entry["location"].split("#")[0] or "index.html" for entry in index["docs"]}
 
 
+# What people type into the search, and the page that they look for.
+SEARCHED = {
+    "faq": "explanation/faq.html",
+    "questions people ask": "explanation/faq.html",
+    "raise the budget": "explanation/faq.html",
+    "get budget back": "explanation/faq.html",
+    "license": "explanation/faq.html",
+    "quickstart": "explanation/faq.html",
+    "what is rho": "explanation/faq.html",
+    "troubleshooting": "reference/troubleshooting.html",
+    "command not found": "reference/troubleshooting.html",
+    "no such ledger": "reference/troubleshooting.html",
+    "error message": "reference/troubleshooting.html",
+    "comparison": "explanation/alternatives.html",
+    "alternatives": "explanation/alternatives.html",
+    "opendp tumult": "explanation/alternatives.html",
+    "choose epsilon": "how-to/choose-epsilon.html",
+    "which epsilon": "how-to/choose-epsilon.html",
+    "choose delta": "how-to/choose-epsilon.html",
+    "production": "how-to/to-production.html",
+    "getting started team": "how-to/to-production.html",
+    "sizing": "explanation/sizing.html",
+    "how large": "explanation/sizing.html",
+    "spent before": "how-to/spent-before.html",
+    "earlier releases": "how-to/spent-before.html",
+    "contributing": "how-to/contribute.html",
+    "report bug": "how-to/contribute.html",
+    "security problem": "how-to/contribute.html",
+    "reservation": "reference/reservations.html",
+}
+SHOWN = 5  # pages that a reader sees without scrolling
+
+
+def found_by(words: str, index: list[dict[str, str]]) -> list[str]:
+    """Return the pages whose sections have all these words, as the site's search orders them.
+
+    A word in a title counts most, then how much of a section it makes up.
+    """
+    scores: dict[str, float] = {}
+    for entry in index:
+        title = re.findall(r"\w+", entry["title"].lower())
+        text = re.findall(r"\w+", entry["text"].lower())
+        wanted = words.split()
+        if all(word in title or word in text for word in wanted):
+            score = sum(
+                10 * (word in title) / len(title) + text.count(word) / (50 + len(text))
+                for word in wanted
+            )
+            page = entry["location"].split("#")[0] or "index.html"
+            scores[page] = max(scores.get(page, 0), score)
+    return sorted(scores, key=lambda page: -scores[page])
+
+
+@pytest.mark.slow
+def test_the_search_finds_the_pages_that_people_look_for(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))["docs"]
+    found = {words: found_by(words, index)[:SHOWN] for words in SEARCHED}
+    wrong = [
+        f"{words}: {found[words]}" for words, page in SEARCHED.items() if page not in found[words]
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert not found_by("no page hasthisword", index)
+
+
+def test_the_first_screens_say_what_it_is_and_which_readers_it_serves() -> None:
+    readme, front = ((path / "README.md").read_text("utf-8") for path in (ROOT, DOCS))
+    screens = [text.split("\n## ")[0] for text in (readme, front)]
+    title, sentence = (part.strip() for part in screens[0].split("\n\n")[:2])
+    for screen in screens:
+        assert screen.startswith(f"{title}\n\n{sentence}\n")
+        assert len(screen.split()) < 300
+        for reader in ("owner", "analyst", "engineer", "auditor"):
+            assert reader in screen
+        assert re.search(r"\bis not\b", screen)
+    assert "](pictures/" in screens[1]
+    assert "](docs/pictures/" in readme.split("\n## From Python")[0]
+
+
 @pytest.mark.slow
 def test_a_page_carries_the_navigation_of_its_part_alone(site: Path) -> None:
     for page in [*site.glob("how-to/*.html"), *site.glob("tutorials/*.html"), site / "index.html"]:
