@@ -46,6 +46,52 @@ def test_a_page_activates_the_environment_before_its_first_command(page: Path) -
         assert ACTIVATES in text[: bare.start()]
 
 
+# What begins a line of an output: `cost` of "  cost  ε 0.05", `cap` of "cap: one request".
+LABELS = (
+    r"  ([a-z]{2,5}) +(?<=\n.{8})\S",
+    r"   ([a-z]{4,}) \S",
+    r"([a-z]+):",
+    r"(opened|granted|refused|ok)\b",
+)
+LABEL = re.compile("|".join(f"^{each}" for each in LABELS), re.MULTILINE)
+FIRST = [page for page in TUTORIALS if page.stem in {"first-ledger", "first-answer"}]
+
+
+def unexplained(text: str) -> list[str]:
+    """Return the lines of outputs that the text does not explain, in the order printed.
+
+    A line is explained where its first word stands as code after the output, before the next
+    one. What an earlier output has need not be explained again, but keeps its place.
+    """
+    missing: list[str] = []
+    known: set[str] = set()
+    steps = blocks(text)
+    ends = [block.span[0] for block in steps[1:]] + [len(text)]
+    for block, end in zip(steps, ends, strict=True):
+        if block.language != "text" or "│" in block.body or "─" in block.body:
+            continue
+        prose, at = text[block.span[1] : end], 0
+        for label in dict.fromkeys(map("".join, LABEL.findall(block.body))):
+            place = prose.find(f"`{label}`", at)
+            if place < 0 and (label not in known or f"`{label}`" in prose):
+                missing.append(f"{label} of {block.body.splitlines()[0]}")
+            at, known = max(place, at), known | {label}
+    return missing
+
+
+@every_case("page", FIRST)
+def test_a_first_tutorial_explains_each_line_in_the_order_printed(page: Path) -> None:
+    assert not unexplained(page.read_text(encoding="utf-8"))
+
+
+def test_a_line_without_an_explanation_is_noticed() -> None:
+    output = "```text\ngranted: 95 % left\n  cost  ε 1\n  left  ε 2\n```\n"
+    assert not unexplained(f"{output}`granted`, `cost` and `left`.\n")
+    assert unexplained(f"{output}`granted` and `left`.\n") == ["cost of granted: 95 % left"]
+    assert unexplained(f"{output}`granted`, `left`, then `cost`.\n")
+    assert not unexplained(f"{output}`granted`, `cost` and `left`.\n{output}The same.\n")
+
+
 def test_the_question_of_the_readme_is_that_of_the_tutorial() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     tutorial = (ROOT / "docs" / "tutorials" / "first-answer.md").read_text(encoding="utf-8")

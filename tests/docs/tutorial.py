@@ -75,10 +75,15 @@ def free_port() -> int:
 
 
 class Reader:
-    """Somebody who works through a page in a directory of their own."""
+    """Somebody who works through a page in a directory of their own.
+
+    Attributes:
+        here: the directory that the shell is in.
+    """
 
     def __init__(self, directory: Path, serving: ExitStack) -> None:
         self.directory = directory
+        self.here = directory
         self.serving = serving
         self.ports = {port: str(free_port()) for port in ("8000", "8001", "9092")}
         self.remembered = ""
@@ -106,7 +111,7 @@ class Reader:
         if block.language == "sh":
             return self._types(block.body)
         if block.title:
-            (self.directory / block.title).write_text(block.body)
+            (self.here / block.title).write_text(block.body)
             return ""
         return self._runs_cell(block.body)
 
@@ -120,6 +125,8 @@ class Reader:
                 continue
             if REMEMBERED.match(line):
                 self.remembered += "" if line.startswith(". ") else f"{line}\n"
+                if line.startswith("cd "):
+                    self.here /= line.removeprefix("cd ").strip()
             elif line.startswith("make "):
                 target = shlex.split(line, comments=True)
                 subprocess.run([*target, "--dry-run"], cwd=ROOT, check=True, capture_output=True)
@@ -166,7 +173,7 @@ class Reader:
         """Run a cell, and print its last expression as a notebook does."""
         *before, last = ast.parse(body).body
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), _variables(self.environment, self.directory):
+        with contextlib.redirect_stdout(printed), _variables(self.environment, self.here):
             if isinstance(last, ast.Expr):
                 exec(compile(ast.Module(before, []), "cell", "exec"), self.notebook)
                 value = eval(compile(ast.Expression(last.value), "cell", "eval"), self.notebook)

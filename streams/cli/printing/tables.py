@@ -32,7 +32,6 @@ from accountant.display.numbers import (
     counting_amounts,
     counting_cost,
     line,
-    odometer_amounts,
     part_of,
     percents,
     remaining_amounts,
@@ -42,7 +41,7 @@ from accountant.display.numbers import (
     spent_amounts,
     unspent_percent,
 )
-from accountant.display.odometers import SAMPLING, odometers_of
+from accountant.display.odometers import odometers_of
 from accountant.display.refusals import broken_rule, refusal_words, when_more
 from accountant.display.requested import requested_words
 from accountant.display.reservations import step_words
@@ -68,7 +67,6 @@ _ASK_AGAIN = (
     "if the earlier one was. Where the log is, `accountant log export --id {id}` shows that one"
 )
 _REFUSED = "refused: a server also counts owners' records; `accountant usage` counts requests alone"
-_SAMPLED_CLAIM = b'"subsampled_gaussian"'
 
 
 def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> Table:
@@ -131,9 +129,9 @@ def _filter_of(view: DatasetView) -> str:
     return said
 
 
-def odometers(readings: Iterable[Amount], separator: str = "\n") -> str:
+def odometers(readings: Iterable[Amount]) -> str:
     """Return the odometers' readings, one a line."""
-    return separator.join(map(str, readings)) or "–"
+    return "\n".join(map(str, readings)) or "–"
 
 
 def dataset_details(
@@ -265,13 +263,6 @@ def explain(decision: Decision, *, why: str = "") -> list[Text]:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if (more := when_more(decision)) is not None:
         lines.append(Text(f"  then  {more.text}"))
-    if decision.odometers and decision.outcome is Outcome.GRANTED:
-        shown = odometers(odometer_amounts(decision.odometers), ", ")
-        if _SAMPLED_CLAIM in bytes(decision.request):
-            # The reading charges a sample as if the mechanism had read all the data, which says
-            # nothing about this claim.
-            shown = f"not shown: {SAMPLING}"
-        lines.append(Text(f"  odometers {shown}"))
     if ends := ending_words(decision):
         lines.append(Text(f"  ends  {ends}", style="yellow"))
     if decision.crossed:

@@ -66,6 +66,8 @@ def test_a_grant_says_how_many_more_like_it(request, opened, server):
     counted = opened("fits", "--dataset", "census", "--claim", ASK[2], "--json", *more).json
     assert counted["fits"] > 5
     assert f"then  about {counted['fits']} more like this" in done.out
+    printed = [line.split()[0] for line in done.out.splitlines()]
+    assert printed == ["granted:", "cost", "left", "ends", "id", "then"]
     dry = opened(*ASK, "--dry-run", "--json", *more).json
     assert dry["more"] == counted["fits"] - 1
 
