@@ -67,8 +67,8 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     "$python" -m venv "$venv"
 fi
 count=$(grep -c '^[A-Za-z0-9].*==' "$requirements")
-echo "Installing $count locked packages into $venv. The first time this takes 2 to 5 minutes,"
-echo "most of it for downloads (about 400 MB). Later runs take seconds."
+echo "Installing $count locked packages into $venv. The first time this takes some minutes, most"
+echo "of it for downloads. Later runs take seconds."
 
 # pip shows its own progress on a terminal; a log gets a line for every 25 packages.
 install_packages() {

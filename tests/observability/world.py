@@ -107,10 +107,10 @@ class World:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def use_slowly(self, *, times: int, pause: float) -> None:
+    def use_slowly(self, *, times: int, pause: float, horizon: str | None = "P30D") -> None:
         """Open a dataset that outlives the load, and send a small request now and then."""
         policy = Policy(
-            filter="basic", epsilon="1", delta="1e-6", horizon="P30D", odometers=(Basic(),)
+            filter="basic", epsilon="1", delta="1e-6", horizon=horizon, odometers=(Basic(),)
         )
         with Accountant(f"http://{self.gateway}") as ledger:
             owner = ledger.as_owner("registrar")
@@ -119,39 +119,35 @@ class World:
             more = {"part": "0.5", "pace": ("0.2", "P1D"), "reserved": "0.2"}
             owner.set_limit(SLOW, "team", "methods", **more)
             # One reservation begins, and neither ends.
-            self.begin(self.reserve("0.01"))
-            self.reserve("0.015")
+            self.begin(self.reserve({"type": "pure", "epsilon": "0.01"}))
+            self.reserve({"type": "pure", "epsilon": "0.015"})
             for _ in range(times):
                 ledger.ask(SLOW, "pure:0.004", analyst="ana")
                 time.sleep(pause)
             # Another relation of neighbours than the policy's is refused.
             ledger.ask(SLOW, "pure:0.004", analyst="eve", unit="household")
 
-    def reserve(self, epsilon: str) -> str:
-        """Reserve on the dataset of `use_slowly`; return the reservation's name."""
-        claim = {"type": "pure", "epsilon": epsilon}
+    def reserve(self, claim: dict[str, str], *, dataset: str = SLOW) -> str:
+        """Reserve on a dataset; return the reservation's name."""
         more = {"unit": "person", "neighbours": "add_remove", "reserve": {"until": "PT2H"}}
-        reserved = self._send("/requests", type="request", claim=claim, **more)
+        reserved = self._send("/requests", dataset, type="request", claim=claim, **more)
         assert reserved["outcome"] == "reserved", reserved
         return str(reserved["hash"])
 
-    def begin(self, grant: str) -> None:
-        """Begin a reservation on the dataset of `use_slowly`."""
-        said = self._send(f"/datasets/{SLOW}/reservations/begin", type="begin", grant=grant)
+    def begin(self, grant: str, *, dataset: str = SLOW) -> None:
+        """Begin a reservation on a dataset."""
+        said = self._send(
+            f"/datasets/{dataset}/reservations/begin", dataset, type="begin", grant=grant
+        )
         assert said["outcome"] == "begun", said
 
-    def _send(self, path: str, **fields: Any) -> dict[str, Any]:
+    def _send(self, path: str, dataset: str, **fields: Any) -> dict[str, Any]:
         body = {"version": 1, "request_id": uuid7(SystemClock().now(), os.urandom(10)), **fields}
-        body |= {"analyst": "ana", "dataset": SLOW}
+        body |= {"analyst": "ana", "dataset": dataset}
         headers = {"prefer": "wait=30"}
         url = f"http://{self.gateway}{path}"
         found: dict[str, Any] = httpx.post(url, json=body, headers=headers, timeout=60).json()
         return found
-
-    def set_pace(self, dataset: str, *, by: str) -> None:
-        """Set a monthly period limit on a dataset, as its owner."""
-        with Accountant(f"http://{self.gateway}") as ledger:
-            ledger.as_owner(by).set_limit(dataset, "dataset", pace=("1", "P30D"))
 
     def send_garbage(self) -> None:
         """Put records that are no requests into the log, one in each partition."""
