@@ -22,6 +22,9 @@ CODE = re.compile(r"`[^`\n]*`")
 # Where the source can be browsed, such as https://git.example.org/accountant/blob/main. Without
 # it the site has a copy of each file outside of docs/ that a page links to.
 SOURCE = os.environ.get("DOCS_SOURCE_URL", "").rstrip("/")
+# How much pages count in the search. Whoever has a message looks for what to do about it; whoever
+# uses the program looks for a guide before a decision.
+BOOSTS = {"reference/troubleshooting.md": 3.0, "decisions/": 0.1}
 # The order of the first pages of each part; the others follow by name.
 PARTS = {
     "Tutorials": ("tutorials", ["first-ledger", "from-python", "in-a-notebook", "divide-a-budget"]),
@@ -105,6 +108,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite links to files outside of docs/, and refuse those to files that do not exist."""
     here = posixpath.dirname(page.file.src_uri)
+    for pages, boost in BOOSTS.items():
+        if page.file.src_uri.startswith(pages):
+            page.meta["search"] = {"boost": boost}
 
     def rewritten(link: re.Match[str]) -> str:
         target, _, anchor = link["target"].partition("#")

@@ -20,6 +20,7 @@ def quotes() -> list[str]:
     """Return the messages that the guides quote."""
     lines = [line for guide in GUIDES for line in guide.read_text(encoding="utf-8").splitlines()]
     rows = [line.split("|")[1] for line in lines if line.startswith("| `")]
+    rows += [line for line in lines if line.startswith("### `")]
     return sorted({text for row in rows for text in re.findall(r"`([^`]+)`", row)})
 
 
