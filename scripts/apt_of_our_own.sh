@@ -3,6 +3,8 @@
 # credentials are the machine's; state, cache and hooks are not.
 set -eu
 
+echo "Downloading packages into a cache, once (a minute)" >&2
+
 work=$1
 mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial"
 : >"$work/state/status"

@@ -25,6 +25,7 @@ command -v npm >/dev/null 2>&1 || say_what_to_install "npm is not here."
 node -e 'process.exit(typeof require("node:crypto").hash === "function" ? 0 : 1)' ||
     say_what_to_install "node is $(node --version)."
 
+echo "Downloading the provider's packages, once (a minute)" >&2
 mkdir -p "$target"
 for file in package.json package-lock.json .npmrc; do
     cp "$source/$file" "$target/$file"

@@ -72,6 +72,7 @@ def modules() -> Path:
         for name in ("package.json", ".npmrc"):
             shutil.copy(HERE / name, directory / name)
         npm = program("npm", package="npm")
+        print("downloading Grafana's packages, once (some minutes)", file=sys.stderr)
         # What packages would run at their installation is not needed to draw.
         command = [npm, "install", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
         subprocess.run(command, cwd=directory, check=True, stdout=subprocess.DEVNULL)
