@@ -147,6 +147,8 @@ def test_the_first_screens_say_what_it_is_and_which_readers_it_serves() -> None:
         for reader in ("owner", "analyst", "engineer", "auditor"):
             assert reader in screen
         assert "**It is not" in screen
+    described = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert f"site_description: {sentence.strip('*.')}\n" in described
     assert "](pictures/" in screens[1]
     assert "](docs/pictures/" in readme.split("\n## From Python")[0]
 
