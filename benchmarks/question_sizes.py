@@ -42,9 +42,8 @@ def rows(scale: Scale) -> Iterator[Row]:
                     yield from _together(data, _in_a_process("at_once", path))
         count = scale.of(_ROWS[-1])
         path = _written(folder, "parquet", count, person=CROWDED)
-        for memory_mb in (1024, 128):
-            data = f"{count:,} rows, half of people with 11, memory_mb {memory_mb}"
-            yield from _sizes(data, _in_a_process("sizes", path, memory_mb))
+        data = f"{count:,} rows of parquet, half of people with 11"
+        yield from _sizes(data, _in_a_process("sizes", path))
 
 
 def _written(folder: str, kind: str, count: int, person: str = "range") -> Path:
@@ -73,10 +72,10 @@ def _row(name: str, seconds: Sequence[float], *more: str) -> Row:
     return Row(name=name, value=taken, unit="s", note=note)
 
 
-def _in_a_process(what: str, path: Path, memory_mb: int = 1024) -> Any:
+def _in_a_process(what: str, path: Path) -> Any:
     """Return what a new process has measured, whose highest memory is its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.question_sizes", what, str(path), str(memory_mb)],
+        [sys.executable, "-m", "benchmarks.question_sizes", what, str(path)],
         env={"TMPDIR": str(path.parent)},
         stdout=subprocess.PIPE,
         check=True,
@@ -120,10 +119,10 @@ def _seconds(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - started, time.process_time() - used
 
 
-def _measure(what: str, path: str, memory_mb: str) -> dict[str, Any]:
+def _measure(what: str, path: str) -> dict[str, Any]:
     kind: Final = "csv" if path.endswith(".csv") else "parquet"
     source = CsvSource if kind == "csv" else ParquetSource
-    settings = source(path=path, memory_mb=int(memory_mb), seconds=3600)
+    settings = source(path=path, seconds=3600)
     schema = msgspec.structs.replace(SCHEMA, source=DataSource(kind=kind, name="census"))
     sources = DataSources({"census": settings})
     spill = _Spill()
