@@ -12,8 +12,9 @@ import shlex
 import tomllib
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -191,10 +192,12 @@ def test_the_commands_of_a_page_run_as_printed(page: str, tmp_path: Path) -> Non
     run(page, tmp_path / "typed")
 
 
+@cache
 def recipes() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
+@cache
 def extras() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return set(project["optional-dependencies"])
@@ -208,13 +211,18 @@ def wrong_package(wanted: str) -> str:
     return f"no extra {', '.join(sorted(missing))}" if missing else ""
 
 
+@cache
+def services_of_compose() -> dict[str, Any]:
+    file = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+    return dict(file["services"])
+
+
 def wrong_services(words: list[str]) -> str:
     """Return what is wrong with the words after `docker compose`: a profile, a service, a command.
 
     `run` gives the words after its service to the entry point, which is `accountant`.
     """
-    file = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
-    profiles = {each for of in file["services"].values() for each in of.get("profiles", [])}
+    profiles = {each for of in services_of_compose().values() for each in of.get("profiles", [])}
     if words[0] == "--profile":
         if words[1] not in profiles:
             return f"no profile {words[1]}"
@@ -224,7 +232,7 @@ def wrong_services(words: list[str]) -> str:
     while rest and rest[0].startswith("-"):
         rest = rest[options.get(rest[0], 1) :]
     services = rest[:1] if verb == "run" else rest
-    missing = [each for each in services if each not in file["services"]]
+    missing = [each for each in services if each not in services_of_compose()]
     if missing:
         return f"no service {missing[0]}"
     return problem(rest[1:]) if verb == "run" else ""
