@@ -26,6 +26,11 @@ HERE: Final = Path(__file__).parent
 MOST_S: Final = 240
 _SOURCES: Final = "tests/sources/"
 _PARTS: Final = ("accountant", "streams", "research", "tests")
+# What tests read beside them, and no bug is planted in.
+_READ: Final = (
+    *("docs", "deploy", "examples"),
+    *("README.md", "SECURITY.md", "Makefile", "docker-compose.yml"),
+)
 _HEADER: Final = re.compile(r"(what|breaks|caught-by|fails-with): (.+)")
 # No other plugin: schemathesis alone takes four times as long to import as most of these tests run.
 _PLUGINS: Final = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
@@ -109,7 +114,7 @@ def copied(directory: Path) -> Path:
     for part in _PARTS:
         # Copy compiled files, too: Python compares them with the time and size of their sources.
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("*.pyc.*"))
-    for other in ("docs", "deploy", "examples", "README.md", "SECURITY.md", "Makefile"):
+    for other in _READ:
         (root / other).symlink_to(ROOT / other)
     shutil.copy(ROOT / "pyproject.toml", root)
     return root
