@@ -243,7 +243,7 @@ def wrong(line: str) -> str:
 
     A command named in prose may lack what it needs, and have a word for each value.
     """
-    line = line.removeprefix("$ ").replace(" [OPTIONS]", "").replace("\\\n", " ")
+    line = re.sub(r" \[OPTIONS\]| \.\.\.", "", line.removeprefix("$ ")).replace("\\\n", " ")
     if recipe := re.match(r"(?:[A-Z_]+=\S+ )*make ([a-z-]+)", line):
         return "" if recipe[1] in recipes() else f"no recipe {recipe[1]}"
     if compose := re.match(r"docker compose (.*)", line):

@@ -144,7 +144,7 @@ def files(page: Path) -> set[str]:
     opens = [line for line in code(page, "sh").splitlines() if OPENS_A_DATASET.match(line)]
     if opens and not ledgers and "kafka://" not in code(page, "sh"):
         ledgers = ["accountant.db"]
-    return made | {*ledgers, *re.findall(r"> ([\w.-]+\.\w+)", code(page, "sh"))}
+    return made | {*ledgers, *re.findall(r"(?:>|--out) ([\w.-]+\.\w+)", code(page, "sh"))}
 
 
 def test_no_two_pages_have_a_file_in_common() -> None:

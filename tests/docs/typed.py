@@ -188,10 +188,11 @@ class Typist:
                 if found := re.search(where, done.out):
                     self.instead[word] = found[1]
             if command.output:
-                complete = self.filled_in.get(command.output)
-                text = (self.directory / complete).read_text() if complete else done.out
                 (self.directory / command.output).touch(mode=0o600)
-                (self.directory / command.output).write_text(text)
+                (self.directory / command.output).write_text(done.out)
+            for begun in self.filled_in.keys() & {command.output, *words}:
+                complete = (self.directory / self.filled_in[begun]).read_text()
+                (self.directory / begun).write_text(complete)
 
     def runs(self, program: str) -> None:
         """Run a program that calls the server."""
