@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from accountant.foreign_text import escape_control, escape_lines
 
+UNKNOWN_FIELD: Final = "is not a field here"
 OVER_ZERO: Final = "must be greater than 0 for this filter"
 """Rule of a budget whose field is 0, also where it was left out."""
 _NO_VALUE: Final = frozenset({"None", "nothing"})
@@ -102,7 +103,7 @@ class RequestInvalid(BudgetError):
         if not hint.endswith("?"):
             return f"{message}: {hint}" if hint else message
         # The question comes first: the rule may list many words.
-        word = "" if self.rule == "is not a field here" else f" {self.value}"
+        word = "" if self.rule == UNKNOWN_FIELD else f" {self.value}"
         return f"{self.field}{word}: {hint} {message}"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -98,6 +99,21 @@ def _claim_hint(text: str) -> Callable[[], str]:
     return lambda: f"did you mean {kind}:{amount}?"
 
 
+def _wrong_field(name: str, fields: tuple[str, ...], field: str, whole: str) -> RequestInvalid:
+    """Return what is wrong with a field that a claim does not have, or has already."""
+    rule = f"{name} must have the field{'s' * (len(fields) > 1)} {', '.join(fields)}"
+    if field and not is_wire(field) and field not in fields:
+        return RequestInvalid("claim", rule, whole, hint=did_you_mean(field, fields))
+    rule += " once each" if len(fields) > 1 else " alone"
+    meant = ""
+    with_point = whole.replace(",", ".")
+    if len(fields) == 1 and is_wire(with_point.partition(":")[2]):
+        meant = f"did you mean {with_point}?"
+    elif re.search(r"[0-9],[0-9]", whole):
+        meant = "write amounts with a point, as in 0.1, not with a comma"
+    return RequestInvalid("claim", rule, whole, hint=lambda: meant)
+
+
 def _parse_atom(text: str, whole: str) -> Claim:
     name, colon, rest = text.partition(":")
     if name == _INTERACTIVE and colon:
@@ -116,8 +132,7 @@ def _parse_atom(text: str, whole: str) -> Claim:
         if not equals and i < len(fields):
             field, value = fields[i], part
         if field not in fields or field in values:
-            rule = f"{name} must have the fields {', '.join(fields)}"
-            raise RequestInvalid("claim", rule, whole, hint=did_you_mean(field, fields))
+            raise _wrong_field(name, fields, field, whole)
         values[field] = value.strip()
     missing = [
         f

@@ -45,6 +45,16 @@ DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MAX_ALERTS: Final = 20
 MAX_ODOMETERS: Final = 8
 MAX_OPEN: Final = 10_000
+_NO_USE: Final = (
+    "to keep somebody from asking, remove their role (`accountant member remove`); to stop "
+    "everybody, run `accountant dataset pause`"
+)
+_INSTEAD_OF_0: Final = {
+    "part": _NO_USE,
+    "pace.part": _NO_USE,
+    "reserved": "to reserve nothing, leave it out",
+}
+"""What does it, by field, where somebody writes a part of 0."""
 """The most open reservations of a dataset."""
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -295,7 +305,14 @@ def check_ratio(text: str, *, field: str) -> None:
     """Raise RequestInvalid unless `text` is a number in (0, 1]."""
     if not 0 < parse_part(text, field=field) <= 1:
         rule = "must be above 0 and at most 1"
-        raise RequestInvalid(field, rule, text, hint=partial(part_to_write, text))
+        raise RequestInvalid(field, rule, text, hint=partial(_part_instead, field, text))
+
+
+def _part_instead(field: str, text: str) -> str:
+    """Return what somebody may want who writes a part of the budget that is none."""
+    if field in _INSTEAD_OF_0 and not text.strip("0."):
+        return _INSTEAD_OF_0[field]
+    return part_to_write(text)
 
 
 def check_open_per_holder(count: int, least: int, *, field: str) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from accountant.errors import RequestInvalid
+from accountant.errors import UNKNOWN_FIELD, RequestInvalid
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.limit_records import MAX_DAYS, LimitPolicy, PeriodLimit
@@ -73,7 +73,10 @@ def own_policy(policy: LimitPolicy) -> Policy:
     """
     for field, value in policy.items():
         if field not in BUDGET_FIELDS:
-            raise RequestInvalid(f"policy.{field}"[:200], "is not a field here", value)
+            known = f"the fields here are {', '.join(BUDGET_FIELDS)}"
+            raise RequestInvalid(
+                f"policy.{field}"[:200], UNKNOWN_FIELD, value, hint=partial(str, known)
+            )
     return _resolve_cached(tuple(policy.items()))
 
 

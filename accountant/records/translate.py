@@ -19,11 +19,12 @@ from msgspec.inspect import (
     type_info,
 )
 
-from accountant.errors import RequestInvalid
+from accountant.errors import UNKNOWN_FIELD, RequestInvalid
 from accountant.suggest import did_you_mean
 
 _SHOWN: Final = 200
 _AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$?\.?(.*?)`)?", re.DOTALL)
+_NUMBER_FOR_TEXT: Final = re.compile(r"expected `str.*`, got `(?:int|float)`")
 _PART = re.compile(r"[^.\[\]]+")
 
 
@@ -40,7 +41,7 @@ def translate(error: msgspec.ValidationError, whole: object, kind: Any) -> NoRet
     named = re.search(r"field `(.*?)`", rule)
     if named:
         path = f"{path}.{named[1]}" if path else named[1]
-        rule = "must be given" if "missing" in rule else "is not a field here"
+        rule = "must be given" if "missing" in rule else UNKNOWN_FIELD
     else:
         rule = f"has the wrong form ({rule[:1].lower()}{rule[1:]})"
     parts = _PART.findall(path)
@@ -50,8 +51,12 @@ def translate(error: msgspec.ValidationError, whole: object, kind: Any) -> NoRet
 
     def hint() -> str:
         # What is wrong with a field that is not known is its name.
-        word = parts[-1] if named else value
-        return did_you_mean(word, _allowed_words(kind, whole, parts))()
+        word, known = parts[-1] if named else value, _allowed_words(kind, whole, parts)
+        if meant := did_you_mean(word, known)():
+            return meant
+        if named and rule == UNKNOWN_FIELD and known:
+            return f"the fields here are {', '.join(known)}"
+        return f'write it as text: "{value}"' if _NUMBER_FOR_TEXT.search(rule) else ""
 
     # A field's name may be the sender's: shown in part, or the decision outgrows its record.
     raise RequestInvalid(path[:_SHOWN] or "body", rule[:_SHOWN], value, hint=hint) from None

@@ -203,7 +203,8 @@ def section(name: str, command: Any, of: Notes) -> str:
     # Notes say what the rest of the help says, and more.
     prose = "\n".join(of.prose).strip() or rest
     parts += [first, prose] if prose else [first]
-    rows = [row(p) for p in command.params if p.name != "help"]
+    shown = [p for p in command.params if p.name != "help" and not getattr(p, "hidden", False)]
+    rows = [row(p) for p in shown]
     if rows:
         parts.append(
             "\n".join(["| argument or option | default | meaning |", "|---|---|---|", *rows])

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 def accept_rollback(
     lost: Annotated[
-        str, typer.Option(help="The lost decisions, FIRST-LAST, as in the error of the ledger.")
+        str,
+        typer.Option(
+            metavar="FIRST-LAST",
+            help="The lost decisions, FIRST-LAST, as in the error of the ledger.",
+        ),
     ],
     reason: Annotated[str, typer.Option(help="Why; recorded permanently, 1 to 200 characters.")],
     partition: Annotated[

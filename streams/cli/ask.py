@@ -36,7 +36,8 @@ def ask(
         str,
         typer.Argument(
             help="A claim, as in pure:0.01 or gaussian:sigma=20,sensitivity=1; or a question, as "
-            "in 'count where age > 65', with one of the four options below."
+            "in 'count where age > 65', with one of --epsilon, --rho, --sigma and "
+            "--error."
         ),
     ],
     epsilon: Annotated[
@@ -63,7 +64,8 @@ def ask(
         typer.Option(
             "--relative-error",
             help="Ask accuracy first: stop where each number is within this part of its value, as "
-            "in '0.1 at 0.95'. The option above is then the most that it may cost.",
+            "in '0.1 at 0.95'. --epsilon, --rho, --sigma or --error then sets the most that it may "
+            "cost.",
             metavar="PART[ at CONFIDENCE]",
         ),
     ] = None,

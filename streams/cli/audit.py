@@ -44,7 +44,8 @@ def audit(
     head: Annotated[
         str | None,
         typer.Option(
-            help="NUMBER:sha256:... of a decision that the log must contain; store it elsewhere."
+            metavar="NUMBER:HASH",
+            help="NUMBER:sha256:... of a decision that the log must contain; store it elsewhere.",
         ),
     ] = None,
     checkpoints: Annotated[

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from streams.cli.metavars import set_metavars
+
 MARKUP: Final = "markdown"
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
 
@@ -167,7 +169,9 @@ def _import(name: str) -> Any:
         alone.add_typer(found, name=name, rich_help_panel=entry.panel)
     else:
         alone.command(name, rich_help_panel=entry.panel)(found)
-    return cast("TyperGroup", typer.main.get_command(alone)).commands[name]
+    command = cast("TyperGroup", typer.main.get_command(alone)).commands[name]
+    set_metavars(command)
+    return command
 
 
 class _Commands(Mapping[str, Any]):

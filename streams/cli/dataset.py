@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec import UNSET
@@ -46,6 +46,11 @@ _OF_A_POLICY = (
     *("access", "visibility", "population"),
 )
 """The options of `open` that --policy replaces."""
+_IS_FIXED: Final = "a dataset's budget and what it is for are fixed when it is opened"
+_OF_FIXED: Final = (
+    "lower the budget with --lower-to FILE, before the first grant; or open another dataset with "
+    "`accountant dataset open`"
+)
 _CAP_EXPLAINED = (
     "cap: one request may take at most {cap} of the budget, so that a typing error cannot use it\n"
     "up. Change it with `accountant dataset amend --most-per-request`; 1 removes the cap."
@@ -156,11 +161,11 @@ def open_(
             if expected:
                 check_name("dataset", name)
                 typed = {each: fields[each] for each in _OF_A_POLICY if is_typed(context, each)}
-                propose_for(OpeningDraft(name, declared, new, admin), expected, typed)
+                propose_for(context, OpeningDraft(name, declared, new, admin), expected, typed)
                 return
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
-        with named_options() if policy is None else nullcontext():
+        with named_options(context) if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
         if preview:
             check_name("dataset", name)
@@ -227,9 +232,16 @@ def _keeps_no_delta(plan: CompiledPolicy) -> bool:
     return takes_delta and plan.policy.delta != "0" and plan.policy.delta_for_claims == "0"
 
 
+_AMENDED: Final = ("horizon", "most_per_request", "open_per_holder", "access", "visibility")
+_FIXED: Final = tuple(field for field in _OF_A_POLICY if field not in _AMENDED)
+"""The options of `open` that say what never changes."""
+
+
 @app.command("amend")
+@policy_options(*_FIXED, after="follows", hidden=True)
 @admin_command()
 def amend(
+    context: typer.Context,
     name: Name,
     alert_at: Annotated[
         list[str] | None,
@@ -266,11 +278,15 @@ def amend(
     ] = None,
     *,
     admin: AdminOptions,
+    **fixed: str | None,
 ) -> None:
     """Change a dataset's thresholds, horizon, caps or access; or lower its budget before any grant.
 
     Options that you leave out change nothing.
     """
+    if typed := [field for field in fixed if is_typed(context, field)]:
+        options = " and ".join(f"--{field.replace('_', '-')}" for field in typed)
+        fail(Exit.USAGE, f"{options} cannot be amended: {_IS_FIXED}", hint=_OF_FIXED)
     values = (horizon, most_per_request, open_per_holder, lower_to, access, visibility)
     if not alert_at and all(each is None for each in values):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"

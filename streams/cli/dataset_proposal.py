@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple, NoReturn
 
+import typer
 from msgspec import UNSET
 
 from accountant.advice.choose_filter import mix
@@ -54,7 +55,12 @@ class OpeningDraft(NamedTuple):
     admin: AdminOptions
 
 
-def propose_for(opening: OpeningDraft, expected: list[str], typed: Mapping[str, Any]) -> None:
+def propose_for(
+    context: typer.Context,
+    opening: OpeningDraft,
+    expected: list[str],
+    typed: Mapping[str, Any],
+) -> None:
     """Print the policy that fits the expected requests, and the command that opens it.
 
     Args:
@@ -63,7 +69,7 @@ def propose_for(opening: OpeningDraft, expected: list[str], typed: Mapping[str, 
     """
     name = opening.name
     claim = check_claim(mix([parse_claim(text) for text in expected])).claim
-    with named_options():
+    with named_options(context):
         found = propose_filter(policy_of(typed), claim, typed.get("filter"))
         if found is None:
             _fail_without_filter(claim, typed)

@@ -99,7 +99,7 @@ def fits(
             fail(Exit.USAGE, "--analyst needs --dataset: a new dataset has no limits")
         if reserve is not None:
             fail(Exit.USAGE, "--reserve needs --dataset", hint="open the dataset, then count")
-        with named_options(*PARAMETERS):
+        with named_options(context):
             if policy.filter == "all":
                 _check(policy)
                 found = choose_all(policy, wanted)

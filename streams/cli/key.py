@@ -55,7 +55,7 @@ def rotate(
     ] = None,
     lost: Annotated[
         str | None,
-        typer.Option(help="The old public key, if its file was lost or stolen."),
+        typer.Option(metavar="KEY", help="The old public key, if its file was lost or stolen."),
     ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,

@@ -76,14 +76,14 @@ def plan(
             check_excluded(context, "--dataset", (*_BUDGET, "policy"), why=why)
         elif policy is not None:
             check_excluded(context, "--policy", _BUDGET, why="the file has the whole policy")
-        with named_options():
+        with named_options(context):
             wish = accuracy_target(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
             )
             found = choices(wish)
         budget = _of_file(policy) if dataset is None else _of_dataset(dataset, url, token_file)
         typed = policy_of(fields if is_typed(context, "filter") else propose_defaults(fields))
-        rows = [(choice, _fit(choice.claim, budget, typed)) for choice in found]
+        rows = [(choice, _fit(context, choice.claim, budget, typed)) for choice in found]
     if json:
         kind = typed.filter if budget is None else budget.plan.kind.name
         _print_json(rows, kind, error, confidence)
@@ -98,7 +98,9 @@ def plan(
         raise typer.Exit(Exit.FAILED)
 
 
-def _fit(claim: Claim, budget: PlanBudget | None, typed: Policy) -> Fit | None:
+def _fit(
+    context: typer.Context, claim: Claim, budget: PlanBudget | None, typed: Policy
+) -> Fit | None:
     """Return how often a claim fits a budget, or that of the options; None without a budget."""
     from accountant.advice.fit import fit
 
@@ -106,17 +108,17 @@ def _fit(claim: Claim, budget: PlanBudget | None, typed: Policy) -> Fit | None:
         return fit(claim, budget)
     if typed.epsilon is None and typed.rho is None:
         return None
-    return _of_options(typed, claim)
+    return _of_options(context, typed, claim)
 
 
-def _of_options(policy: Policy, claim: Claim) -> Fit | None:
+def _of_options(context: typer.Context, policy: Policy, claim: Claim) -> Fit | None:
     """Return how often a claim fits a new budget; renyi's order is the best for the claim."""
     from accountant.advice.choose_filter import choose
 
     if policy.filter == "split":
         hint = 'a file such as {"filter": "split", "epsilon": "1", ..., "epsilon_ex_post": "1"}'
         fail(Exit.USAGE, "filter split has a second budget, so it needs --policy", hint=hint)
-    with named_options():
+    with named_options(context):
         return choose(policy, claim).fit
 
 

@@ -57,7 +57,6 @@ _PARAMETERS: Final = {
 _DEFAULTS: Final = msgspec.to_builtins(Policy()) | dict.fromkeys(
     ("most_per_request", "beside", "access", "visibility", "population", "open_per_holder")
 )
-_OPTIONS: Final = frozenset({*_HELP, "error", "confidence", "sensitivity"})
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",
     "epsilon": "--epsilon 1, or --filter zcdp for a budget of rho",
@@ -69,7 +68,9 @@ _WORDS: Final = frozenset({"filter", "unit", "neighbours", "horizon"})
 """Text fields of a policy that are not amounts."""
 
 
-def policy_options(*fields: str, after: str, **said: str) -> Callable[[_Command], _Command]:
+def policy_options(
+    *fields: str, after: str, hidden: bool = False, **said: str
+) -> Callable[[_Command], _Command]:
     """Add an option to a command for each of some fields of a policy.
 
     The command receives them as `**fields`, None for those that were not typed; `policy_of` makes
@@ -78,10 +79,11 @@ def policy_options(*fields: str, after: str, **said: str) -> Callable[[_Command]
     Args:
         fields: in the order of the command's help.
         after: the parameter of the command that precedes them there.
+        hidden: the help leaves them out: the command takes them to say why it refuses them.
         said: help texts of this command that differ from the usual ones.
     """
     texts = _HELP | {field: parameter.help for field, parameter in _PARAMETERS.items()} | said
-    options = [_option(field, texts[field]) for field in fields]
+    options = [_option(field, texts[field], hidden=hidden) for field in fields]
 
     def with_options(command: _Command) -> _Command:
         signature = inspect.signature(command, eval_str=True)
@@ -95,9 +97,10 @@ def policy_options(*fields: str, after: str, **said: str) -> Callable[[_Command]
     return with_options
 
 
-def _option(field: str, text: str) -> inspect.Parameter:
+def _option(field: str, text: str, *, hidden: bool) -> inspect.Parameter:
     default = _DEFAULTS.get(field)
-    annotation = Annotated[str | None if default is None else str, typer.Option(help=text)]  # type: ignore[valid-type]
+    option = typer.Option(help=text, hidden=hidden)
+    annotation = Annotated[str | None if default is None else str, option]  # type: ignore[valid-type]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Parameter(field, kind, default=default, annotation=annotation)
 
@@ -144,21 +147,17 @@ def check_words(**values: str | None) -> None:
 
 
 @contextmanager
-def named_options(*more: str) -> Iterator[None]:
-    """End the command if a policy breaks a rule, naming the option.
-
-    Args:
-        more: further fields of a policy that this command has options for.
-    """
+def named_options(context: typer.Context) -> Iterator[None]:
+    """End the command if a policy breaks a rule, naming the option if the command has one."""
     try:
         yield
     except RequestInvalid as error:
         field = error.field.removeprefix("policy.").partition("[")[0]
         missing = error.value in {"None", "nothing"}
-        if field not in _OPTIONS and field not in more:
+        if field not in {parameter.name for parameter in context.command.params}:
             if not missing:
                 raise
-            other = "it has no option: write a policy file, for `accountant dataset open --policy`"
+            other = "this command has no option for it: write a policy file, for --policy"
             fail(Exit.USAGE, f"{error.field} {error.rule}", hint=other)
         got = "" if missing else f", got {error.value}"
         wanted = missing or "filter" in error.rule

@@ -290,4 +290,5 @@ async def get_ledger_id(service: Service) -> str:
 
 
 def _analyst_missing() -> RequestInvalid:
-    return RequestInvalid("analyst", f"must be passed, or set as {ANALYST_VARIABLE}", None)
+    rule = f"must be given (`analyst=`, --analyst), or set as {ANALYST_VARIABLE}"
+    return RequestInvalid("analyst", rule, None)

@@ -95,9 +95,18 @@ def test_text_that_is_not_a_claim_is_refused() -> None:
         ("exponential:0.1", "bounded_range:0.1"),
         ("mu=0.5", "gdp:0.5"),
         ("pur:0.1", "pure"),
+        ("pure:0,1", "pure:0.1"),
     ],
 )
 def test_an_amount_without_a_kind_suggests_a_claim(text: str, meant: str) -> None:
     with pytest.raises(RequestInvalid) as raised:
         parse_claim(text)
     assert raised.value.hint == f"did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    "text", ["gaussian:sigma=2,5,sensitivity=1", "gaussian:20,1,5", "pure:0.1,0.2"]
+)
+def test_a_decimal_comma_in_a_claim_is_explained(text: str) -> None:
+    with pytest.raises(RequestInvalid, match=r"with a point, as in 0\.1, not with a comma"):
+        parse_claim(text)

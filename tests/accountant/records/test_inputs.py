@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Outcome
 from tests.accountant.world import World, code, opened
@@ -221,3 +222,22 @@ def test_a_step_with_a_duplicate_key_is_undecodable(more: dict[str, str]) -> Non
         assert check("requests", hidden).caller == "ana:1"
         with pytest.raises(Undecodable):
             check("requests", hidden[:-1] + b"," + field + b"}")
+
+
+@pytest.mark.parametrize(
+    ("claim", "advice"),
+    [
+        ({"type": "bounded_range", "epsilon": "1"}, "the fields here are eta"),
+        ({"type": "gaussian", "sd": "1", "sensitivity": "1"}, "the fields here are sigma, sens"),
+        ({"type": "pure", "epsilon": 0.1}, 'write it as text: "0.1"'),
+    ],
+)
+def test_a_wrong_field_says_which_there_are_and_a_number_how_to_write_it(
+    claim: dict[str, object], advice: str
+) -> None:
+    world = opened()
+    record = json.loads(body(world, PURE)) | {"claim": claim}
+    with pytest.raises(RequestInvalid) as raised:
+        check("requests", json.dumps(record).encode())
+    assert advice in str(raised.value)
+    assert advice not in raised.value.recorded, "records repeat the rule alone"

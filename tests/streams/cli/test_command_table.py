@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from streams.cli.command_table import TABLE
 from streams.cli.root import command
@@ -47,3 +48,25 @@ def test_the_table_says_of_each_command_what_its_own_help_says_first() -> None:
         assert chosen.short_help is None, name
         assert not chosen.hidden, name
         assert not chosen.deprecated, name
+
+
+def test_the_help_names_what_each_value_is_and_no_type() -> None:
+    words: dict[str, list[str]] = {}
+
+    def check(name: str, each: Any) -> None:
+        for child, inner in getattr(each, "commands", {}).items():
+            check(f"{name} {child}", inner)
+        for parameter in each.params:
+            shown = str(parameter.make_metavar(ctx=None))
+            if not getattr(parameter, "is_flag", False):
+                words.setdefault(str(parameter.name), []).append(shown)
+                assert hasattr(parameter.type, "choices") or "<" not in shown, (name, shown)
+            if parameter.param_type_name == "argument":
+                assert parameter.type.get_metavar(param=parameter, ctx=None) == "", name
+
+    for name in TABLE:
+        check(name, command().commands[name])
+    assert {*words["analyst"]} == {"NAME"}
+    assert {*words["until"]} == {"DATE"}
+    assert {*words["token_file"]} == {"FILE"}
+    assert {*words["lost"]} == {"FIRST-LAST", "KEY"}

@@ -169,12 +169,35 @@ def test_a_budget_that_a_filter_cannot_use_says_what_to_add(accountant, argument
         assert "None" not in done.err
 
 
-def test_a_filter_with_settings_of_its_own_says_where_they_go(accountant):
-    budget = ("--epsilon", "1", "--delta", "1e-6")
-    done = accountant("dataset", "open", "census", "--filter", "renyi", *budget)
-    assert (done.code, done.out) == (2, "")
-    assert "policy.order must be given" in done.err
-    assert "--policy" in done.err
+def test_a_filter_with_settings_of_its_own_names_options_that_open_it(accountant):
+    settings = {name: kind.parameters for name, kind in FILTERS.items() if kind.parameters}
+    assert "renyi" in settings
+    for name, parameters in settings.items():
+        typed = ["--filter", name, "--epsilon", "1", "--delta", "1e-6"]
+        for _ in parameters:
+            done = accountant("dataset", "open", "census", *typed, "--preview")
+            if done.code == 0:
+                break
+            assert (done.code, done.out) == (2, "")
+            advice = done.err.partition("try:   add ")[2]
+            assert advice, done.err
+            typed += advice.split()
+        assert done.code == 0 or accountant("dataset", "open", "c", *typed, "--preview").code == 0
+
+
+def test_what_an_opening_fixes_cannot_be_amended_and_the_answer_says_so(accountant):
+    for options in (("--epsilon", "2"), ("--delta=1e-5",), ("--filter", "basic"), ("--unit", "u")):
+        done = accountant("dataset", "amend", "census", *options)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"error: {options[0].partition('=')[0]} cannot be amended: ")
+        assert "--lower-to" in done.err
+
+
+def test_an_analyst_who_is_not_named_is_missing_and_the_answer_names_the_option(opened):
+    done = opened("mine")
+    assert done.code == 2
+    assert "--analyst" in done.err
+    assert "None" not in done.err
 
 
 def test_an_invalid_opening_cannot_be_previewed(accountant):

@@ -77,7 +77,7 @@ def test_an_amount_that_is_a_number_is_named_and_how_to_write_it(accountant, com
 @every_case(
     ("text", "said"),
     [
-        ('{"unit": 3}', "Expected `str`, got `int` - at `$.unit`"),
+        ('{"unit": 3}', 'Expected `str`, got `int` - at `$.unit`\ntry:   write it as text: "3"'),
         ('{"epsilon": true}', "Expected `str | null`, got `bool` - at `$.epsilon`"),
         (b'{"unit": "\xff"}', "it must be UTF-8: invalid start byte"),
     ],
