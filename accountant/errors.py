@@ -94,6 +94,8 @@ class RequestInvalid(BudgetError):
             self.rule.startswith("must be given") or self.rule == OVER_ZERO
         ):
             return f"{self.field} is missing: it {self.rule}"
+        if self.value in _NO_VALUE and self.rule.startswith("must be passed"):
+            return f"{self.field} {self.rule}"
         if self.rule == OVER_ZERO and self.value == "0":  # what a field that was left out may be
             return f"{self.field} is missing or 0: it {self.rule}"
         return f"{self.field} {self.rule}, got {self.value}"

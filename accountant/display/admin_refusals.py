@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
+from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import pause_words
 from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent
-from accountant.display.reasons import REASONS
+from accountant.display.reasons import REASONS, Subject
 from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import Policy, filter_of
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
-from accountant.records.members import Member
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
-from accountant.views.limit_views import ScopeView, ShareView
+from accountant.views.limit_views import ShareView
 
 _FIELDS: Final = ("filter", "unit", "neighbours", "epsilon", "rho", "delta")
-
-
-class CurrentDataset(NamedTuple):
-    """A dataset when a refusal is shown, for the amounts that the decision does not have.
-
-    Attributes:
-        limits, members: all that the reader may see.
-        pause: the decision that has paused it, where that is known.
-    """
-
-    view: DatasetView
-    limits: Sequence[ScopeView] = ()
-    members: Sequence[Member] = ()
-    pause: Decision | None = None
 
 
 class _AdminRequest(msgspec.Struct):
@@ -91,8 +77,8 @@ def admin_refusal_words(decision: Decision, current: CurrentDataset | None = Non
     return "" if words is None else words(request, current, decision.decided_at)
 
 
-def _with_remedy(meaning: str, reason: Reason) -> str:
-    return f"{meaning} {REASONS[reason].remedy}"
+def _with_remedy(meaning: str, reason: Reason, request: _AdminRequest) -> str:
+    return f"{meaning} {REASONS[reason].remedy_of(Subject(request.dataset))}"
 
 
 def _already_opened(request: _AdminRequest, current: CurrentDataset | None, __: str) -> str:
@@ -146,6 +132,7 @@ def _too_many_members(request: _Member, _: CurrentDataset | None, __: str) -> st
         f"Dataset {request.dataset} has 10,000 members, which is the maximum, and "
         f"{request.member} would be one more.",
         Reason.TOO_MANY_MEMBERS,
+        request,
     )
 
 
@@ -162,6 +149,7 @@ def _too_many_limits(request: _Limit, _: CurrentDataset | None, __: str) -> str:
         f"Dataset {request.dataset} has 1,000 limits, which is the maximum, and the one for "
         f"{scope_words(request.scope, request.name)} would be one more.",
         Reason.TOO_MANY_LIMITS,
+        request,
     )
 
 
@@ -170,24 +158,37 @@ def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str
         return ""
     policy, dataset = current.view.policy, request.dataset
     kind = filter_of(policy)
-    own = "Give the limit a budget of its own instead (`--epsilon`)."
-    parts = [
-        text for text in (request.part, (request.pace or {}).get("part"), request.reserved) if text
-    ]
+    scope = scope_words(request.scope, request.name)
     if (request.part or request.pace) and not allows_parts(kind):
         what = "parts" if request.part else "period limits"
-        return f"Dataset {dataset} has the filter {policy.filter}, which allows no {what}. {own}"
-    if request.reserved and not allows_reserved_shares(kind):
-        why = f"has the filter {policy.filter}"
-        if isinstance(kind, BesideBasic):
-            why = "was opened with `beside: basic`"
-    else:
-        shown = ", ".join(map(exact_percent, parts))
+        return (
+            f"Dataset {dataset} has the filter {policy.filter}, which allows no {what}. Give the "
+            f"limit of {scope} a budget of its own instead: `{_limit_command(request)} --epsilon "
+            "0.1`."
+        )
+    if not request.reserved or allows_reserved_shares(kind):
+        parts = (request.part, (request.pace or {}).get("part"), request.reserved)
+        shown = ", ".join(exact_percent(text) for text in parts if text)
         return f"A part of {shown} leaves nothing of a sum of dataset {dataset}. Set a larger part."
+    why = f"has the filter {policy.filter}"
+    other = "--filter zcdp_tight --beside none"
+    if isinstance(kind, BesideBasic):
+        why, other = "was opened with `beside: basic`", "--beside none"
+    rest = "--epsilon 0.1"
+    if allows_parts(kind):
+        rest = f"--part {max(1 - Decimal(request.reserved), Decimal('0.01'))}"
     return (
         f"Dataset {dataset} {why}, and cannot reserve a share of {exact_percent(request.reserved)}"
-        f" for {scope_words(request.scope, request.name)}. {own}"
+        f" for {scope}. Leave it to them by a limit of the others: `accountant limit set {dataset} "
+        f"--team NAME {rest}`. Or open a dataset that can reserve: `accountant dataset open NAME "
+        f"--epsilon 1 --delta 1e-6 {other}`."
     )
+
+
+def _limit_command(request: _Limit) -> str:
+    """Return the beginning of the command that sets a limit of the same scope."""
+    named = "" if request.name is None else f" --{request.scope} {request.name}"
+    return f"accountant limit set {request.dataset}{named}"
 
 
 def _has_limits(request: _Amend, current: CurrentDataset | None, __: str) -> str:
@@ -196,6 +197,7 @@ def _has_limits(request: _Amend, current: CurrentDataset | None, __: str) -> str
     return _with_remedy(
         f"Dataset {request.dataset} has {limits}, stored as amounts of its present budget.",
         Reason.HAS_LIMITS,
+        request,
     )
 
 
@@ -206,6 +208,7 @@ def _already_granted(request: _Amend, current: CurrentDataset | None, __: str) -
         f"Dataset {request.dataset} has {granted}, and its policy can be replaced only before the "
         "first one.",
         Reason.ALREADY_GRANTED,
+        request,
     )
 
 
@@ -219,6 +222,7 @@ def _not_lower(request: _Amend, current: CurrentDataset | None, __: str) -> str:
     return _with_remedy(
         f"The new policy has {name} {new}, and dataset {request.dataset} has {name} {old}.",
         Reason.NOT_LOWER,
+        request,
     )
 
 
@@ -242,7 +246,7 @@ def _over_reserved(request: _Limit, current: CurrentDataset | None, decided_at: 
     scope = scope_words(request.scope, request.name)
     start = f"{exact_percent(request.reserved)} of the budget cannot be reserved for {scope}"
     listed = f"`accountant limit list {request.dataset}` shows the shares"
-    lower = f"Reserve less, or lower another share first ({listed})."
+    lower = f"Reserve less, or lower another share first: {listed}."
     found = None
     if current is not None:
         with suppress(LookupError, ValueError, OverflowError):  # not every sum can be seen

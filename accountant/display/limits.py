@@ -96,6 +96,7 @@ def _left_at(each: LimitRemaining, left: Texts | None, asked: Texts) -> str:
     if each.left is not None:
         reserves = each.scope == "dataset" and each.left != left
         beside = " and not reserved for others" if reserves else ""
+        beside = beside if each.scope == "dataset" else " of the limit"
         parts.append(f"{_moved_line(each.left, asked)} left{beside}")
     if each.pace_left is not None:
         parts.append(f"{_moved_line(each.pace_left, asked)} left in this period")

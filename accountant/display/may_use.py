@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 from accountant.advice.room import LimitRoom, Tightest, tightest
 from accountant.display.limits import scope_words
 from accountant.display.numbers import part_of, remaining_amount, remaining_percent, symbol
+from accountant.display.reasons import UNNAMED_OWNER
 from accountant.views.datasets import State
 from accountant.views.limit_views import AnalystBudget
 
 WAITING: Final = "Waiting will not help: "
 FIXED: Final = "a dataset's budget is fixed"
-RESERVE_LESS: Final = "an owner would have to reserve less for others"
 _OVER: Final = frozenset({"closed", "halted"})
 
 
@@ -51,11 +51,11 @@ class MayUse(NamedTuple):
         return f"{self.sentence(caller)}{': ' if self.is_over else ', by '}{self.by}"
 
 
-def may_use(budget: AnalystBudget, state: State) -> MayUse:
+def may_use(budget: AnalystBudget, state: State, owner: str = UNNAMED_OWNER) -> MayUse:
     """Return what an analyst may still use.
 
     Args:
-        state: of the dataset.
+        state: of the dataset. `owner`: which owner to ask for more, see `owner_words`.
     """
     found, is_over = tightest(budget), state in _OVER
     room = found.room
@@ -67,7 +67,7 @@ def may_use(budget: AnalystBudget, state: State) -> MayUse:
         amount=amount,
         by=f"nothing more is granted: the dataset is {state}" if is_over else _room_words(room),
         more_at=None if is_over else found.more_at,
-        waiting=f"{WAITING}the dataset is {state}." if is_over else _waiting_words(found),
+        waiting=f"{WAITING}the dataset is {state}." if is_over else _waiting_words(found, owner),
         is_paused=state == "paused",
         is_over=is_over,
     )
@@ -80,9 +80,14 @@ def state_of(budget: AnalystBudget) -> State:
     return "halted" if budget.halted else "open"
 
 
-def raise_limit(scope: str) -> str:
+def raise_limit(scope: str, owner: str) -> str:
     """Return what would help where a limit is used up: `scope` in words."""
-    return f"an owner would have to raise the limit of {scope}"
+    return f"{owner} would have to raise the limit of {scope}"
+
+
+def reserve_less(owner: str) -> str:
+    """Return what would help where the rest is reserved for others."""
+    return f"{owner} would have to reserve less for others"
 
 
 def whole_period_too_small(scope: str) -> str:
@@ -111,14 +116,14 @@ def _room_words(room: LimitRoom) -> str:
     return f"the {what} of {scope_words(room.level.scope, room.level.name)}"
 
 
-def _waiting_words(found: Tightest) -> str:
+def _waiting_words(found: Tightest, owner: str) -> str:
     """Return why waiting does not help an analyst, in a sentence; "" where it does."""
     if found.more_at is not None:
         return ""
     room = found.room
     if room.level is None:
-        return f"{WAITING}{RESERVE_LESS if room.what == 'reserved' else FIXED}."
+        return f"{WAITING}{reserve_less(owner) if room.what == 'reserved' else FIXED}."
     scope = scope_words(room.level.scope, room.level.name)
     if room.what == "pace":
         return f"{WAITING}a whole period allows {scope} no more."
-    return f"{WAITING}{raise_limit(scope)}."
+    return f"{WAITING}{raise_limit(scope, owner)}."

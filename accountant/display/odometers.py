@@ -10,7 +10,8 @@ from accountant.policy import Policy, guarantee_of
 from accountant.views.datasets import DatasetView
 
 SAMPLING: Final = "odometers do not count sampling"
-_COUNT_SAMPLING: Final = frozenset({"renyi", "renyi_weighted", "renyi_mixture"})
+COUNT_SAMPLING: Final = frozenset({"renyi", "renyi_weighted", "renyi_mixture"})
+"""Filters that charge a sampled claim less."""
 
 
 def odometers_of(view: DatasetView) -> tuple[Amount, ...]:
@@ -31,7 +32,7 @@ def ignores_sampling(reading: str, policy: Policy) -> bool:
 def _exceeded_guarantee(reading: str, policy: Policy) -> Decimal | None:
     # Only Renyi filters charge a sampled claim less. An odometer charges it as if the mechanism
     # had read all the data, so its reading soon exceeds the guarantee and says nothing more.
-    if policy.filter not in _COUNT_SAMPLING:
+    if policy.filter not in COUNT_SAMPLING:
         return None
     promised = guarantee_of(policy)
     value = Decimal(reading)

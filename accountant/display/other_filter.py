@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -52,7 +53,7 @@ def other_filter_words(
         f"Filter {policy.filter} never grants it, however much remains. With the same budget, "
         f"filter {chosen_words(found.choice)} would take it for {share_words(found)} of the "
         "budget. A filter is fixed at the opening: open another dataset with "
-        f"`{' '.join(open_options(chosen_fields(found.choice)))}`."
+        f"`{open_command(policy, *open_options(chosen_fields(found.choice)))}`."
     )
 
 
@@ -87,6 +88,13 @@ def chosen_fields(choice: FilterChoice) -> dict[str, str]:
         if value is not UNSET:
             fields[field] = value if isinstance(value, str) else ",".join(value)
     return fields
+
+
+def open_command(policy: Policy, *options: str) -> str:
+    """Return the command that opens another dataset with a policy's budget and some options."""
+    budget = ["--epsilon", policy.epsilon or "1"]
+    budget += ["--delta", policy.delta if Decimal(policy.delta) else "1e-6"]
+    return shlex.join(["accountant", "dataset", "open", "NAME", *budget, *options])
 
 
 def open_options(fields: Mapping[str, str]) -> list[str]:

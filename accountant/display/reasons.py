@@ -4,19 +4,65 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from accountant.display.texts import capital
 from accountant.records.outcomes import Reason
+
+OWNER: Final = "an owner"
+UNNAMED_OWNER: Final = f"{OWNER} (whoever runs the ledger can name them)"
+"""An owner whose name the reader may not see."""
+
+
+class Subject(NamedTuple):
+    """What a refusal is about, in words; by default of no refusal in particular.
+
+    Attributes:
+        dataset: as a command takes it. `the_dataset`: as a sentence does.
+        owner: which owner to ask. `analyst`: who asked.
+        reservation: as a sentence has it. `grant`: as a command takes it.
+        most: a larger number of reservations of one holder.
+    """
+
+    dataset: str = "DATASET"
+    the_dataset: str = "the dataset"
+    owner: str = OWNER
+    analyst: str = "NAME"
+    reservation: str = "this reservation"
+    grant: str = "GRANT"
+    most: str = "1000"
+
+
+_ANY: Final = Subject()
 
 
 class ReasonWords(NamedTuple):
     """A reason for people.
 
     Attributes:
-        title: a few words. `meaning`: a sentence. `remedy`: what to do, a sentence.
+        title: a few words.
+        meaning_form: a sentence. `remedy_form`: what to do. Both have fields of `Subject`.
     """
 
     title: str
-    meaning: str
-    remedy: str
+    meaning_form: str
+    remedy_form: str
+
+    @property
+    def meaning(self) -> str:
+        """What the reason means, in a sentence."""
+        return self.meaning_of(_ANY)
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in a sentence."""
+        return self.remedy_of(_ANY)
+
+    def meaning_of(self, subject: Subject) -> str:
+        """Return what the reason means for a subject."""
+        return capital(self.meaning_form.format(**subject._asdict()))
+
+    def remedy_of(self, subject: Subject) -> str:
+        """Return what to do about a subject."""
+        return self.remedy_form.format(**subject._asdict())
 
     def __str__(self) -> str:
         return f"{self.meaning} {self.remedy}"
@@ -69,51 +115,54 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.ALREADY_OPENED: ReasonWords(
         "Opened before",
         "A dataset of this name was opened before, and a budget is never raised or reset.",
-        "Nothing was changed. Use the open dataset.",
+        "Nothing was changed. Use the open dataset (`accountant dataset show {dataset}`).",
     ),
     Reason.NOT_PERMITTED: ReasonWords(
         "Not permitted",
         "The caller, or the engine that asks for the caller, does not have the role that "
-        "this needs in the dataset.",
-        "Ask an owner of the dataset for the role (`accountant member set`).",
+        "this needs in {the_dataset}.",
+        "Ask {owner} for the role: `accountant member set {dataset} {analyst} --role analyst`.",
     ),
     Reason.NOT_OPEN: ReasonWords(
         "No such reservation",
-        "The dataset has no open reservation of this grant: it was settled or voided, its time "
+        "{the_dataset} has no open reservation of this grant: it was settled or voided, its time "
         "is over, or it never was one.",
-        "Run nothing. Reserve again if the mechanism has not run.",
+        "Run nothing. Reserve again if the mechanism has not run. `accountant reservation list "
+        "{dataset}` shows what is open.",
     ),
     Reason.NOT_FIRST_DATASET: ReasonWords(
         "Not the first dataset",
-        "This reservation is over several datasets, and its steps name the first of them.",
+        "{reservation} is over several datasets, and its steps name the first of them.",
         "Send the step again with the first dataset of the request that reserved.",
     ),
     Reason.ALREADY_BEGUN: ReasonWords(
         "Begun before",
-        "The mechanism of this reservation may have read the data, so it can only be settled.",
-        "Settle it. If another process sent the `begin`, read its stored answer.",
+        "The mechanism of {reservation} may have read the data, so it can only be settled.",
+        "Settle it: `accountant reservation settle {dataset} {grant}`. If another process sent the "
+        "`begin`, read its stored answer.",
     ),
     Reason.NOT_BEGUN: ReasonWords(
         "Not begun",
-        "The mechanism of this reservation has not begun, so there is nothing to settle.",
-        "Void the reservation, or begin first.",
+        "The mechanism of {reservation} has not begun, so there is nothing to settle.",
+        "Void the reservation (`accountant reservation void {dataset} {grant}`), or begin first.",
     ),
     Reason.NOT_BROKEN: ReasonWords(
         "Not broken",
-        "This reservation was not settled above its maximum.",
+        "{reservation} was not settled above its maximum.",
         "Nothing needs to be done.",
     ),
     Reason.LAPSED: ReasonWords(
         "Too late",
-        "The reservation's deadline has passed.",
-        "If its mechanism began, the whole maximum stays charged. If not, void it and reserve "
-        "again.",
+        "The deadline of {reservation} has passed.",
+        "If its mechanism began, the whole maximum stays charged. If not, void it (`accountant "
+        "reservation void {dataset} {grant}`) and reserve again.",
     ),
     Reason.BEYOND_MAXIMUM: ReasonWords(
         "Beyond its maximum",
-        "The session showed more than its reservation allows, so its claim was false. The "
-        "dataset is suspended.",
-        "Ask an owner to resolve it (`resolve`).",
+        "The session showed more than {reservation} allows, so its claim was false. Nothing more "
+        "is granted on {the_dataset}.",
+        "Ask {owner} to say what was released: `accountant dataset resolve {dataset} {grant} "
+        "--claim CLAIM`, or `--mistaken WHY` where it was nothing.",
     ),
     Reason.ABOVE_FIRST: ReasonWords(
         "Above the first level",
@@ -134,66 +183,71 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.CLOSED: ReasonWords(
         "Closed",
-        "The dataset is closed, which is final: it grants nothing more.",
-        "Ask on another dataset. An owner can open one under another name "
-        "(`accountant dataset open`).",
+        "{the_dataset} is closed, which is final: it grants nothing more.",
+        "Ask on another dataset (`accountant dataset list`), or ask {owner} to open one under "
+        "another name.",
     ),
     Reason.SUSPENDED: ReasonWords(
         "Suspended",
-        "A reservation released more than its maximum, so the dataset grants nothing.",
-        "Ask an owner to resolve the reservation.",
+        "A reservation released more than its maximum, so {the_dataset} grants nothing.",
+        "Ask {owner} to resolve the reservation: `accountant reservation list {dataset}` shows it, "
+        "and `accountant dataset resolve {dataset} GRANT --claim CLAIM` or `--mistaken WHY` ends "
+        "this.",
     ),
     Reason.PAUSED: ReasonWords(
         "Paused",
-        "An owner, or an administrator, has paused the dataset, and it grants nothing for now.",
-        "Ask an owner when it continues, then send a new request.",
+        "An owner, or an administrator, has paused {the_dataset}, and it grants nothing for now.",
+        "Ask {owner} when it continues, then send a new request.",
     ),
     Reason.OUT_OF_DATE: ReasonWords(
         "Out of date",
-        "The dataset has changed since the decision that this record follows.",
-        "Read the dataset again, then send the record under a new id.",
+        "{the_dataset} has changed since the decision that this record follows.",
+        "Read the dataset again (`accountant dataset show {dataset}`), then send the record under "
+        "a new id.",
     ),
     Reason.ALREADY_PAUSED: ReasonWords(
         "Paused before",
-        "The dataset is paused already.",
+        "{the_dataset} is paused already.",
         "Nothing needs to be done.",
     ),
     Reason.NOT_PAUSED: ReasonWords(
         "Not paused",
-        "The dataset is not paused, so there is nothing to resume.",
+        "{the_dataset} is not paused, so there is nothing to resume.",
         "Nothing needs to be done.",
     ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",
-        "The dataset has no member of this name.",
-        "List the members (`accountant member list`) and check the spelling.",
+        "{the_dataset} has no member of this name.",
+        "List the members (`accountant member list {dataset}`) and check the spelling.",
     ),
     Reason.LAST_OWNER: ReasonWords(
         "The last owner",
         "This would leave the dataset without an owner.",
-        "Make somebody else an owner first.",
+        "Make somebody else an owner first: `accountant member set {dataset} NAME --role owner`.",
     ),
     Reason.TOO_MANY_MEMBERS: ReasonWords(
         "Too many members",
         "A dataset has at most 10,000 members, including expired ones.",
-        "Remove some first.",
+        "Remove some first: `accountant member remove {dataset} NAME`.",
     ),
     Reason.UNKNOWN_LIMIT: ReasonWords(
         "No such limit",
         "There is no such limit to remove.",
-        "List the limits (`accountant limit list`) to see which there are.",
+        "List the limits (`accountant limit list {dataset}`) to see which there are.",
     ),
     Reason.LIMIT_NOT_POSSIBLE: ReasonWords(
         "This limit is not possible here",
         "A dataset opened with `beside: basic`, or under a filter whose sums do not add up, "
         "cannot reserve a share. gdp_residue allows neither parts nor period limits. A part must "
         "leave something of every sum.",
-        "Give the limit a budget of its own, such as an epsilon.",
+        "Limit the others instead (`accountant limit set {dataset} --team NAME --epsilon 0.1`), or "
+        "open a dataset that can (`accountant dataset open NAME --epsilon 1 --delta 1e-6 --beside "
+        "none`).",
     ),
     Reason.OVER_RESERVED: ReasonWords(
         "More than can be reserved",
         "This would reserve more than is left, or more than the team's share.",
-        "Reserve less, or lower another share first.",
+        "Reserve less, or lower another share first (`accountant limit list {dataset}`).",
     ),
     Reason.TOO_MANY_LIMITS: ReasonWords(
         "Too many limits",
@@ -207,59 +261,64 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.HAS_LIMITS: ReasonWords(
         "Has limits",
-        "The dataset has limits, which are parts of its budget.",
-        "Remove the limits, lower the budget, then set the limits again.",
+        "{the_dataset} has limits, which are parts of its budget.",
+        "Remove the limits (`accountant limit remove {dataset} --team NAME`), lower the budget, "
+        "then set the limits again.",
     ),
     Reason.NOT_LOWER: ReasonWords(
         "Not lower",
         "The new policy is larger somewhere, or has another filter, unit or neighbours.",
-        "Lower epsilon, rho or delta alone.",
+        "Lower epsilon, rho or delta alone. `accountant dataset show {dataset}` shows the policy.",
     ),
     Reason.HALTED: ReasonWords(
         "Halted",
-        "An earlier request did not fit, and this policy grants nothing after that.",
-        "Ask on another dataset. An owner can open one under another name "
-        "(`accountant dataset open`).",
+        "An earlier request did not fit, and the policy of {the_dataset} grants nothing after "
+        "that.",
+        "Ask on another dataset (`accountant dataset list`), or ask {owner} to open one under "
+        "another name.",
     ),
     Reason.TOO_MANY_OPEN: ReasonWords(
         "Too many open reservations",
         "A dataset has at most 10,000 open reservations.",
-        "Settle or void some first.",
+        "Settle or void some first: `accountant reservation list {dataset}` shows them.",
     ),
     Reason.TOO_MANY_OF_HOLDER: ReasonWords(
         "Too many open reservations of one holder",
         "The analyst, or the engine that asks for the analyst, has as many open reservations as "
         "the policy's `open_per_holder` allows.",
-        "Settle some, or void what has not begun (`accountant reservation void DATASET --holder "
-        "NAME`). Or ask an owner for more (`accountant dataset amend --open-per-holder`).",
+        "Settle some, or void what has not begun (`accountant reservation void {dataset} --holder "
+        "{analyst}`). Or ask {owner} for more (`accountant dataset amend {dataset} "
+        "--open-per-holder {most}`).",
     ),
     Reason.NO_SCHEMA: ReasonWords(
         "Takes no questions",
-        "The dataset was opened without a schema, so no claim can be derived from a question.",
-        "Ask with a claim. Or ask an owner for a dataset with a schema "
-        "(`accountant dataset open --schema`).",
+        "{the_dataset} was opened without a schema, so no claim can be derived from a question.",
+        "Ask with a claim (`accountant ask {dataset} pure:0.01`). Or ask {owner} for a dataset "
+        "with a schema (`accountant dataset open NAME --epsilon 1 --delta 1e-6 --schema FILE`).",
     ),
     Reason.QUESTION_NOT_ALLOWED: ReasonWords(
         "Question not allowed",
-        "The dataset's schema does not allow this question, or not with this noise.",
-        "Read the decision's `error`. `accountant dataset show --json` has the schema.",
+        "The schema of {the_dataset} does not allow this question, or not with this noise.",
+        "Change the question: `accountant dataset show {dataset} --json` has the schema.",
     ),
     Reason.UNIT_MISMATCH: ReasonWords(
         "For another unit",
         "The claim's unit or neighbours differ from the policy's.",
-        "Derive the claim for the policy's (`accountant dataset show` prints them). Never "
-        "just rename them.",
+        "Derive the claim for the policy's (`accountant dataset show {dataset}` prints them). "
+        "Never just rename them.",
     ),
     Reason.CLAIM_NOT_ACCEPTED: ReasonWords(
         "This kind of claim is not accepted",
         "The filter or the neighbours do not allow this claim, its delta is above all that "
         "claims may spend here, or its batch is too long.",
-        "Use another mechanism, one without a delta, or a smaller batch.",
+        "Use another mechanism, one without a delta, or a smaller batch. `accountant dataset show "
+        "{dataset}` prints filter and neighbours.",
     ),
     Reason.ABOVE_CAP: ReasonWords(
         "Too much at once",
         "One request may not use so much of the budget.",
-        "Ask for less. An owner may raise `most_per_request`, up to the whole budget.",
+        "Ask for less. Or ask {owner} to raise the cap, up to the whole budget: `accountant "
+        "dataset amend {dataset} --most-per-request 1`.",
     ),
     Reason.EXHAUSTED: ReasonWords(
         "Did not fit",

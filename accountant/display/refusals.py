@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -10,29 +11,41 @@ import msgspec
 
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
-from accountant.display.admin_refusals import CurrentDataset, admin_refusal_words
+from accountant.claims import Claim
+from accountant.display.admin_refusals import admin_refusal_words
 from accountant.display.binding_limits import (
     BindingLimit,
     binding_limits,
     binding_words,
     cost_and_left,
 )
-from accountant.display.datasets import cap_words
+from accountant.display.claims_refused import not_accepted_words, sampling_words
+from accountant.display.current_dataset import CurrentDataset, owner_words
+from accountant.display.datasets import cap_words, pause_words
 from accountant.display.limits import scope_words
 from accountant.display.may_use import (
     FIXED,
-    RESERVE_LESS,
     WAITING,
     raise_limit,
+    reserve_less,
     whole_period_too_small,
 )
-from accountant.display.numbers import Texts, remaining_amount, spent_amount, symbol
-from accountant.display.reasons import NO_ROOM, REASONS
+from accountant.display.numbers import (
+    Texts,
+    counting_cost,
+    remaining_amount,
+    remaining_line,
+    spent_amount,
+    spent_line,
+)
+from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
+from accountant.display.reservations import SHORT_GRANT
 from accountant.display.times import moment
-from accountant.policy import Policy
+from accountant.policy import MAX_OPEN, Policy
 from accountant.records import DECODE_ERRORS, Decision, FieldError
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
+from accountant.records.request_names import claim_of, names_in_request
 from accountant.records.reservation_rows import HolderCount
 from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import PeriodLimitView, ScopeView
@@ -62,6 +75,7 @@ class _RefusedRequest(msgspec.Struct):
     analyst: str = ""
     by: str = ""
     via: str = ""
+    grant: str = ""
     unit: str = ""
     neighbours: str = ""
     follows: int | None = None
@@ -84,6 +98,7 @@ def refusal_words(
     *,
     amounts: bool = True,
     current: CurrentDataset | None = None,
+    claim: Claim | None = None,
 ) -> str:
     """Return why something was refused, and what to do next where `fits` does not say it.
 
@@ -93,9 +108,15 @@ def refusal_words(
         policy: of the dataset, where it is known: a claim for another unit is compared with it.
         levels: the limits of the request's analyst, where the reader may see them.
         amounts: also say what the request costs and what is left.
-        current: the dataset, where it is known: an owner's record is compared with it.
+        current: the dataset, where it is known: it says which owner to ask, who has paused it, and what
+            an owner's record differs in.
+        claim: of a preview; a decision has its own.
     """
-    said = _refusal_words(refused, policy, levels, amounts=amounts, current=current)
+    claim = claim_of(refused) if isinstance(refused, Decision) else claim
+    policy = policy if current is None else current.view.policy
+    said = _refusal_words(refused, policy, levels, amounts=amounts, current=current, claim=claim)
+    if refused.level is None and (more := sampling_words(refused, policy, claim)):
+        said = f"{said} {more}"
     by = refused.refused_by if isinstance(refused, Decision) else None
     if by is None or refused.reason is Reason.UNKNOWN_DATASET:
         return said
@@ -109,11 +130,11 @@ def _refusal_words(
     *,
     amounts: bool,
     current: CurrentDataset | None,
+    claim: Claim | None,
 ) -> str:
     reason = refused.reason
     if reason is None:
         return ""
-    policy = policy if current is None else current.view.policy
     if isinstance(refused, Decision) and (said := admin_refusal_words(refused, current)):
         return said
     if too_much := _delta_words(refused.asked, refused.left):
@@ -125,52 +146,112 @@ def _refusal_words(
         costs = cost_and_left(refused.asked or {}, refused.left or {}) if amounts else ""
         said = f"{NO_ROOM[:-1]}: {costs}." if costs else NO_ROOM
         return " ".join(filter(None, (said, binding_words(refused, levels, amounts=amounts))))
-    words = REASONS[reason]
+    request = _request_of(refused)
+    subject = _subject(refused, request, current)
+    if refused.holder:
+        return _holder_words(refused.holder, subject)
     by = (
         ""
         if level is None
         else f" The limit of {scope_words(level.scope, level.name)} decides this."
     )
-    if refused.holder:
-        return holder_words(refused.holder, refused.dataset or "")
-    meaning = _meaning(refused, policy) if isinstance(refused, Decision) else ""
-    return f"{meaning or words.meaning}{by} {words.remedy}"
+    meaning = _meaning(refused, request, policy, current)
+    if refused.error:
+        said = REASONS[reason].meaning_of(subject).removesuffix(".")
+        meaning = f"{said}: {broken_rule(refused.error)}."
+    if reason is Reason.CLAIM_NOT_ACCEPTED and level is None:
+        meaning = not_accepted_words(policy, claim)
+    remedy = _remedy(reason, request, subject) or REASONS[reason].remedy_of(subject)
+    return f"{meaning or REASONS[reason].meaning_of(subject)}{by} {remedy}"
 
 
-def holder_words(holder: HolderCount, dataset: str) -> str:
+def _request_of(refused: Decision | Preview) -> _RefusedRequest:
+    if isinstance(refused, Decision):
+        with suppress(*DECODE_ERRORS):
+            return _decode_request(refused.request)
+    return _RefusedRequest()
+
+
+def _subject(
+    refused: Decision | Preview, request: _RefusedRequest, current: CurrentDataset | None
+) -> Subject:
+    """Return what a refusal is about, as its words name it."""
+    by = refused.refused_by if isinstance(refused, Decision) else None
+    known = {}
+    if dataset := by or refused.dataset:
+        known = {"dataset": dataset, "the_dataset": f"dataset {dataset}"}
+    if request.grant:
+        short = request.grant[:SHORT_GRANT]
+        known |= {"grant": short, "reservation": f"reservation {short}"}
+    if analyst := request.by or request.analyst:
+        known["analyst"] = analyst
+    return Subject(**known, owner=_owner(refused.reason, current))
+
+
+def _owner(reason: Reason | None, current: CurrentDataset | None) -> str:
+    """Return which owner to ask: of a pause, who has made it."""
+    if current is None:
+        return UNNAMED_OWNER
+    if reason is Reason.PAUSED and current.pause is not None:
+        return names_in_request(current.pause.request).by
+    return owner_words(current.members)
+
+
+def _holder_words(holder: HolderCount, subject: Subject) -> str:
     """Return who has too many open reservations, and what to do."""
+    more = min(2 * holder.most, MAX_OPEN)
+    subject = subject._replace(analyst=holder.name, most=str(more))
+    remedy = REASONS[Reason.TOO_MANY_OF_HOLDER].remedy_of(subject)
     return (
-        f"Open reservations of dataset {dataset} that {holder.name} holds: {holder.open:,}. One "
-        f"holder may have {holder.most:,} (`open_per_holder`). Settle some, or void what has not "
-        f"begun: `accountant reservation void {dataset} --holder {holder.name}`. Or ask an owner "
-        "for more: `accountant dataset amend --open-per-holder`."
+        f"Open reservations of dataset {subject.dataset} that {holder.name} holds: "
+        f"{holder.open:,}. One holder may have {holder.most:,} (`open_per_holder`). {remedy}"
     )
 
 
-def _meaning(decision: Decision, policy: Policy | None) -> str:
+def _meaning(
+    refused: Decision | Preview,
+    request: _RefusedRequest,
+    policy: Policy | None,
+    current: CurrentDataset | None,
+) -> str:
     """Return what a reason means for this request, with both values where two disagree, else ""."""
-    try:
-        request = _decode_request(decision.request)
-    except DECODE_ERRORS:
+    pause = None if current is None else current.pause
+    match refused.reason:
+        case Reason.PAUSED if pause is not None:
+            return f"Dataset {refused.dataset} grants nothing now: paused {pause_words(pause)}."
+        case Reason.ABOVE_CAP if refused.asked:
+            return _cap_words(refused.asked, refused.left or refused.asked, policy, current)
+    if not isinstance(refused, Decision):
         return ""
-    match decision.reason:
-        case Reason.UNKNOWN_DATASET if decision.dataset:
-            return f"No dataset is named {decision.refused_by or decision.dataset}."
+    match refused.reason:
+        case Reason.UNKNOWN_DATASET if refused.dataset:
+            return f"No dataset is named {refused.refused_by or refused.dataset}."
         case Reason.UNIT_MISMATCH if request.unit:
             return _unit_words(request, policy)
         case Reason.NOT_PERMITTED:
-            return _role_words(request, decision.dataset)
-        case Reason.ABOVE_CAP if decision.asked:
-            return _cap_words(decision.asked, decision.left or decision.asked, policy)
-        case Reason.OUT_OF_DATE if request.follows is not None and decision.sequence:
+            return _role_words(request, refused.dataset)
+        case Reason.OUT_OF_DATE if request.follows is not None and refused.sequence:
             return (
-                f"The record follows decision {request.follows} of the dataset, and the last one "
-                f"was {decision.sequence - 1}."
+                f"The record follows decision {request.follows} of dataset {refused.dataset}, and "
+                f"the last one was {refused.sequence - 1}."
             )
         case Reason.ISSUED_IN_FUTURE:
-            return _clock_words(request.request_id, decision.decided_at)
+            return _clock_words(request.request_id, refused.decided_at)
         case _:
             return ""
+
+
+def _remedy(reason: Reason, request: _RefusedRequest, subject: Subject) -> str:
+    """Return what to do where it depends on the request, else ""."""
+    if reason is Reason.NOT_PERMITTED and (request.by or request.via):
+        set_member = f"accountant member set {subject.dataset}"
+        if request.by:
+            return f"Ask {subject.owner} for the role: `{set_member} {request.by} --role owner`."
+        return (
+            f"Ask {subject.owner} for the roles: `{set_member} {request.analyst} --role analyst` "
+            f"and `{set_member} {request.via} --role engine`."
+        )
+    return ""
 
 
 def _clock_words(request_id: str, decided_at: str) -> str:
@@ -180,12 +261,22 @@ def _clock_words(request_id: str, decided_at: str) -> str:
     return f"The id's time is {moment(iso(issued))}, and the ledger's is {moment(decided_at)}."
 
 
-def _cap_words(asked: Texts, counted: Texts, policy: Policy | None) -> str:
-    name = next((name for name in counted if name in asked), next(iter(asked)))
-    cost = f"{symbol(name)} {spent_amount(asked[name])}"
+def _cap_words(
+    asked: Texts, counted: Texts, policy: Policy | None, current: CurrentDataset | None
+) -> str:
+    cost = spent_line(counting_cost(asked, counted))
     if policy is None:
         return f"One request may not use so much of the budget: this one costs {cost}."
-    return f"One request {cap_words(policy)}, and this one costs {cost}."
+    most = "" if current is None else f" ({_cap_amount(asked, counted, policy, current)})"
+    return f"One request {cap_words(policy)}{most}, and this one costs {cost}."
+
+
+def _cap_amount(asked: Texts, counted: Texts, policy: Policy, current: CurrentDataset) -> str:
+    """Return the cap in amounts of the sums that the request moves."""
+    ratio = Decimal(policy.most_per_request or "1")
+    budget = current.view.budget
+    shown = {name: budget[name] for name in counting_cost(asked, counted) if name in budget}
+    return remaining_line({name: f"{Decimal(text) * ratio:f}" for name, text in shown.items()})
 
 
 def _unit_words(request: _RefusedRequest, policy: Policy | None) -> str:
@@ -218,7 +309,11 @@ def _delta_words(asked: Texts | None, remaining: Texts | None) -> str:
 
 
 def when_more(
-    refused: Decision | Preview, paces: PeriodLimits | None = None, decided_at: int = 0
+    refused: Decision | Preview,
+    paces: PeriodLimits | None = None,
+    decided_at: int = 0,
+    *,
+    owner: str = UNNAMED_OWNER,
 ) -> MoreAvailable | None:
     """Return when more budget comes for a request that did not fit, None for any other.
 
@@ -227,15 +322,17 @@ def when_more(
     Args:
         paces: the current period limits, where the refusal may be of an earlier period.
         decided_at: milliseconds since 1970.
+        owner: which owner to ask for more, see `owner_words`.
     """
     if refused.reason is not Reason.EXHAUSTED:
         return None
     if refused.level is None:
         return MoreAvailable(f"{WAITING}{FIXED}.")
     binding = binding_limits(refused)
-    if any(map(_obstacle, binding)):
-        steps = [_obstacle(each) or _reset(each) for each in binding]
-        head = WAITING if all(map(_obstacle, binding)) else _WAITING_ALONE
+    obstacles = [_obstacle(each, owner) for each in binding]
+    if any(obstacles):
+        steps = [found or _reset(each) for found, each in zip(obstacles, binding, strict=True)]
+        head = WAITING if all(obstacles) else _WAITING_ALONE
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
         return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}")
@@ -253,13 +350,13 @@ def when_more(
     return MoreAvailable(f"More comes at {moment(at)}.", at)
 
 
-def _obstacle(limit: BindingLimit) -> str:
+def _obstacle(limit: BindingLimit, owner: str) -> str:
     """Return why waiting does not help at a limit, "" where it does."""
     scope = scope_words(limit.level.scope, limit.level.name)
     if limit.what == "limit":
-        return raise_limit(scope)
+        return raise_limit(scope, owner)
     if limit.what == "reserved":
-        return RESERVE_LESS
+        return reserve_less(owner)
     if limit.more_at is None:
         return whole_period_too_small(scope)
     return ""

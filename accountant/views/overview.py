@@ -35,6 +35,7 @@ class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         decisions: as servers answer them.
+        steps: the last step of a reservation among them, by the number of its `reserved`.
         read: how many of the dataset's decisions were read for them.
         is_whole: there are no older ones.
         archived: older ones are in an archive of the log.
@@ -42,6 +43,7 @@ class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     decisions: tuple[msgspec.Raw, ...] = ()
+    steps: dict[int, msgspec.Raw] = {}
     read: Count = 0
     is_whole: bool = False
     archived: bool = False

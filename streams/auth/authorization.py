@@ -7,6 +7,7 @@ from functools import partial
 
 from msgspec import UNSET
 
+from accountant.display.reasons import UNNAMED_OWNER
 from accountant.members.permits import is_by_administrator, may_send
 from accountant.records import Body, ReservationStep
 from accountant.records.header import decode_header
@@ -194,7 +195,7 @@ def _needed(caller: Principal, name: str, body: Body, roles: Collection[str]) ->
             needs = f"{body.via} needs the role engine and {body.analyst} the role analyst"
         else:
             needs = f"{body.analyst} needs the role analyst"
-        return f"{needs} on dataset {name}; ask one of its owners for it"
+        return f"{needs} on dataset {name}; ask {UNNAMED_OWNER} for it"
     if is_by_administrator(body):
         return f"only administrators may write `as: administrator`; {signed_in}"
     what = f"only owners of dataset {name} may do this; {signed_in}"

@@ -195,6 +195,7 @@ def ask(
                         if only
                         else None,
                         hint=lambda: reply.hint or None,
+                        waiting=reply.waiting,
                     )
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
@@ -226,7 +227,15 @@ def _dry_run(
         return f"  next  {words}" if words else None
 
     dry_run(
-        dataset, cost, hint, analyst=analyst, via=via, url=url, token_file=token_file, json=json
+        dataset,
+        cost,
+        hint,
+        claim=claim,
+        analyst=analyst,
+        via=via,
+        url=url,
+        token_file=token_file,
+        json=json,
     )
 
 

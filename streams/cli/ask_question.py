@@ -142,6 +142,7 @@ def ask_question(
                         as_json=json,
                         why=lambda: why,
                         hint=lambda: reply.hint or None,
+                        waiting=reply.waiting,
                     )
                     raise typer.Exit(Exit.FAILED)
                 if json:  # the answer alone is the output

@@ -440,7 +440,6 @@ def show(
     from streams.cli.reading.dataset_reader import (
         get_dataset,
         last_granted_claim,
-        last_pause,
         reader,
         visible_limits,
         visible_members,
@@ -455,7 +454,7 @@ def show(
         found = with_joint_guarantee(found, ledger)
         members = [] if json else visible_members(ledger, name)
         limits = [] if json else visible_limits(ledger, name)
-        pause = None if json else last_pause(ledger, found)
+        pause = None if json else ledger.last_pause(name)
     if json:
         print_json(found)
     else:

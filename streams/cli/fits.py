@@ -124,6 +124,7 @@ def _print_of_dataset(view: DatasetView, claim: Claim, shown: Preview, *, json: 
     """Print how often a claim fits a dataset's remaining budget, and what the decision would be."""
     from accountant.advice.choose_filter import FilterChoice
     from accountant.advice.fit import budget_of, fit
+    from accountant.display.current_dataset import CurrentDataset
     from streams.cli.printing.dry_run import print_preview
     from streams.cli.printing.output import print_json
 
@@ -145,7 +146,7 @@ def _print_of_dataset(view: DatasetView, claim: Claim, shown: Preview, *, json: 
         print_json(_row(found, claim) | more)
     else:
         _print_one(found, claim, json=False)
-        print_preview(shown, view.budget, as_json=False)
+        print_preview(shown, CurrentDataset(view), claim=claim, as_json=False)
     if fits.count == 0:
         raise typer.Exit(Exit.FAILED)
 

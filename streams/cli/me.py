@@ -39,6 +39,7 @@ def _show(found: Me, url: str, source: str | None) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from accountant.display.reasons import UNNAMED_OWNER
     from accountant.display.times import moment
     from streams.cli.printing.output import stdout
 
@@ -51,7 +52,10 @@ def _show(found: Me, url: str, source: str | None) -> None:
     administrator = ", administrator" if found.administrator else ""
     say(f"signed in as {found.name}{administrator}, with {kind}, from {source}")
     if not found.datasets:
-        say("you have no role on any dataset: ask an owner to run `accountant member set`")
+        say(
+            f"you have no role on any dataset: ask {UNNAMED_OWNER} to run `accountant member set "
+            f"DATASET {found.name} --role analyst`"
+        )
         if not found.administrator:
             say("you may ask datasets with access `anyone`: `accountant dataset list` shows them")
         return
@@ -114,9 +118,15 @@ def mine(
 
 def _no_budget(access: AnalystAccess) -> str:
     """Return why an analyst has no budget of any dataset, and what to do."""
+    from accountant.display.reasons import UNNAMED_OWNER
+
     caller = access.caller or "you"
     if not access.closed:
-        return f"{caller} may ask no dataset: ask an owner to run `accountant member set`"
+        name = access.caller or "NAME"
+        return (
+            f"{caller} may ask no dataset: ask {UNNAMED_OWNER} to run `accountant member set "
+            f"DATASET {name} --role analyst`"
+        )
     names, is_one = ", ".join(access.closed), len(access.closed) == 1
     verb = "is closed and grants" if is_one else "are closed and grant"
     return f"{caller} may ask no open dataset: {names} {verb} nothing more"

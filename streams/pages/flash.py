@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from accountant.display.admin_refusals import CurrentDataset
+from accountant.display.current_dataset import CurrentDataset
 from accountant.display.limits import limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.reasons import REASONS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from accountant.display.refusals import broken_rule, when_more
 from accountant.display.requested import requested_words
 from accountant.errors import BudgetError
 from streams.notebooks.display import remaining_words
@@ -26,17 +25,14 @@ class NotGranted(BudgetError):
         self.reason = str(decision_shown.reason or decision_shown.outcome)
         self.fits = reply.fits
         self.request_id = reply.request_id
-        waiting = when_more(reply.decision)
         remaining = remaining_words(reply.decision)
         asked = requested_words(reply.decision) if reply.fits else ""
-        error = reply.decision.error
         parts = (
             f"{reply.dataset or 'the request'} not granted: {self.reason}.",
-            "" if error is None else f"{broken_rule(error)}.",
             reply.why,
             f"You asked for {asked}." if asked else "",
             f"This would fit: {reply.fits}." if reply.fits else "",
-            "" if waiting is None else waiting.text,
+            reply.waiting,
             f"The dataset has {remaining}." if remaining else "",
             then,
         )

@@ -8,11 +8,12 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
+from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.endings import ending_words
 from accountant.display.numbers import counting_cost, spent_line
-from accountant.display.refusals import refusal_words
+from accountant.display.reasons import UNNAMED_OWNER
+from accountant.display.refusals import refusal_words, when_more
 from accountant.partition import hash_of
-from accountant.policy import Policy
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import deciding_part, parts_of
@@ -34,12 +35,12 @@ class RefusalDetails(NamedTuple):
     """What a client reads to explain a refusal.
 
     Attributes:
-        policy: of the dataset, to compare the claim with.
+        current: the dataset: to compare the claim with, and which owner to ask.
         levels: the limits of the request's analyst.
         hint: a similar name, or another filter that would grant.
     """
 
-    policy: Policy | None = None
+    current: CurrentDataset | None = None
     levels: Sequence[ScopeView] = ()
     hint: str = ""
 
@@ -58,13 +59,15 @@ class Reply:
         parts: of a request over several datasets, the decision as each of them sees it.
         first: the first decision on the id, of a repeat or a conflict.
         why: of a refusal, the reason in a sentence and the next step; else "".
+        waiting: of a request that needs too much budget, when more comes, or why waiting does not
+            help; else "".
         hint: the end of `why` that is no part of the decision: the name that was perhaps meant, or
             a filter that would grant; else "".
     """
 
     __slots__ = (
         *("_record", "decision", "first", "granted", "hint", "parts", "repeated", "request_id"),
-        *("whole", "why"),
+        *("waiting", "whole", "why"),
     )
 
     def __init__(
@@ -74,7 +77,7 @@ class Reply:
         *,
         own_repeat: bool = False,
         record: bytes | None = None,
-        policy: Policy | None = None,
+        current: CurrentDataset | None = None,
         levels: Sequence[ScopeView] = (),
         hint: str = "",
     ) -> None:
@@ -84,7 +87,7 @@ class Reply:
             own_repeat: this call's own retry caused the repeat, so the first decision is the
                 reply.
             record: the bytes of the log's record, if known.
-            policy: of the dataset, to compare a refused claim with.
+            current: the dataset, to compare a refused claim with, and to say which owner to ask.
             levels: the limits of the request's analyst, to explain a refusal.
             hint: to add to the reason of a refusal, such as the name of a similar dataset.
         """
@@ -100,7 +103,11 @@ class Reply:
         self.granted = own is not None and own.granted
         self._record = record
         self.hint = hint
-        self.why = " ".join(filter(None, (refusal_words(decision, policy, levels), hint)))
+        words = refusal_words(decision, levels=levels, current=current)
+        self.why = " ".join(filter(None, (words, hint)))
+        owner = UNNAMED_OWNER if current is None else owner_words(current.members)
+        more = when_more(decision, owner=owner)
+        self.waiting = "" if more is None else more.text
 
     def __getstate__(self) -> dict[str, Any]:  # protocols 0 and 1 of pickle do not support slots
         return {name: getattr(self, name) for name in self.__slots__}
@@ -209,6 +216,8 @@ class Reply:
     def __repr__(self) -> str:
         what = f"{self.outcome}" if self.reason is None else f"{self.outcome}, {self.reason}"
         remaining = remaining_words(self.decision)
+        if remaining and self.decision.left_at:
+            remaining = f"{remaining} of the dataset"
         shown = {
             "granted": self.granted,
             "why": repr(self.why) if self.why else "",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from accountant.amounts import format_units
+from accountant.errors import BudgetError
+from accountant.partition import hash_of
+from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.members import Member
+from accountant.records.outcomes import Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -224,8 +229,8 @@ async def recent_requests(
         own: whose requests alone, made for them or by them for others; None for everybody's.
     Raises: Unavailable.
     """
-    found, read, upto, size = list[msgspec.Raw](), 0, sequence, _FIRST
-    while upto > 0 and len(found) < limit and read < MAX_READ:
+    found, read, upto, size = _Recent(access, own, limit), 0, sequence, _FIRST
+    while upto > 0 and not found.is_full and read < MAX_READ:
         after = max(0, upto - size)
         archived = False
         try:
@@ -235,13 +240,13 @@ async def recent_requests(
             if error.after is not None and after < error.after < upto:
                 values = await _between(source, dataset, error.after, upto)
         # In a thread: to decode a thousand decisions takes some milliseconds.
-        found += await asyncio.to_thread(_seen, values, access, own, limit - len(found))
+        await asyncio.to_thread(found.take, values)
         if archived:
             read += len(values)
-            return RecentRequests(decisions=tuple(found), read=read, archived=True)
+            return found.requests(read=read, archived=True)
         read += upto - after
         upto, size = after, _AT_A_TIME
-    return RecentRequests(decisions=tuple(found), read=read, is_whole=upto <= 0)
+    return found.requests(read=read, is_whole=upto <= 0)
 
 
 async def _between(source: DecisionSource, dataset: str, after: int, upto: int) -> list[bytes]:
@@ -256,17 +261,68 @@ async def _between(source: DecisionSource, dataset: str, after: int, upto: int) 
     return found
 
 
-def _seen(
-    values: Sequence[bytes], access: DatasetAccess, own: str | None, limit: int
-) -> list[msgspec.Raw]:
-    found = list[msgspec.Raw]()
-    for value in reversed(values):
-        line = decode_header(value)
-        if not line.outcome.answers_request or not sees_decision(access, line):
-            continue
-        asked = names_in_request(line.request)
-        if asked.analyst and (own is None or own in {asked.analyst, asked.via}):
-            found.append(msgspec.Raw(redact_decision(access, line, value)))
-            if len(found) == limit:
+async def last_pause(source: DecisionSource, view: DatasetView) -> Decision | None:
+    """Return the decision that has paused a dataset; None if it is not paused, or that is unknown.
+
+    It is looked for among the dataset's latest decisions, the last ones first.
+    """
+    if not view.paused:
+        return None
+    upto, size = view.sequence, _FIRST
+    with suppress(BudgetError):  # they are archived, or the caller may not see them
+        while upto > max(0, view.sequence - MAX_READ):
+            after = max(0, upto - size)
+            for value in reversed(await _between(source, view.dataset, after, upto)):
+                if decode_header(value).outcome is Outcome.PAUSED:
+                    return decode_decision(value)
+            upto, size = after, _AT_A_TIME
+    return None
+
+
+class _Recent:
+    """Collects the latest requests, and the last step of each reservation among them.
+
+    Args:
+        access: the caller's. `own`: as of `recent_requests`. `limit`: how many at most.
+    """
+
+    def __init__(self, access: DatasetAccess, own: str | None, limit: int) -> None:
+        self._access = access
+        self._own = own
+        self._limit = limit
+        self._requests = list[msgspec.Raw]()
+        self._last_steps = dict[str, msgspec.Raw]()
+        self._steps = dict[int, msgspec.Raw]()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many requests as are wanted."""
+        return len(self._requests) >= self._limit
+
+    def take(self, values: Sequence[bytes]) -> None:
+        """Take decisions in their order, before those that were taken so far."""
+        for value in reversed(values):
+            if self.is_full:
                 break
-    return found
+            self._take(value)
+
+    def _take(self, value: bytes) -> None:
+        line = decode_header(value)
+        if not sees_decision(self._access, line):
+            return
+        asked = names_in_request(line.request)
+        if asked.grant and line.outcome.is_applied:
+            shown = msgspec.Raw(redact_decision(self._access, line, value))
+            self._last_steps.setdefault(asked.grant, shown)
+        elif line.outcome.answers_request and asked.analyst:
+            if self._own is not None and self._own not in {asked.analyst, asked.via}:
+                return
+            self._requests.append(msgspec.Raw(redact_decision(self._access, line, value)))
+            if line.outcome.reserves:
+                step = self._last_steps.get(line.part_of or hash_of(value))
+                if step is not None:
+                    self._steps[line.sequence or 0] = step
+
+    def requests(self, **read: Any) -> RecentRequests:
+        """Return what was collected."""
+        return RecentRequests(decisions=tuple(self._requests), steps=self._steps, **read)

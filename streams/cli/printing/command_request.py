@@ -74,10 +74,11 @@ class CommandRequest:
         why: Callable[[], str] | None = None,
         then: Callable[[], str | None] | None = None,
         hint: Callable[[], str | None] | None = None,
+        waiting: str = "",
     ) -> None:
         """Print the decision on the request, see `print_decision`."""
         self.decided(decision)
-        print_decision(decision, as_json=as_json, why=why, then=then, hint=hint)
+        print_decision(decision, as_json=as_json, why=why, then=then, hint=hint, waiting=waiting)
 
     def decided(self, decision: Decision) -> None:
         """Remember the decision, for the case that it cannot be printed."""

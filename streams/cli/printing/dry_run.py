@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 from rich.text import Text
 
+from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.datasets import more_words
 from accountant.display.endings import ending_words
-from accountant.display.refusals import broken_rule, when_more
+from accountant.display.refusals import when_more
 from accountant.errors import BudgetError
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.say import say
 from streams.cli.printing.tables import amount_lines, refusal_lines
 from streams.cli.reading.analysts import fail_without_analyst, scopes_of
-from streams.cli.reading.dataset_reader import get_dataset, reader
+from streams.cli.reading.dataset_reader import get_dataset, reader, visible_members
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
-    from accountant.display.numbers import Texts
+    from accountant.claims import Claim
     from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import ScopeView
     from streams.client import Accountant
@@ -33,6 +34,7 @@ def dry_run(
     cost: Callable[[Accountant], Preview],
     last_line: Callable[[Preview, DatasetView], str | None],
     *,
+    claim: Claim | None = None,
     analyst: str | None,
     via: str | None,
     url: str,
@@ -43,6 +45,7 @@ def dry_run(
 
     Args:
         cost: asks the ledger. `last_line`: what is printed at the end, None for nothing.
+        claim: the one that is asked about, if it is no question.
     """
     with reader(url, token_file) as ledger:
         view = get_dataset(ledger, dataset)
@@ -51,7 +54,11 @@ def dry_run(
             fail_without_analyst(ledger)
         shown = cost(ledger)
         levels = () if json or not shown.left_at else scopes_of(ledger, dataset, analyst)
-    print_preview(shown, view.budget, levels, as_json=json)
+        current = CurrentDataset(view)
+        if not json and shown.reason is not None:
+            members, pause = visible_members(ledger, dataset), ledger.last_pause(dataset)
+            current = CurrentDataset(view, members=members, pause=pause)
+    print_preview(shown, current, levels, claim, as_json=json)
     if not json and (line := last_line(shown, view)):
         say(line)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
@@ -69,35 +76,46 @@ def more_after_grant(cost: Callable[[], Preview]) -> str | None:
 
 
 def print_preview(
-    shown: Preview, budget: Texts, levels: Sequence[ScopeView] = (), *, as_json: bool
+    shown: Preview,
+    current: CurrentDataset,
+    levels: Sequence[ScopeView] = (),
+    claim: Claim | None = None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print what the decision would be; the first line says that nothing was recorded.
 
     Args:
-        budget: the dataset's. `levels`: the limits of the analyst, if they are known.
+        levels: the limits of the analyst, if they are known. `claim`: as of `dry_run`.
     """
     if as_json:
         print_json(shown)
         return
-    for line in _lines(shown, budget, levels):
+    for line in _lines(shown, current, levels, claim):
         stdout().print(line, soft_wrap=True)
 
 
-def _lines(shown: Preview, budget: Texts, levels: Sequence[ScopeView]) -> list[Text]:
+def _lines(
+    shown: Preview, current: CurrentDataset, levels: Sequence[ScopeView], claim: Claim | None
+) -> list[Text]:
     word, style = ("granted", "green") if shown.granted else ("refused", "red")
     head = Text("would be ").append(word, style=style)
     if shown.reason is not None:
         head.append(f" ({shown.reason})")
     lines = [head.append("; this was a dry run, nothing was recorded")]
-    lines += refusal_lines(shown, levels)
-    if shown.error:
-        lines.append(Text(f"  {broken_rule(shown.error)}"))
-    lines += amount_lines(shown.left, budget=budget, cost=shown.cost, asked=shown.asked)
+    lines += refusal_lines(shown, levels, current=current, claim=claim)
+    lines += amount_lines(
+        shown.left,
+        budget=current.view.budget,
+        beside_limits=bool(shown.left_at),
+        cost=shown.cost,
+        asked=shown.asked,
+    )
     if shown.granted:
         lines.append(Text(f"  then  {more_words(shown.more)}", style="bold"))
     elif shown.fits is not None:
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
-    if (more := when_more(shown)) is not None:
+    if (more := when_more(shown, owner=owner_words(current.members))) is not None:
         lines.append(Text(f"  then  {more.text}"))
     if ends := ending_words(shown):
         lines.append(Text(f"  ends  {ends}", style="yellow"))

@@ -77,7 +77,11 @@ def budget_lines(
     for _ in range(3):
         grid.add_column(overflow="fold")
     if budget.paused:
-        head.append("\n  paused: nothing is granted until an owner resumes the dataset", style="")
+        head.append(
+            "\n  paused: nothing is granted until an owner resumes the dataset; `accountant "
+            f"dataset show {budget.dataset}` says who has paused it",
+            style="",
+        )
     found = may_use(budget, state_of(budget))
     then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
     head.append(f"\n  {found.sentence_with_reason(caller or 'you')}{then}", style="")

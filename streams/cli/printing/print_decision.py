@@ -16,6 +16,7 @@ def print_decision(
     why: Callable[[], str] | None = None,
     then: Callable[[], str | None] | None = None,
     hint: Callable[[], str | None] | None = None,
+    waiting: str = "",
 ) -> None:
     """Print a decision, and then what explains it; as JSON the decision alone.
 
@@ -25,6 +26,7 @@ def print_decision(
         why: returns the reason of a refusal, "" if it is not known.
         then: returns how many more such requests fit.
         hint: returns what to do next.
+        waiting: of a refusal, whether waiting helps, if that is known.
     """
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision
@@ -38,7 +40,7 @@ def print_decision(
     first, *lines = explain(decision)
     stdout().print(first, soft_wrap=True)
     if why is not None and decision.reason is not None:
-        _, *lines = explain(decision, why=why())
+        _, *lines = explain(decision, why=why(), waiting=waiting)
     for line in lines:
         stdout().print(line, soft_wrap=True)
     if then is not None and (words := then()) is not None:

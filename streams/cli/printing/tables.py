@@ -15,6 +15,7 @@ from rich.text import Text
 from accountant.advice.preview import Preview, more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
+from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import (
     STATES,
     cap_words,
@@ -42,7 +43,7 @@ from accountant.display.numbers import (
     unspent_percent,
 )
 from accountant.display.odometers import odometers_of
-from accountant.display.refusals import broken_rule, refusal_words, when_more
+from accountant.display.refusals import refusal_words, when_more
 from accountant.display.requested import requested_words
 from accountant.display.reservations import step_words
 from accountant.display.spending import reserved_words, spending_of, sums_of
@@ -213,12 +214,15 @@ def amount_lines(
     left: dict[str, str] | None,
     totals: Mapping[str, str | int] | None = None,
     budget: Texts | None = None,
+    *,
+    beside_limits: bool = False,
     **amounts: dict[str, str] | None,
 ) -> Iterator[Text]:
     """Yield a line for each named amount, then a line of what is left, in the sums that count.
 
     Args:
         totals: of the decision. `budget`: of the dataset, if it is known.
+        beside_limits: what limits have left is printed, too.
     """
     if not left:
         return
@@ -226,43 +230,55 @@ def amount_lines(
         if named:
             cost = counting_cost(named, left, totals, budget)
             yield Text(f"  {label:<6}{line(spent_amounts(cost))}")
-    yield Text(f"  left  {remaining_line(counting_amounts(left, totals, budget))}")
+    of_what = " of the dataset" if beside_limits else ""
+    yield Text(f"  left  {remaining_line(counting_amounts(left, totals, budget))}{of_what}")
 
 
 def refusal_lines(
-    refused: Decision | Preview, levels: Sequence[ScopeView] = (), why: str = ""
+    refused: Decision | Preview,
+    levels: Sequence[ScopeView] = (),
+    why: str = "",
+    *,
+    current: CurrentDataset | None = None,
+    claim: Claim | None = None,
 ) -> list[Text]:
     """Return why a request is refused, and what is left at each limit, line by line.
 
     Args:
         levels: the limits of its analyst, if they are known.
         why: the reason, if it is known.
+        current: the dataset, if it is known. `claim`: of a preview.
     """
-    words = why or refusal_words(refused, levels=levels)
+    words = why or refusal_words(refused, levels=levels, current=current, claim=claim)
     said = [words] if words else []
     left = left_at_words(refused.left_at, refused.left, refused.asked)
     return [Text(f"  {each}") for each in (*said, *left)]
 
 
-def explain(decision: Decision, *, why: str = "") -> list[Text]:
+def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Text]:
     """Return the decision for people, line by line; a refusal says what would fit.
 
     Args:
         why: of a refusal, the reason, if it is known.
+        waiting: whether waiting helps, if that is known.
     """
     # Records of members and limits charge nothing.
     left = decision.left if decision.member is None and decision.limit is None else None
     lines = [_outcome_line(decision)]
-    if decision.error is not None:
-        lines.append(Text(f"  {broken_rule(decision.error)}"))
     lines += refusal_lines(decision, why=why)
-    lines += amount_lines(left, decision.totals, cost=decision.cost, asked=decision.asked)
+    lines += amount_lines(
+        left,
+        decision.totals,
+        beside_limits=bool(decision.left_at),
+        cost=decision.cost,
+        asked=decision.asked,
+    )
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         if decision.fits is not None and (claim := requested_words(decision)):
             lines.append(Text(f"  claim {claim}"))
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if (more := when_more(decision)) is not None:
-        lines.append(Text(f"  then  {more.text}"))
+        lines.append(Text(f"  then  {waiting or more.text}"))
     if ends := ending_words(decision):
         lines.append(Text(f"  ends  {ends}", style="yellow"))
     if decision.crossed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from accountant.display.current_dataset import owner_words
 from accountant.display.times import moment
 from streams.cli.reading.dataset_reader import visible_members
 
@@ -60,13 +61,17 @@ def _obstacle(ledger: Accountant, view: DatasetView, name: str, now: int) -> str
     if view.policy.access != "members":
         return None
     members = visible_members(ledger, view.dataset)
+    ask = (
+        f"ask {owner_words(members)} to run `accountant member set {view.dataset} {name} --role "
+        "analyst`"
+    )
     member = next((each for each in members if each.member == name), None)
     if member is None or not member.roles:
-        return f"{name} has no role on {view.dataset} and may ask nothing"
+        return f"{name} has no role on {view.dataset} and may ask nothing: {ask}"
     if not member.is_in_force(now):
         ended = f"the membership of {name} in {view.dataset} ended at {moment(member.until)}"
-        return f"{ended}: {name} may ask nothing"
+        return f"{ended}, and {name} may ask nothing: {ask}"
     if "analyst" not in member.roles:
         roles = " and ".join(member.roles)
-        return f"{name} is {roles} of {view.dataset}, not analyst, and may ask nothing"
+        return f"{name} is {roles} of {view.dataset}, not analyst, and may ask nothing: {ask}"
     return None

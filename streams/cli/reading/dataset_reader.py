@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LATEST = 60  # decisions among which the last grant is looked for, and first the last pause
-_MOST_READ = 5_000  # and those among which the last pause is
+_LATEST = 60  # decisions among which the last grant is looked for
 
 
 def reader(url: str, token_file: Path | None = None) -> Accountant:
@@ -119,7 +118,7 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
 
     "" without a reason.
     """
-    from accountant.display.admin_refusals import CurrentDataset
+    from accountant.display.current_dataset import CurrentDataset
     from accountant.display.refusals import refusal_words
     from accountant.errors import BudgetError
 
@@ -128,7 +127,7 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
         with suppress(BudgetError):
             view = ledger.dataset(decision.dataset)
             limits, members = limits_and_members(ledger, decision.dataset)
-            current = CurrentDataset(view, limits, members, last_pause(ledger, view))
+            current = CurrentDataset(view, limits, members, ledger.last_pause(view.dataset))
     return refusal_words(decision, current=current)
 
 
@@ -170,31 +169,6 @@ def last_granted_claim(ledger: Accountant, view: DatasetView) -> Claim | None:
             if decision.granted:
                 claim = claim_of(decision)
     return claim
-
-
-def last_pause(ledger: Accountant, view: DatasetView) -> Decision | None:
-    """Return the decision that has paused a dataset; None if it is not paused, or that is unknown.
-
-    It is looked for among the dataset's latest decisions, the last ones first.
-    """
-    from accountant.errors import BudgetError
-    from accountant.records.outcomes import Outcome
-
-    if not view.paused:
-        return None
-    upto, size = view.sequence, _LATEST
-    with suppress(BudgetError):  # they are archived, or the caller may not see them
-        while upto > max(0, view.sequence - _MOST_READ):
-            after, found = max(0, upto - size), None
-            for decision in ledger.requests(view.dataset, after=after):
-                if (decision.sequence or 0) > upto:
-                    break
-                if decision.outcome is Outcome.PAUSED:
-                    found = decision
-            if found is not None:
-                return found
-            upto, size = after, _MOST_READ
-    return None
 
 
 def with_joint_guarantee(view: DatasetView, ledger: Accountant) -> DatasetView:

@@ -32,6 +32,7 @@ from streams.client.connection.lookups import (
 from streams.client.requests.requests import default_analyst
 from streams.replies.reply import awaitable_call
 from streams.replies.shown_amounts import with_shown_amounts
+from streams.service.dataset_reads import last_pause
 from streams.service.ledger_service import Service
 
 T = TypeVar("T")
@@ -61,6 +62,17 @@ class AsyncLedgerReader:
         """
         name = coerce_text("name", name)
         return await self._find(name, lambda service: service.dataset(name))
+
+    @awaitable_call
+    async def last_pause(self, dataset: str) -> Decision | None:
+        """Return the decision that has paused a dataset: who, when, and why.
+
+        None if the dataset is not paused, or if the caller may not see the decision.
+
+        Raises: UnknownDataset: it does not exist.
+        """
+        view = await self.dataset(dataset)
+        return await self._connection.read(lambda service: last_pause(service, view))
 
     @awaitable_call
     async def ordered_before(self) -> int | None:

@@ -32,6 +32,7 @@ from streams.client.connection.lookups import (
 )
 from streams.client.requests.requests import default_analyst
 from streams.replies.shown_amounts import with_shown_amounts
+from streams.service.dataset_reads import last_pause
 from streams.service.ledger_service import Service
 
 T = TypeVar("T")
@@ -59,6 +60,16 @@ class LedgerReader:
         """
         name = coerce_text("name", name)
         return self._find(name, lambda service: service.dataset(name))
+
+    def last_pause(self, dataset: str) -> Decision | None:
+        """Return the decision that has paused a dataset: who, when, and why.
+
+        None if the dataset is not paused, or if the caller may not see the decision.
+
+        Raises: UnknownDataset: it does not exist.
+        """
+        view = self.dataset(dataset)
+        return self._connection.read(lambda service: last_pause(service, view))
 
     def ordered_before(self) -> int | None:
         """Return the time before which decision times of different datasets give their order.

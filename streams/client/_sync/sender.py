@@ -7,7 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from accountant.display.current_dataset import needs_current
 from accountant.display.other_filter import may_need_other_filter, other_filter_words
+from accountant.display.texts import capital
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access
 from accountant.records import Decision
@@ -20,6 +22,7 @@ from streams.client.connection.connect import NoSuchLedger
 from streams.client.connection.connection import Connection, Outcome
 from streams.client.connection.lookups import (
     UnitAndNeighbours,
+    current_dataset,
     get_me,
     missing_fields,
     own_name,
@@ -309,32 +312,29 @@ class RequestSender:
             self._connection.pause(pause)
 
     def _explain(self, call: PreparedRequest, decision: Decision) -> RefusalDetails:
-        """Read what explains a refusal: policy, limits, a similar name, or another filter."""
+        """Read what explains a refusal: the dataset, limits, a similar name, or another filter."""
+        found = RefusalDetails()
         if call.source != "requests":
-            return RefusalDetails()
+            return found
         dataset = decision.refused_by or call.dataset
         with suppress(TimeoutError, BudgetError):
-            if decision.reason is Reason.UNIT_MISMATCH:
-                view = self._connection.read(
-                    lambda service: service.dataset(dataset), within=GRACE_S
+            if needs_current(decision):
+                found = found._replace(
+                    current=self._connection.read(
+                        lambda service: current_dataset(service, dataset), within=GRACE_S
+                    )
                 )
-                return RefusalDetails(None if view is None else view.policy)
-            if may_need_other_filter(decision):
-                view = self._connection.read(
-                    lambda service: service.dataset(dataset), within=GRACE_S
-                )
-                words = "" if view is None else other_filter_words(decision, view.policy)
-                if words:
-                    return RefusalDetails(hint=words)
+            if found.current is not None and may_need_other_filter(decision):
+                found = found._replace(hint=other_filter_words(decision, found.current.view.policy))
             if decision.reason is Reason.UNKNOWN_DATASET:
                 unknown = self._connection.read(lambda service: unknown_dataset(service, dataset))
-                return RefusalDetails(hint=unknown.hint[:1].upper() + unknown.hint[1:])
+                return found._replace(hint=capital(unknown.hint))
             if decision.left_at:
                 budget = self._connection.read(
                     lambda service: service.budget_for(dataset, call.caller), within=GRACE_S
                 )
-                return RefusalDetails(levels=() if budget is None else budget.levels)
-        return RefusalDetails()
+                return found._replace(levels=() if budget is None else budget.levels)
+        return found
 
     def _find_first_decision(self, call: PreparedRequest) -> bytes | None:
         """Look up the first decision on a call that its own retry repeated; None if unknown."""

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.answers import NoisyAnswer
+from accountant.display.current_dataset import CurrentDataset
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.questions import Schema
@@ -28,6 +29,7 @@ from streams.client.connection.service_kind import is_over_http
 from streams.client.requests.requests import ANALYST_VARIABLE, RequestDraft
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, NoAnswers, NotPermitted, Refused, Unavailable
+from streams.service.dataset_reads import last_pause
 from streams.service.ledger_service import Service
 
 if TYPE_CHECKING:
@@ -105,6 +107,15 @@ async def get_page(service: Service, dataset: str, after: int) -> list[Decision]
     name = coerce_text("dataset", dataset)
     found = await service.decisions(name, after=after, limit=_PAGE)
     return [decode_decision(value) for value in found]
+
+
+async def current_dataset(service: Service, dataset: str) -> CurrentDataset | None:
+    """Return what explains a refusal beside its decision, None for an unknown dataset."""
+    view = await service.dataset(dataset)
+    if view is None:
+        return None
+    members = await service.members(dataset)
+    return CurrentDataset(view, members=members, pause=await last_pause(service, view))
 
 
 async def all_reservations(service: Service, dataset: str) -> list[ReservationView]:
@@ -213,7 +224,10 @@ async def schema_of(service: Service, dataset: str) -> Schema:
     """
     view = await find_in_dataset(service, dataset, lambda service: service.dataset(dataset))
     if view.schema is UNSET:
-        rule = "must be opened with a schema, which says what questions may name"
+        rule = (
+            "takes no questions: it was opened without a schema. Ask with a claim, such as "
+            "pure:0.01, or ask for a dataset with a schema (`accountant dataset open --schema`)"
+        )
         raise RequestInvalid("dataset", rule, dataset)
     return view.schema
 
@@ -290,5 +304,5 @@ async def get_ledger_id(service: Service) -> str:
 
 
 def _analyst_missing() -> RequestInvalid:
-    rule = f"must be given (`analyst=`, --analyst), or set as {ANALYST_VARIABLE}"
+    rule = f"must be passed (`analyst=`, --analyst), or set as {ANALYST_VARIABLE}"
     return RequestInvalid("analyst", rule, None)

@@ -95,7 +95,11 @@ _PAGE: Final = msgspec.defstruct(
     [("decisions", list[_DECISION]), ("next", Count)],  # type: ignore[valid-type]
     namespace={"__doc__": "Decisions of a dataset in their order; the next page is after `next`."},
 )
-_RECENT: Final = _served_type(RecentRequests, decisions=list[_DECISION])  # type: ignore[valid-type]
+_RECENT: Final = _served_type(
+    RecentRequests,
+    decisions=list[_DECISION],  # type: ignore[valid-type]
+    steps=dict[int, _DECISION],  # type: ignore[valid-type]
+)
 _ANSWER_PAGE: Final = msgspec.defstruct(
     "AnswerPage",
     [("answers", list[NoisyAnswer]), ("next", Count)],

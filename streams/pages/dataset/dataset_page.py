@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import UNSET
 
-from accountant.display.admin_refusals import CurrentDataset
+from accountant.display.current_dataset import owner_words
 from accountant.display.teams import notes_of_limit, notes_of_member
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -19,6 +19,7 @@ from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
+from accountant.views.limit_views import ScopeView
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
 from accountant.views.why.forecast import TOO_YOUNG
@@ -35,7 +36,7 @@ from streams.pages.dataset.headline import headline, own_budget
 from streams.pages.dataset.odometers import odometer_rows
 from streams.pages.dataset.page_data import PageData, preview_claim, preview_question, read_page
 from streams.pages.dataset.question_form import QuestionForm
-from streams.pages.dataset.request_rows import request_row
+from streams.pages.dataset.request_rows import RequestRow, request_row
 from streams.pages.dataset.reservation_rows import reservation_row
 from streams.pages.dataset.spending import forecast_notes
 from streams.pages.flash import Message, message
@@ -84,8 +85,7 @@ async def dataset_page(
     query = {name: str(text) for name, text in request.query_params.items()}
     if flash is None and "done" in query:
         decision = await _decision(service, found, query)
-        current = CurrentDataset(found.view, found.levels, found.members)
-        flash = message(decision, _team_notes(found, decision), current)
+        flash = message(decision, _team_notes(found, decision), found.current)
         member, limit = _refill(found, decision, member, limit)
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:
@@ -156,17 +156,18 @@ def _shown(found: PageData) -> dict[str, Any]:
     return {
         "page_url": dataset_address(view.dataset),
         "api": f"/datasets/{quote(view.dataset, safe='')}",
-        "head": headline(view),
+        "head": headline(view, found.pause),
         "viewer": viewer,
-        "own": None if found.budget is None else own_budget(found.budget, view.state, now),
+        "own": None
+        if found.budget is None
+        else own_budget(found.budget, view.state, now, owner_words(found.members)),
         "levels": scopes_of(found.levels[:_MOST_LEVELS], now),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "reservations": list(map(reservation_row, found.reservations)),
         "more_reservations": found.has_more_reservations,
         "usage": found.usage,
         "requests": [
-            request_row(each, found.levels or own_levels, now, view.policy)
-            for each in found.decisions
+            _request_row(found, each, found.levels or own_levels) for each in found.decisions
         ],
         "recent": found.recent,
         "too_young": TOO_YOUNG,
@@ -176,6 +177,15 @@ def _shown(found: PageData) -> dict[str, Any]:
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,
         "filters": form_data.filters(),
     }
+
+
+def _request_row(found: PageData, decision: Decision, levels: Sequence[ScopeView]) -> RequestRow:
+    number = decision.sequence or 0
+    is_open = found.has_more_reservations or any(
+        each.sequence == number for each in found.reservations
+    )
+    step = found.steps.get(number)
+    return request_row(decision, levels, found.now, found.current, step=step, is_open=is_open)
 
 
 def _member_row(member: Member, now: int) -> dict[str, Any]:

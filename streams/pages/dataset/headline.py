@@ -11,6 +11,7 @@ from accountant.display.datasets import (
     filter_words,
     joint_sentence,
     open_words,
+    pause_words,
     present_guarantee,
 )
 from accountant.display.limits import scope_words
@@ -21,10 +22,12 @@ from accountant.display.numbers import (
     percents,
     symbol,
 )
+from accountant.display.reasons import UNNAMED_OWNER
 from accountant.display.spending import SumSpending, reserved_words, sums_of
 from accountant.display.texts import shorten
 from accountant.display.times import day, time_until
 from accountant.policy import guarantee_of
+from accountant.records import Decision
 from accountant.views.datasets import DatasetView, State
 from accountant.views.ledgers import held_ratio_of
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -68,14 +71,21 @@ class Headline(NamedTuple):
     counted: str
 
 
-def headline(view: DatasetView) -> Headline:
-    """Return the top of a dataset's page."""
+def headline(view: DatasetView, pause: Decision | None = None) -> Headline:
+    """Return the top of a dataset's page.
+
+    Args:
+        pause: the decision that has paused it.
+    """
+    words = STATES[view.state]
+    if view.state == "paused" and pause is not None:
+        words = f"Paused {pause_words(pause)}. Nothing is granted until it is resumed."
     first = next(iter(view.budget))
     return Headline(
         dataset=view.dataset,
         label=view.label,
         state=view.state,
-        state_words=STATES[view.state],
+        state_words=words,
         guarantee=present_guarantee(view),
         promise=_promise(view),
         reserved=reserved_words(view),
@@ -138,14 +148,17 @@ class OwnBudget(NamedTuple):
     levels: tuple[ScopeBars, ...]
 
 
-def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
+def own_budget(
+    budget: AnalystBudget, state: State, now: int, owner: str = UNNAMED_OWNER
+) -> OwnBudget:
     """Return an analyst's remaining budget.
 
     Args:
         now: milliseconds since 1970.
+        owner: which owner to ask for more, see `owner_words`.
     """
     name = next(iter(budget.budget))
-    found = may_use(budget, state)
+    found = may_use(budget, state, owner)
     return OwnBudget(
         analyst=budget.analyst,
         may_use=found,

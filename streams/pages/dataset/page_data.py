@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from accountant.advice.preview import Preview
+from accountant.claims import Claim
+from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import more_words
 from accountant.display.endings import ending_words
 from accountant.display.forecasts import is_too_young
@@ -33,6 +35,7 @@ from streams.pages.dataset.question_form import QuestionForm, ask_of, question_l
 from streams.pages.dataset.request_rows import refusal
 from streams.pages.dataset.spending import ForecastRow, SpendingChart, forecast_rows, spending
 from streams.pages.dataset.usage import RefusalCount, UsageRows, by_key, refusals
+from streams.service.dataset_reads import last_pause
 from streams.service.ledger_service import LedgerService
 
 _NO_PURPOSE: Final = "(no purpose)"
@@ -67,6 +70,8 @@ class PageData(NamedTuple):
         reservations: all open ones for viewers who see all, else the viewer's own.
         has_more_reservations: there are others, which are not among them.
         recent: the latest requests of `viewer.own`; `decisions`: the same, decoded.
+        steps: the last step of each reservation among them, by the number of its decision.
+        pause: the decision that has paused it, None where it is not paused.
     """
 
     view: DatasetView
@@ -78,8 +83,15 @@ class PageData(NamedTuple):
     has_more_reservations: bool
     recent: RecentRequests
     decisions: Sequence[Decision]
+    steps: Mapping[int, Decision]
     usage: UsageData
     now: int
+    pause: Decision | None = None
+
+    @property
+    def current(self) -> CurrentDataset:
+        """The dataset as refusals are explained by it."""
+        return CurrentDataset(self.view, self.levels, self.members, self.pause)
 
 
 async def read_page(
@@ -92,11 +104,19 @@ async def read_page(
     Raises: Unavailable.
     """
     overview = await service.overview(dataset, caller)
-    return None if overview is None else page_data(overview, caller, now)
+    if overview is None:
+        return None
+    return page_data(overview, caller, now, await last_pause(service, overview.dataset))
 
 
-def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
-    """Return the data of a dataset's page from its overview."""
+def page_data(
+    overview: Overview, caller: Caller | None, now: int, pause: Decision | None = None
+) -> PageData:
+    """Return the data of a dataset's page from its overview.
+
+    Args:
+        pause: the decision that has paused it.
+    """
     shown_to = overview.caller
     access = DatasetAccess(shown_to.name or "", shown_to.sees_all, shown_to.sees_requests)
     viewer = viewer_of(caller, overview.dataset, access, shown_to.roles)
@@ -110,10 +130,16 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
         reservations=overview.reservations[:_MOST_RESERVATIONS],
         has_more_reservations=len(overview.reservations) > _MOST_RESERVATIONS,
         recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
-        decisions=[decode_decision(logged_decision(bytes(raw))[0]) for raw in recent.decisions],
+        decisions=[_decoded(raw) for raw in recent.decisions],
+        steps={number: _decoded(raw) for number, raw in recent.steps.items()},
         usage=_usage(overview, viewer, now),
         now=now,
+        pause=pause,
     )
+
+
+def _decoded(served: msgspec.Raw) -> Decision:
+    return decode_decision(logged_decision(bytes(served))[0])
 
 
 def _usage(overview: Overview, viewer: Viewer, now: int) -> UsageData:
@@ -160,7 +186,7 @@ async def preview_claim(service: LedgerService, found: PageData, form: PreviewFo
         return form
     # It compares filters, which takes a tenth of a second.
     other = await asyncio.to_thread(other_filter_words, preview, policy, claim)
-    return form._replace(result=_preview_result(text, preview, found, other))
+    return form._replace(result=_preview_result(text, preview, found, other, claim))
 
 
 async def preview_question(
@@ -187,13 +213,13 @@ async def preview_question(
         return form._replace(errors={field: f"{capital(error.rule)}{value}."})
     if preview is None:
         return form
-    result = _preview_result(question_line(question, noise), preview, found, "")
+    result = _preview_result(question_line(question, noise), preview, found, "", None)
     ask = ask_of(question, noise, request_id, analyst) if preview.granted and analyst else None
     return form._replace(result=result, ask=ask)
 
 
 def _preview_result(
-    claim: str, preview: Preview, found: PageData, other_filter: str
+    claim: str, preview: Preview, found: PageData, other_filter: str, asked: Claim | None
 ) -> PreviewResult:
     levels = found.budget.levels if found.budget is not None else found.levels
     cost = (preview.cost if preview.granted else preview.asked) or {}
@@ -205,7 +231,7 @@ def _preview_result(
         left=remaining_line(counting_amounts(preview.left, budget=budget)),
         more=f"{capital(more_words(preview.more))}." if preview.granted else "",
         ends=ending_words(preview),
-        refusal=refusal(preview, levels, found.now, found.now),
+        refusal=refusal(preview, levels, found.now, found.now, found.current, asked),
         other_filter=other_filter,
     )
 

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 import msgspec
 
 from accountant.advice.preview import Preview
+from accountant.claims import Claim
+from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.endings import ending_words
 from accountant.display.limits import left_at_words
-from accountant.display.numbers import counting_cost, spent_line
+from accountant.display.numbers import Texts, counting_cost, spent_line
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import MoreAvailable, refusal_words, when_more
 from accountant.display.requested import requested_words
 from accountant.display.texts import shorten
 from accountant.display.times import time_until
-from accountant.policy import Policy
 from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.limit_records import Scope
-from accountant.records.outcomes import Reason
+from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
 from accountant.views.limit_views import PeriodLimitView, ScopeView
 
 _LONG_CLAIM: Final = 80
+_COST_LABELS: Final = {
+    "refused": "would cost",
+    "reserved": "holds at most",
+    "begun": "holds at most",
+    "voided": "gave back",
+}
 _FITS: Final = frozenset({Reason.EXHAUSTED, Reason.ABOVE_CAP})
 
 
@@ -52,8 +60,9 @@ class RequestRow(NamedTuple):
     Attributes:
         analyst, via: the analyst and the engine, "" for none.
         claim: shortened if it is long; then `whole_claim` is the whole one, else "".
-        outcome: `granted`, `reserved` or `refused`.
-        cost: what a grant cost, a reservation holds at most, or a refused request would have cost.
+        outcome: `granted` or `refused`; of a reservation its last step, or `lapsed`.
+        cost: an amount, and `cost_label` what of it: what a grant cost, what a reservation holds or
+            has cost in the end, or what a refused request would have cost.
         ends: which filter a grant has ended, or the claim that would fit would end; "" for none.
         refusal: None for a grant.
         question: with its noise, as text; "" for a request that states a claim.
@@ -69,6 +78,7 @@ class RequestRow(NamedTuple):
     purpose: str
     outcome: str
     cost: str
+    cost_label: str
     ends: str
     refusal: RefusalText | None
     question: str = ""
@@ -90,21 +100,28 @@ _decode_request: Final = msgspec.json.Decoder(_RequestColumns).decode
 
 
 def request_row(
-    decision: Decision, levels: Sequence[ScopeView], now: int, policy: Policy | None = None
+    decision: Decision,
+    levels: Sequence[ScopeView],
+    now: int,
+    current: CurrentDataset | None = None,
+    *,
+    step: Decision | None = None,
+    is_open: bool = True,
 ) -> RequestRow:
     """Return the row of a request and its decision.
 
     Args:
         levels: the current limits of its analyst.
         now: milliseconds since 1970.
-        policy: of the dataset.
+        current: the dataset.
+        step: the last step of a reservation. `is_open`: it holds what it was charged.
     """
     request = _request(decision)
     granted = decision.outcome.charges
     claim = requested_words(decision)
     decided_at = from_iso(decision.decided_at)
-    refused = None if granted else refusal(decision, levels, now, decided_at)
-    cost = (decision.cost if granted else decision.asked) or {}
+    refused = None if granted else refusal(decision, levels, now, decided_at, current)
+    outcome, cost = _outcome_and_cost(decision, step, is_open=is_open)
     return RequestRow(
         number=decision.sequence or 0,
         request_id=request.request_id,
@@ -114,12 +131,35 @@ def request_row(
         claim=shorten(claim, _LONG_CLAIM),
         whole_claim=claim if len(claim) > _LONG_CLAIM else "",
         purpose=shorten(request.purpose),
-        outcome=decision.outcome.value if granted else "refused",
+        outcome=outcome,
         cost=spent_line(counting_cost(cost, decision.left, decision.totals)),
-        ends=ending_words(decision, policy),
+        cost_label=_COST_LABELS.get(outcome, "cost"),
+        ends=ending_words(decision, None if current is None else current.view.policy),
         refusal=refused,
         question=_question_line(request),
     )
+
+
+def _outcome_and_cost(
+    decision: Decision, step: Decision | None, *, is_open: bool
+) -> tuple[str, Texts]:
+    """Return what has become of a request, and the amounts that go with it."""
+    if not decision.outcome.charges:
+        return "refused", decision.asked or {}
+    cost = decision.cost or {}
+    if not decision.outcome.reserves:
+        return decision.outcome.value, cost
+    if step is not None and step.outcome.ends_reservation:
+        update = step.reservation
+        back = {} if update is None or update.returned is None else update.returned
+        if step.outcome is Outcome.VOIDED:
+            return step.outcome.value, cost
+        return step.outcome.value, {
+            name: f"{Decimal(text) - Decimal(back.get(name, '0')):f}" for name, text in cost.items()
+        }
+    if not is_open:
+        return "lapsed", cost
+    return (decision if step is None else step).outcome.value, cost
 
 
 def _question_line(request: _RequestColumns) -> str:
@@ -131,22 +171,34 @@ def _question_line(request: _RequestColumns) -> str:
 
 
 def refusal(
-    refused: Decision | Preview, levels: Sequence[ScopeView], now: int, decided_at: int
+    refused: Decision | Preview,
+    levels: Sequence[ScopeView],
+    now: int,
+    decided_at: int,
+    current: CurrentDataset | None = None,
+    claim: Claim | None = None,
 ) -> RefusalText | None:
     """Return the explanation of a refusal, None without a reason.
 
     Args:
         levels: the current limits of the analyst.
         now, decided_at: milliseconds since 1970.
+        current: the dataset. `claim`: of a preview.
     """
     reason = refused.reason
     if reason is None:
         return None
-    more = when_more(refused, period_limits_of(levels), decided_at)
+    owner = owner_words(() if current is None else current.members)
+    more = when_more(refused, period_limits_of(levels), decided_at, owner=owner)
     return RefusalText(
         title=REASONS[reason].title,
         # A limit may have changed since a decision, so its present words belong to a preview only.
-        why=refusal_words(refused, levels=levels if isinstance(refused, Preview) else ()),
+        why=refusal_words(
+            refused,
+            levels=levels if isinstance(refused, Preview) else (),
+            current=current,
+            claim=claim,
+        ),
         fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",
         left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,

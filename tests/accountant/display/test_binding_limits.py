@@ -63,7 +63,10 @@ def test_a_limit_that_binds_beside_the_dataset_is_named() -> None:
 def test_waiting_does_not_help_where_another_limit_binds() -> None:
     found = when_more(refused(asked={"epsilon": "0.02"}, level=EACH, left_at=LEFT_AT))
     assert found is not None
-    assert "an owner would have to raise the limit" in found.text
+    assert (
+        "an owner (whoever runs the ledger can name them) would have to raise the limit"
+        in found.text
+    )
 
 
 def test_a_limit_is_shown_as_fully_used_only_when_it_is() -> None:

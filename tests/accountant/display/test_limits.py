@@ -51,6 +51,6 @@ def test_the_amounts_left_at_each_limit_are_described() -> None:
     )
     assert left_at_words(left_at, {"epsilon": "0.7"}) == (
         "the whole dataset: ε 0.5 left and not reserved for others",
-        "team red: ε 0.2999 left, ε 0 left in this period",
+        "team red: ε 0.2999 left of the limit, ε 0 left in this period",
     )
     assert left_at_words(left_at[:1], {"epsilon": "0.5"}) == ("the whole dataset: ε 0.5 left",)

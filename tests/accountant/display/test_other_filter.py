@@ -30,7 +30,8 @@ def test_a_refusal_names_another_filter_and_the_share_that_it_needs(reason: Reas
     assert words == (
         "Filter zcdp_tight never grants it, however much remains. With the same budget, filter "
         "renyi at order 4 would take it for 6.6 % of the budget. A filter is fixed at the "
-        "opening: open another dataset with `--filter renyi --order 4`."
+        "opening: open another dataset with "
+        "`accountant dataset open NAME --epsilon 8 --delta 1e-6 --filter renyi --order 4`."
     )
 
 

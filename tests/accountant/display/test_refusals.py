@@ -110,12 +110,20 @@ def test_a_claim_for_another_unit_is_shown_beside_the_policy() -> None:
             {"analyst": "ana", "via": "tumult"},
             "ana is not an analyst of dataset census, or tumult not its engine or curator.",
         ),
-        ({}, REASONS[Reason.NOT_PERMITTED].meaning),
+        (
+            {},
+            (
+                "The caller, or the engine that asks for the caller, does not have the role that "
+                "this needs in dataset census."
+            ),
+        ),
     ],
 )
 def test_a_missing_role_is_named_with_its_member(request_: dict[str, str], said: str) -> None:
     words = refusal_words(other(Reason.NOT_PERMITTED, request_, dataset="census"))
-    assert words == f"{said} {REASONS[Reason.NOT_PERMITTED].remedy}"
+    assert words.startswith(f"{said} Ask an owner (whoever runs the ledger can name them)")
+    for name in request_.values():
+        assert f"`accountant member set census {name} --role " in words
 
 
 def test_an_unknown_dataset_is_named() -> None:
@@ -124,8 +132,8 @@ def test_an_unknown_dataset_is_named() -> None:
 
 
 def test_a_record_that_is_out_of_date_is_shown_beside_the_last_decision() -> None:
-    words = refusal_words(other(Reason.OUT_OF_DATE, {"follows": 3}, sequence=6))
-    assert "follows decision 3 of the dataset, and the last one was 5." in words
+    words = refusal_words(other(Reason.OUT_OF_DATE, {"follows": 3}, sequence=6, dataset="census"))
+    assert "follows decision 3 of dataset census, and the last one was 5." in words
 
 
 @pytest.mark.parametrize("at", [START, 2**48 - 1])
@@ -156,13 +164,15 @@ def test_every_limit_that_waiting_does_not_help_at_is_named() -> None:
     found = when_more(refused(level=named, left_at=left, asked={"rho": "0.2"}))
     assert found is not None
     assert found.text == (
-        "Waiting will not help: an owner would have to raise the limit of team blue, and a whole "
-        "period of the period limit of analyst cy is too small for this request."
+        "Waiting will not help: an owner (whoever runs the ledger can name them) would have to "
+        "raise the limit of team blue, and a whole period of the period limit of analyst "
+        "cy is too small for this request."
     )
     soon = msgspec.structs.replace(left[1], more_at="2026-12-03T00:00:00.000Z")
     found = when_more(refused(level=named, left_at=(left[0], soon), asked={"rho": "0.2"}))
     assert found is not None
     assert found.text == (
-        "Waiting alone will not help: an owner would have to raise the limit of team blue, and "
-        "more of the period limit of analyst cy comes at 2026-12-03 00:00 UTC."
+        "Waiting alone will not help: an owner (whoever runs the ledger can name them) would have "
+        "to raise the limit of team blue, and more of the period limit of analyst cy comes at "
+        "2026-12-03 00:00 UTC."
     )

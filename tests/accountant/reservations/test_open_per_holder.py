@@ -228,7 +228,7 @@ def test_the_refusal_says_who_how_many_and_what_to_do() -> None:
     for said in (
         "Open reservations of dataset census that ana holds: 2. One holder may have 2",
         "`accountant reservation void census --holder ana`",
-        "ask an owner for more: `accountant dataset amend --open-per-holder`",
+        "for more (`accountant dataset amend census --open-per-holder 4`)",
     ):
         assert said in seen, seen
     assert refusal_words(previewed(here)) == seen

@@ -232,7 +232,12 @@ def test_help_names_every_filter_and_what_a_policy_is(accountant):
 @pytest.mark.parametrize(
     ("claim", "options", "reason", "says"),
     [
-        ("pure:0.1", ("--unit", "household"), "unit_mismatch", "`accountant dataset show` prints"),
+        (
+            "pure:0.1",
+            ("--unit", "household"),
+            "unit_mismatch",
+            "`accountant dataset show census` prints",
+        ),
         ("gaussian:sigma=9,sensitivity=1", (), "claim_not_accepted", "another mechanism"),
     ],
 )

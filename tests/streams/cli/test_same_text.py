@@ -159,7 +159,7 @@ async def limits_at(url: str) -> list[TeamLimit]:
 
 
 NO_ROOM = "The limit of team research has too little left"
-NO_WAIT = "Waiting will not help: an owner would have to raise the limit of team research."
+NO_WAIT = "Waiting will not help: an owner (olga) would have to raise the limit of team research."
 OVER = "% of the budget cannot be reserved for team "
 CLOSED = "closed: An owner has closed it: nothing more is granted."
 EVERYWHERE = ("page, {}", "pages", "show, {}", "list", "notebook, {}", "notebook, client", "demo")

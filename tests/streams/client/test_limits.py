@@ -119,7 +119,7 @@ def test_a_file_shows_the_budget_of_the_clients_own_analyst(
 
 
 def test_a_file_needs_a_name_for_an_analysts_budget(divided: str, clock: TestClock) -> None:
-    missing = "analyst must be passed, or set as ACCOUNTANT_ANALYST"
+    missing = r"analyst must be passed .*, or set as ACCOUNTANT_ANALYST$"
     with Accountant(divided, clock=clock) as ledger:
         for look in (ledger.budgets, lambda: ledger.budget("census")):
             with pytest.raises(RequestInvalid, match=missing):

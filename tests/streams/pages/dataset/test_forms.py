@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -334,7 +335,7 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     page = words(brake(paged, "olga", "pause", reason="a loop").text)
     assert "Done. The dataset is paused" in page
     assert "survey paused" in page
-    assert "An owner, or an administrator, has paused it: nothing is granted until" in page
+    assert re.search(r"Paused by olga at [-0-9]+ [0-9:]+ UTC: a loop\. Nothing is granted", page)
     record = last_decision(paged)
     assert (record["outcome"], record["request"]["reason"]) == ("paused", "a loop")
     assert "as" not in record["request"]
@@ -342,7 +343,8 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     mine = words(paged.page("zoe").text)
     assert "Nothing is granted now: the dataset is paused." in mine
     assert "After the pause you may use" in mine
-    assert "An owner, or an administrator, has paused the dataset" in mine
+    assert "Dataset survey grants nothing now: paused by olga at" in mine
+    assert "UTC: a loop. Ask olga when it continues" in mine
     assert "Pause the dataset" not in mine
     assert "Resume the dataset" not in mine
     assert "paused" in words(paged.see("zoe", "/").text)
@@ -355,7 +357,7 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
 def test_a_form_of_another_moment_is_refused_and_changes_nothing(paged: PagesServer) -> None:
     brake(paged, "olga", "pause")
     page = words(brake(paged, "olga", "pause").text)
-    assert "Refused: Paused before. The dataset is paused already." in page
+    assert "Refused: Paused before. Dataset survey is paused already, by olga at" in page
     brake(paged, "olga", "resume")
     assert "Refused: Not paused." in words(brake(paged, "olga", "resume").text)
 

@@ -113,7 +113,7 @@ def test_each_kind_of_limit_has_its_bar() -> None:
         (budget(left="0.25"), "a dataset's budget is fixed."),
         (
             budget(level("analyst", "ana", "0.05")),
-            "an owner would have to raise the limit of analyst ana.",
+            "can name them) would have to raise the limit of analyst ana.",
         ),
         # Nothing is used of this period: the next one allows no more.
         (

@@ -120,9 +120,10 @@ def test_an_accuracy_first_answer_is_on_the_page(tmp_path: Path, pages: Pages) -
         with Person(server) as person:
             text = latest(person)
     assert text.count('class="request ') == 1
-    assert '<span class="outcome">reserved</span>' in text
+    assert '<span class="outcome">settled</span>' in text
     assert "count (epsilon: 1, laplace_reduction) until relative_error: 0.5 at 0.95" in text
-    assert "holds at most ρ" in text
+    assert "holds at most" not in text, "a settled session holds nothing"
+    assert '<span class="cost">cost ρ' in text
     assert " reserved; noise fixed in advance" in text
 
 

@@ -1,0 +1,63 @@
+"""A dataset when a refusal is shown: what the decision on it does not say, and which owner to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from accountant.claims import Claim
+from accountant.display.claims_refused import is_sampled
+from accountant.display.reasons import OWNER, REASONS, UNNAMED_OWNER
+from accountant.records import Decision
+from accountant.records.members import Member
+from accountant.records.outcomes import Reason
+from accountant.records.request_names import claim_of
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import ScopeView
+
+_MOST_NAMES: Final = 3
+_COMPARED: Final = {Reason.UNIT_MISMATCH, Reason.CLAIM_NOT_ACCEPTED, Reason.ABOVE_CAP}
+"""Reasons whose words compare the claim with the policy."""
+
+
+class CurrentDataset(NamedTuple):
+    """A dataset when a refusal is shown, for what the decision does not have.
+
+    Attributes:
+        limits, members: all that the reader may see.
+        pause: the decision that has paused it, where that is known.
+    """
+
+    view: DatasetView
+    limits: Sequence[ScopeView] = ()
+    members: Sequence[Member] = ()
+    pause: Decision | None = None
+
+
+def needs_current(refused: Decision) -> bool:
+    """Tell whether the words of a refused request depend on what its decision does not say."""
+    reason, claim = refused.reason, claim_of(refused)
+    if reason is None or reason is Reason.UNKNOWN_DATASET:
+        return False
+    if reason is Reason.EXHAUSTED:
+        return bool(refused.left_at) or refused.fits is None or _is_sampled(claim)
+    return reason in _COMPARED or "{owner}" in REASONS[reason].remedy_form
+
+
+def _is_sampled(claim: Claim | None) -> bool:
+    return claim is not None and is_sampled(claim)
+
+
+def owner_words(members: Iterable[Member]) -> str:
+    """Return which owner to ask: `an owner (olga or omar)`, or how to find out.
+
+    An owner's membership never ends by itself.
+
+    Args:
+        members: those that the reader may see.
+    """
+    names = [each.member for each in members if "owner" in each.roles]
+    if not names:
+        return UNNAMED_OWNER
+    more = [f"{len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+    return f"{OWNER} ({' or '.join([*names[:_MOST_NAMES], *more])})"

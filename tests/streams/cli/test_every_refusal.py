@@ -1,0 +1,297 @@
+"""Each reason code says to a person what was refused, why, how much, and what to do next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from accountant.display.current_dataset import CurrentDataset
+from accountant.display.reasons import REASONS, UNNAMED_OWNER
+from accountant.display.refusals import refusal_words
+from accountant.filters import FILTERS
+from accountant.policy import Policy
+from accountant.records import Decision
+from accountant.records.members import Member
+from accountant.records.outcomes import Reason
+from accountant.views.datasets import view_of_ledger
+from streams.cli.root import command
+from tests.accountant.partition.test_derived_claims import ask as ask_question
+from tests.accountant.partition.test_derived_claims import opened as with_schema
+from tests.accountant.reservations.scene import NOBODYS, Scene
+from tests.accountant.reservations.shop import Shop
+from tests.accountant.world import World
+
+OWNERS: Final = "an owner (oda or owner)"
+MEMBERS: Final = (Member(member="oda", roles=("owner",)), Member(member="owner", roles=("owner",)))
+COMMAND: Final = re.compile(r"`(accountant [^`]*)`")
+ZCDP: Final = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
+SAMPLED: Final = "subsampled_gaussian:sigma=1,sensitivity=1,rate=0.01"
+
+
+def scene(*before: str, claim: dict[str, object] | None = None, **policy: object) -> Scene:
+    found = Scene(claim, **policy)
+    found.do(*before)
+    return found
+
+
+def limited(**fields: object) -> Scene:
+    found = scene()
+    found.limit("team", "red", **fields)
+    return found
+
+
+def of_step(kind: str, *before: str, hours: int = 0, **fields: object) -> Decision:
+    found = scene(*before)
+    found.tick(hours * 3_600_000)
+    return found.step(kind, **fields)
+
+
+def of_owner(kind: str, *before: str, **fields: object) -> Decision:
+    return scene(*before).owners(kind, **fields)
+
+
+def several() -> Decision:
+    shop = Shop()
+    shop.reserve()
+    return shop.step("begin", dataset="visits")
+
+
+def not_settled() -> Decision:
+    claim: dict[str, object] = {"type": "brownian", "variance": "100", "sensitivity": "1"}
+    claim |= {"previous": "200", "continues": NOBODYS}
+    return scene(filter="zcdp", rho="1", delta="0").ask(claim)
+
+
+def apart() -> Decision:
+    worlds = [World(partitions=2, partition=each) for each in (0, 1)]
+    sent = (world.ask(other_datasets=["visits"]) for world in worlds)
+    return next(each for each in sent if each.reason is not Reason.WRONG_PARTITION)
+
+
+def wrong_partition() -> Decision:
+    sent = (World(partitions=2, partition=each).ask() for each in (0, 1))
+    return next(each for each in sent if each.reason is Reason.WRONG_PARTITION)
+
+
+def overloaded() -> Decision:
+    world = World(most_ids=1)
+    world.open(epsilon="1", delta="1e-6")
+    sent = [world.ask("pure:0.001") for _ in range(3)]
+    return next(each for each in sent if each.reason is Reason.OVERLOADED)
+
+
+POLICY: Final = {"filter": "basic", "epsilon": "1", "delta": "0"}
+# Each reason: how a ledger comes to it, and what its words have.
+TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
+    Reason.UNDECODABLE: (lambda: World().send("requests", b"{"), ("JSON",)),
+    Reason.OVERSIZE: (lambda: World().send("requests", b" " * 65_537), ("65,536 bytes",)),
+    Reason.INVALID_FIELD: (lambda: scene().ask(analyst="a b"), ("analyst must be", "got a b")),
+    Reason.WRONG_PARTITION: (wrong_partition, ("partition", "murmur2")),
+    Reason.ISSUED_IN_FUTURE: (
+        lambda: (here := scene()).ask(request_id=here.new_id(here.now + 3_600_000)),
+        ("2026-11-21 11:00 UTC", "2026-11-21 10:00 UTC"),
+    ),
+    Reason.OVERLOADED: (overloaded, ("in a minute",)),
+    Reason.NOT_TOGETHER: (apart, ("Ask on each dataset",)),
+    Reason.UNKNOWN_DATASET: (lambda: scene().ask(dataset="censis"), ("censis",)),
+    Reason.ALREADY_OPENED: (lambda: scene().open(**POLICY), ("Dataset census",)),
+    Reason.NOT_PERMITTED: (
+        lambda: of_owner("amend", by="otto", horizon="P1D"),
+        ("otto is not an owner of dataset census", OWNERS, "census otto --role owner"),
+    ),
+    Reason.NOT_OPEN: (
+        lambda: of_step("begin"),
+        ("Dataset census has no open reservation", "reservation list census"),
+    ),
+    Reason.NOT_FIRST_DATASET: (several, ("Reservation sha256:", "first dataset")),
+    Reason.ALREADY_BEGUN: (
+        lambda: of_step("begin", "reserve", "begin"),
+        ("reservation sha256:", "settle census sha256:"),
+    ),
+    Reason.NOT_BEGUN: (
+        lambda: of_step("settle", "reserve"),
+        ("reservation sha256:", "void census sha256:"),
+    ),
+    Reason.NOT_BROKEN: (
+        lambda: (here := scene("reserve")).owners("resolve", grant=here.grant, mistaken="no"),
+        ("Reservation sha256:",),
+    ),
+    Reason.LAPSED: (
+        lambda: of_step("begin", "reserve", hours=1),
+        ("deadline of reservation sha256:", "void census sha256:"),
+    ),
+    Reason.BEYOND_MAXIMUM: (
+        lambda: scene("reserve", "begin").settle_beyond(),
+        ("dataset census", OWNERS, "resolve census sha256:"),
+    ),
+    Reason.ABOVE_FIRST: (
+        lambda: of_step("settle", "reserve", "begin", shown="101"),
+        ("last level",),
+    ),
+    Reason.SETTLES_IN_FULL: (
+        lambda: scene("reserve", "begin", claim={"type": "pure", "epsilon": "0.1"}, **POLICY).step(
+            "settle", shown="1"
+        ),
+        ("`shown`",),
+    ),
+    Reason.NOT_SETTLED: (not_settled, ("`previous`",)),
+    Reason.CLOSED: (
+        lambda: (here := scene(), here.close())[0].ask(),
+        ("Dataset census is closed", OWNERS),
+    ),
+    Reason.SUSPENDED: (lambda: scene("suspend").ask(), ("dataset census", OWNERS)),
+    Reason.PAUSED: (
+        lambda: (here := scene(), here.owners("pause", reason="a loop"))[0].ask(),
+        ("Dataset census", "paused by owner at 2026-11-21 10:00 UTC: a loop", "Ask owner when"),
+    ),
+    Reason.OUT_OF_DATE: (
+        lambda: (here := scene(), here.ask())[0].amend(horizon="P1D", follows=1),
+        ("follows decision 1 of dataset census", "last one was 2"),
+    ),
+    Reason.ALREADY_PAUSED: (
+        lambda: of_owner("pause", "pause"),
+        ("Dataset census is paused already, by owner", "resume census"),
+    ),
+    Reason.NOT_PAUSED: (lambda: of_owner("resume"), ("Dataset census is not paused",)),
+    Reason.UNKNOWN_MEMBER: (
+        lambda: of_owner("member", member="bo", roles=[]),
+        ("Dataset census", "named bo", "member list census"),
+    ),
+    Reason.LAST_OWNER: (
+        lambda: (
+            here := scene(),
+            here.owners("member", member="oda", roles=[]),
+        )[0].owners("member", member="owner", roles=[]),
+        ("owner is the only owner of dataset census", "member set census NAME --role owner"),
+    ),
+    Reason.UNKNOWN_LIMIT: (
+        lambda: of_owner("limit", scope="team", name="red"),
+        ("Dataset census has no limit for team red",),
+    ),
+    Reason.LIMIT_NOT_POSSIBLE: (
+        lambda: scene(**ZCDP, beside="basic").owners(
+            "limit", scope="team", name="red", reserved="0.2"
+        ),
+        ("beside: basic", "20 % for team red", "--part 0.8", "--beside none"),
+    ),
+    Reason.OVER_RESERVED: (
+        lambda: limited(reserved="0.7").owners("limit", scope="team", name="blue", reserved="0.4"),
+        ("40 %", "team blue", "limit list census"),
+    ),
+    Reason.ALREADY_GRANTED: (
+        lambda: (here := scene(), here.ask())[0].amend(policy=POLICY | {"epsilon": "0.5"}),
+        ("Dataset census",),
+    ),
+    Reason.HAS_LIMITS: (
+        lambda: limited(part="0.2").amend(policy=POLICY | {"epsilon": "0.5"}),
+        ("Dataset census", "limit remove census"),
+    ),
+    Reason.NOT_LOWER: (
+        lambda: scene().amend(policy=POLICY | {"epsilon": "2"}),
+        ("epsilon 2, and dataset census has epsilon 1", "dataset show census"),
+    ),
+    Reason.HALTED: (
+        lambda: (here := scene(**POLICY, halt_on_refusal=True), here.halt())[0].ask(),
+        ("dataset census", OWNERS),
+    ),
+    Reason.TOO_MANY_OF_HOLDER: (
+        lambda: scene("reserve", **POLICY, open_per_holder=1).reserve(),
+        ("ana holds: 1", "may have 1", OWNERS, "void census --holder ana", "per-holder 2"),
+    ),
+    Reason.NO_SCHEMA: (
+        lambda: ask_question(with_schema(None)),
+        ("Dataset census was opened without a schema", OWNERS),
+    ),
+    Reason.QUESTION_NOT_ALLOWED: (
+        lambda: ask_question(with_schema(), {"ask": "count", "where": "height > 65"}),
+        ("dataset census", "height", "dataset show census --json"),
+    ),
+    Reason.UNIT_MISMATCH: (
+        lambda: scene().ask(unit="visit"),
+        ("unit visit", "unit person", "dataset show census"),
+    ),
+    Reason.CLAIM_NOT_ACCEPTED: (
+        lambda: scene(**POLICY).ask("gaussian:sigma=1,sensitivity=1"),
+        ("Filter basic adds up ε", "dataset show census"),
+    ),
+    Reason.ABOVE_CAP: (
+        lambda: scene(**POLICY, most_per_request="0.1").ask("pure:0.3"),
+        ("10 % of the budget (ε 0.1)", "costs ε 0.3", OWNERS, "amend census --most-per-request 1"),
+    ),
+    Reason.EXHAUSTED: (lambda: scene().ask("pure:2"), ("costs ε 2", "1 is left")),
+}
+WORDS_ALONE: Final = {
+    *(Reason.TOO_MANY_MEMBERS, Reason.TOO_MANY_LIMITS, Reason.TOO_MANY_OPEN),
+    *(Reason.OTHER_DATASET, Reason.INTERNAL_ERROR),
+}
+"""Reasons to which a ledger comes after thousands of records, in a part, or by a bug."""
+
+
+def current_of(decision: Decision) -> CurrentDataset:
+    """Return a dataset as it is shown to one of its owners, who sees who paused it."""
+    world = scene()
+    pause = world.owners("pause", reason="a loop")
+    view = view_of_ledger(world.ledger())
+    policy = Policy(**{"unit": "person", **CURRENT.get(decision.reason, POLICY)})  # type: ignore[arg-type]
+    view = msgspec.structs.replace(view, policy=policy)
+    return CurrentDataset(view, members=MEMBERS, pause=pause)
+
+
+CURRENT: Final[dict[Reason | None, dict[str, Any]]] = {
+    Reason.LIMIT_NOT_POSSIBLE: ZCDP | {"beside": "basic"},
+    Reason.ABOVE_CAP: POLICY | {"most_per_request": "0.1"},
+}
+
+
+def check_advice(words: str) -> None:
+    """Check that the parser takes each command that a text advises, as it is written."""
+    for line in COMMAND.findall(words):
+        _, *rest = shlex.split(line)
+        found: Any = command()
+        while hasattr(found, "commands"):
+            found = found.commands[rest.pop(0)]
+        found.make_context(line, rest)
+
+
+def test_every_reason_is_in_the_table() -> None:
+    assert TABLE.keys() | WORDS_ALONE == set(Reason)
+
+
+@pytest.mark.parametrize("reason", TABLE)
+def test_a_refusal_has_its_values_and_an_advice_that_the_commands_take(reason: Reason) -> None:
+    provoke, said = TABLE[reason]
+    decision = provoke()
+    assert decision.reason is reason
+    words = refusal_words(decision, current=current_of(decision))
+    for each in said:
+        assert each in words, words
+    check_advice(words)
+    assert re.search(r"\bDATASET\b|\bGRANT\b(?! --)", words) is None, words
+    # Somebody who may not see the members reads how to find an owner.
+    alone = refusal_words(decision)
+    asks = "{owner}" in REASONS[reason].remedy_form and reason is not Reason.LAST_OWNER
+    assert asks is (UNNAMED_OWNER in alone), alone
+    check_advice(alone)
+
+
+def test_the_words_of_every_reason_advise_what_the_commands_take() -> None:
+    for words in REASONS.values():
+        check_advice(words.remedy)
+
+
+def test_the_refusal_of_a_sampled_claim_names_the_filters_that_count_sampling() -> None:
+    for policy in (ZCDP, POLICY, ZCDP | {"most_per_request": "0.1"}):
+        decision = scene(**policy).ask(SAMPLED)
+        words = refusal_words(decision, Policy(unit="person", **policy))  # type: ignore[arg-type]
+        assert f"Filter {policy['filter']} " in words
+        assert "renyi, renyi_mixture and renyi_weighted count it" in words
+        check_advice(words)
+    counting = {"filter": "renyi", "order": "22", "epsilon": "1", "delta": "1e-6"}
+    words = refusal_words(scene(**counting).ask(SAMPLED), Policy(unit="person", **counting))  # type: ignore[arg-type]
+    assert "sampl" not in words
+    assert set(FILTERS) >= {"renyi", "renyi_mixture", "renyi_weighted"}
