@@ -1,4 +1,4 @@
-"""A dataset when a refusal is shown: what the decision on it does not say, and which owner to ask."""
+"""A dataset when a refusal is shown: what its decision does not say, and which owner to ask."""
 
 from __future__ import annotations
 

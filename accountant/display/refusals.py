@@ -108,8 +108,8 @@ def refusal_words(
         policy: of the dataset, where it is known: a claim for another unit is compared with it.
         levels: the limits of the request's analyst, where the reader may see them.
         amounts: also say what the request costs and what is left.
-        current: the dataset, where it is known: it says which owner to ask, who has paused it, and what
-            an owner's record differs in.
+        current: the dataset, where it is known: it says which owner to ask, who has paused it, and
+            what an owner's record differs in.
         claim: of a preview; a decision has its own.
     """
     claim = claim_of(refused) if isinstance(refused, Decision) else claim

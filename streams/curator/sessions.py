@@ -136,14 +136,16 @@ class SessionSteps:
     async def settle(self, question: GrantedQuestion, shown: str | None) -> None:
         """Settle a reservation that has begun, at the last level that its stored answer shows.
 
-        One that was voided, settled or never begun is sent, too: only the ledger knows, and it
-        refuses.
+        One that is known to be over, such as after a restart, is not sent: its id may have expired.
+        What is not known is sent, and the ledger refuses it.
 
         Args:
             shown: that level; None settles in full.
         Raises: Unavailable. Stopping: a later life sends the same step again.
         """
         request = question.request
+        if self._is_over(question):
+            return
         settle = Settle(
             VERSION,
             self._new_id(),
@@ -169,6 +171,14 @@ class SessionSteps:
                 outcome=refused.outcome.value,
                 reason=None if refused.reason is None else refused.reason.value,
             )
+
+    def _is_over(self, question: GrantedQuestion) -> bool:
+        """Tell whether this process knows that a reservation was settled, voided, or has lapsed."""
+        dataset = question.request.dataset
+        # One that has not read the decision `reserved` yet knows no reservation of it either.
+        if self._service.decided_at(dataset) <= question.decided_at:
+            return False
+        return self._service.open_reservation(dataset, question.grant) is None
 
     async def _decide(self, body: bytes) -> Decision:
         """Send the same bytes until they are decided.

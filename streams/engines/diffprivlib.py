@@ -27,6 +27,7 @@ from streams.engines.diffprivlib_gaussians import gaussian_delta
 from streams.engines.diffprivlib_tools import LOSSES, RunningTool, revealing_argument, running_tool
 from streams.engines.rounding import pure_or_approximate
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
+from streams.engines.wrong_type import wrong_type
 from streams.replies.not_granted import NotGranted
 from streams.replies.reply import Reply
 
@@ -49,7 +50,8 @@ def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> Sco
     """
     kind = type(mechanism)
     if not issubclass(kind, mechanisms.DPMechanism) or vars(mechanisms).get(kind.__name__) != kind:
-        raise TypeError(f"must be one of diffprivlib.mechanisms, got {kind.__name__}")
+        how = "Pass an object such as Laplace(epsilon=0.1, sensitivity=1), not its class or name"
+        raise wrong_type("mechanism", "one of diffprivlib.mechanisms", mechanism, how)
     if kind is mechanisms.Vector:
         rule = "must not be Vector, which loses more than its epsilon: use another mechanism"
         raise RequestInvalid("mechanism", rule, kind.__name__)

@@ -19,6 +19,7 @@ from accountant.claims.fields import MIN_EPSILON, MIN_RHO
 from accountant.errors import RequestInvalid
 from streams.engines.rounding import integer, rate_up, text_down, text_up
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
+from streams.engines.wrong_type import wrong_type
 
 
 def event_claim(event: Any, *, unit: str) -> ScopedClaim:
@@ -42,7 +43,8 @@ def event_claim(event: Any, *, unit: str) -> ScopedClaim:
     from dp_accounting import DpEvent
 
     if not isinstance(event, DpEvent):
-        raise TypeError(f"must be a DpEvent of dp-accounting, got {type(event).__name__}")
+        how = "Pass an event such as GaussianDpEvent(1.0), or several in a ComposedDpEvent([...])"
+        raise wrong_type("event", "a DpEvent of dp-accounting", event, how)
     try:
         claim = _claim(event, "event")
     except RecursionError:

@@ -16,6 +16,7 @@ from accountant.errors import RequestInvalid
 from streams.engines.mechanism import EngineMechanism
 from streams.engines.opacus_guard import StepGuard, StepRefused, coarse_type, guard_of
 from streams.engines.rounding import integer, rate_up, text_down
+from streams.engines.wrong_type import wrong_type
 
 __all__ = ["StepRefused", "Training"]
 
@@ -127,13 +128,19 @@ def _is_exactly(value: object, module: str, name: str) -> bool:
     return type(value) is getattr(sys.modules.get(module), name, None)
 
 
+_HOW: Final = (
+    "Pass what `model, optimizer, loader = PrivacyEngine().make_private(...)` returns, not its "
+    "settings"
+)
+
+
 def _check_optimizer(optimizer: Any) -> None:
     module = "opacus.optimizers.optimizer"
     if not _is_exactly(optimizer, module, "DPOptimizer"):
         name = type(optimizer).__name__
         if isinstance(optimizer, getattr(sys.modules.get(module), "DPOptimizer", ())):
             raise RequestInvalid("optimizer", _FLAT, name)
-        raise TypeError(f"must be the DPOptimizer of Opacus' make_private, got {name}")
+        raise wrong_type("optimizer", "the DPOptimizer of Opacus' make_private", optimizer, _HOW)
     if guard_of(optimizer.original_optimizer) is not None:
         raise RequestInvalid("optimizer", _NEW, "that of another training")
     kind = type(optimizer)
@@ -151,7 +158,7 @@ def _check_loader(loader: Any) -> None:
         name = type(loader).__name__
         if isinstance(loader, sys.modules["torch.utils.data"].DataLoader):
             raise RequestInvalid("loader", _POISSON, name)
-        raise TypeError(f"must be the DPDataLoader of Opacus' make_private, got {name}")
+        raise wrong_type("loader", "the DPDataLoader of Opacus' make_private", loader, _HOW)
     sampler = loader.batch_sampler
     if not _is_exactly(sampler, "opacus.utils.uniform_sampler", "UniformWithReplacementSampler"):
         raise RequestInvalid("loader.batch_sampler", _POISSON, type(sampler).__name__)

@@ -21,6 +21,7 @@ from streams.engines.opendp_constructors import (
 )
 from streams.engines.rounding import float_down, pure_or_approximate, text_up
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
+from streams.engines.wrong_type import wrong_type
 
 # Keyed by the type of the metric, not by its printed name: user_distance("SymmetricDistance")
 # prints like a metric that it is not.
@@ -145,7 +146,7 @@ def _claim_and_relation(
 ) -> tuple[Claim, Neighbours]:
     # A subclass could have a map of its own.
     if not _is_exactly(measurement, "opendp.mod", "Measurement"):
-        raise TypeError(_wrong_type(measurement))
+        raise _wrong_type(measurement)
     distance = _distance(d_in)
     relation = _relation(str(measurement.input_metric.type), distance, neighbours)
     check_constructors(measurement)
@@ -209,15 +210,14 @@ def _other_neighbours(measurement: Any, relation: Neighbours) -> RequestInvalid:
     return RequestInvalid("measurement.input_metric", rule, metric)
 
 
-def _wrong_type(value: object) -> str:
-    name = type(value).__name__
-    hint = {
-        "Transformation": ": it adds no noise yet. Chain it with a measurement, with >>",
-        "_PartialConstructor": ": chain it to a data set's domain and metric, with >>",
-        "Query": ": pass query.resolve()",
-        "Odometer": ": it has no bound of its own. Claim each measurement that it runs",
-    }.get(name, "")
-    return f"must be an OpenDP Measurement, got {name}{hint}"
+def _wrong_type(value: object) -> TypeError:
+    how = {
+        "Transformation": "It adds no noise yet: chain it with a measurement, with >>",
+        "_PartialConstructor": "Chain it to a data set's domain and metric, with >>",
+        "Query": "Pass query.resolve()",
+        "Odometer": "It has no bound of its own: claim each measurement that it runs",
+    }.get(type(value).__name__, "Pass what a constructor such as make_laplace(...) returns")
+    return wrong_type("measurement", "an OpenDP Measurement", value, how)
 
 
 def _distance(d_in: SupportsIndex) -> int:

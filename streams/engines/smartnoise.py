@@ -9,6 +9,7 @@ from accountant.claims import AllOf
 from accountant.errors import RequestInvalid
 from streams.engines.rounding import pure_or_approximate
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
+from streams.engines.wrong_type import wrong_type
 
 _ROUNDING: Final = 1 + 2**-40
 _REQUIRED_OPTIONS: Final = {
@@ -39,7 +40,8 @@ def query_claim(reader: Any, query: str, *, unit: str) -> ScopedClaim:  # the en
     from snsql.sql.private_reader import PrivateReader
 
     if type(reader) is not PrivateReader:
-        raise TypeError(f"must be a PrivateReader of SmartNoise, got {type(reader).__name__}")
+        how = "Pass what `snsql.from_connection(...)` returns"
+        raise wrong_type("reader", "a PrivateReader of SmartNoise", reader, how)
     _check_mechanisms(reader)
     columns = _noisy_columns(reader, query)
     parts = tuple(pure_or_approximate(column.epsilon, delta) for column, delta in columns)

@@ -268,12 +268,15 @@ class ResultStore:
             delete_request(db, request)
 
     def is_repeated(self, asked: SentRequest) -> bool:
-        """Whether the same claim was released before on the dataset for the same purpose."""
+        """Whether the same claim was released before on the ledger's dataset for the same purpose.
+
+        Another ledger may have a dataset of the same name.
+        """
         with self.transaction() as db:
             rows = db.execute(
                 "SELECT DISTINCT purpose FROM requests"
-                " WHERE dataset = ? AND claim = ? AND request <> ?",
-                (asked.dataset, asked.claim, asked.request),
+                " WHERE ledger = ? AND dataset = ? AND claim = ? AND request <> ?",
+                (asked.ledger, asked.dataset, asked.claim, asked.request),
             ).fetchall()
         purpose = _composed(asked.purpose)
         return any(_composed(other) == purpose for (other,) in rows)

@@ -217,6 +217,9 @@ class BehindService(EmbeddedService):
     def open_reservation(self, dataset: str, grant: str) -> None:
         return None
 
+    def decided_at(self, dataset: str) -> int:
+        return 0
+
 
 class BeforeBegin(EmbeddedService):
     """A ledger whose readers know of no `begin` yet, while its log has them."""
@@ -260,6 +263,22 @@ async def test_a_settlement_before_another_life_begins_leaves_its_own_to_that_li
     await late.settle(asked, None)
     outcomes = [each["outcome"] for each in await steps(ledger, asked.grant)]
     assert outcomes == ["refused", "begun", "repeated", "settled"]
+
+
+async def test_a_settled_session_is_not_sent_again_by_a_later_life(ledger: CuratedLedger) -> None:
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    asked = granted_question(0, answer.decision)
+    assert asked is not None
+    await asyncio.sleep(0.005)  # its steps are decided later than it
+    first, later = (
+        SessionSteps(ledger.service, ledger.store, "curator", SystemClock()) for _ in range(2)
+    )
+    assert await first.begin(asked)
+    await first.settle(asked, None)
+    await later.settle(asked, None)
+    assert [each["outcome"] for each in await steps(ledger, asked.grant)] == ["begun", "settled"]
 
 
 class LosesFirstAnswers(EmbeddedService):

@@ -252,9 +252,11 @@ def test_a_subclass_of_an_event_is_refused():
         event_claim(Pretends(), unit="person")
 
 
-@every_case("value", [None, 1.1, "gaussian", RdpAccountant()])
+@every_case("value", [None, 1.1, "gaussian", (), RdpAccountant()])
 def test_a_non_event_is_refused(value):
-    with pytest.raises(TypeError, match="must be a DpEvent of dp-accounting, got"):
+    with pytest.raises(
+        TypeError, match=r"event must be a DpEvent of dp-accounting, got .* Pass an event"
+    ):
         event_claim(value, unit="person")
 
 

@@ -258,8 +258,8 @@ class Cheap(dp.Measurement):
         ("pure:0.1", "got str"),
         (len, "got builtin_function"),
         (Cheap(), "got Cheap"),
-        (dp.t.make_count(*RECORDS), "got Transformation: it adds no noise yet"),
-        (dp.m.then_laplace(scale=1.0), "PartialConstructor: chain it to a data set"),
+        (dp.t.make_count(*RECORDS), "got Transformation. It adds no noise yet"),
+        (dp.m.then_laplace(scale=1.0), "PartialConstructor. Chain it to a data set"),
     ],
 )
 def test_a_non_measurement_is_refused(value: Any, said: str, tmp_path: Path) -> None:

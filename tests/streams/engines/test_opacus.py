@@ -883,6 +883,8 @@ def test_other_objects_are_refused():
     of = private()
     with pytest.raises(TypeError, match="DPOptimizer of Opacus' make_private, got SGD"):
         Training(of.original, of.loader, epochs=1)
+    with pytest.raises(TypeError, match=r"optimizer must be the .* got dict. Pass what"):
+        Training({"noise_multiplier": 1.0}, of.loader, epochs=1)
     with pytest.raises(TypeError, match="DPDataLoader of Opacus' make_private, got list"):
         Training(of.optimizer, [of.data], epochs=1)
 

@@ -264,7 +264,7 @@ CONTEXT = dp.Context.compositor(
 
 def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
     query = CONTEXT.query().count().laplace()
-    with pytest.raises(TypeError, match=r"pass query\.resolve\(\)"):
+    with pytest.raises(TypeError, match=r"Pass query\.resolve\(\)"):
         opendp_claim(query, unit="patient")
     assert near(opendp_claim(query.resolve(), unit="patient").claim.epsilon, Fraction(1, 2))
 
@@ -276,11 +276,12 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
         (Cheap(), "got Cheap"),
         (None, "got NoneType"),
         (0.05, "got float"),
-        (dp.t.make_count(*RECORDS), "got Transformation: it adds no noise yet"),
-        (dp.m.then_laplace(scale=1.0), "PartialConstructor: chain it to a data set"),
+        ("laplace", "measurement must be an OpenDP Measurement, got str. Pass what a constructor"),
+        (dp.t.make_count(*RECORDS), "got Transformation. It adds no noise yet"),
+        (dp.m.then_laplace(scale=1.0), "PartialConstructor. Chain it to a data set"),
         (
             dp.c.make_fully_adaptive_composition(*RECORDS, dp.max_divergence()),
-            "got Odometer: it has no bound of its own",
+            "got Odometer. It has no bound of its own",
         ),
     ],
 )

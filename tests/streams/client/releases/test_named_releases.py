@@ -269,8 +269,11 @@ async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draw
         assert warned[0].filename == __file__
 
 
-def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws) -> None:
+def test_the_same_release_without_a_name_warns(
+    ledger: Accountant, draws: Draws, tmp_path: Path, clock: TestClock
+) -> None:
     ledger.as_owner("owner").open("survey", ONE, as_given=True)
+    elsewhere = f"sqlite:///{tmp_path / 'another.db'}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mine = ledger.new_request_id()
@@ -279,6 +282,9 @@ def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws)
         ledger.release("census", CLAIM, draws, purpose="a mean")
         ledger.release("census", "pure:0.02", draws)
         ledger.release("survey", CLAIM, draws)
+        with Accountant(elsewhere, clock=clock, analyst="ana") as another:
+            another.as_owner("owner").open("census", ONE, as_given=True)
+            another.release("census", CLAIM, draws)
         with pytest.raises(NotGranted):
             ledger.release("survey", "pure:3", draws)
         with pytest.raises(NotGranted):
