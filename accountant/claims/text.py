@@ -88,8 +88,16 @@ def _split(text: str, separator: str, whole: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
+def _needed(kind: type[Claim]) -> int:
+    """Return how many of a claim's fields, the first ones, have no default."""
+    return len(kind.__struct_fields__) - len(kind.__struct_defaults__)
+
+
 def _claim_hint(text: str) -> Callable[[], str]:
     """Return a function that suggests a claim for a text without a kind, by its amount."""
+    if (known := _BY_NAME.get(text)) is not None:
+        fields = ",".join(f"{field}=..." for field in known.__struct_fields__[: _needed(known)])
+        return lambda: f"write {text}:{fields}"
     name, _, amount = text.replace("=", ":").partition(":")
     if is_wire(name):
         name, amount = "epsilon", name
@@ -134,11 +142,7 @@ def _parse_atom(text: str, whole: str) -> Claim:
         if field not in fields or field in values:
             raise _wrong_field(name, fields, field, whole)
         values[field] = value.strip()
-    missing = [
-        f
-        for f in kind.__struct_fields__[: len(fields) - len(kind.__struct_defaults__)]
-        if f not in values
-    ]
+    missing = [f for f in fields[: _needed(kind)] if f not in values]
     if missing:
         raise RequestInvalid("claim", f"{name} must have {', '.join(missing)}", whole)
     claim: Claim = kind(**values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from warnings import catch_warnings, simplefilter
 
 import typer
 
@@ -13,6 +14,7 @@ from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import limits_and_members
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
+from streams.errors import AccountantWarning
 
 app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
 
@@ -77,19 +79,27 @@ def set_(
             "the limit is empty: add --part, --epsilon, --pace or --reserved",
             hint="to remove a limit, use `accountant limit remove`",
         )
+    if scope == "dataset" and (policy or part is not None or reserved is not None):
+        fail(
+            Exit.USAGE,
+            "the limit names no team and no analyst: the whole dataset takes --pace alone",
+            hint="add --team NAME, --analyst NAME or --each TEAM",
+        )
     options = {"part": part, **own, "pace": pace, "period": pace and period}
     with admin.ledger() as (ledger, request):
         before = ([], []) if admin.json else limits_and_members(ledger, dataset)
-        decision = admin.owner(ledger, request).set_limit(
-            dataset,
-            scope,
-            name,
-            part=part,
-            policy=policy or None,
-            pace=None if pace is None else (pace, period),
-            reserved=reserved,
-            new=new,
-        )
+        with catch_warnings():
+            simplefilter("ignore", AccountantWarning)  # the notes below say the same
+            decision = admin.owner(ledger, request).set_limit(
+                dataset,
+                scope,
+                name,
+                part=part,
+                policy=policy or None,
+                pace=None if pace is None else (pace, period),
+                reserved=reserved,
+                new=new,
+            )
 
         def notes() -> list[str]:
             if decision.outcome != "limit_set":

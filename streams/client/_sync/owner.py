@@ -234,6 +234,7 @@ class Owner(Administrator):
             new: the team is meant, although it is nearly another one of the dataset.
 
         Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
+        Warns: AccountantWarning: no member is in the team, whose name may be misspelt.
         """
         fields = limit_fields(scope, name, part=part, policy=policy, pace=pace, reserved=reserved)
         return self._send("limit", dataset, fields, new=new)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from accountant.display.current_dataset import needs_current
 from accountant.display.other_filter import may_need_other_filter, other_filter_words
+from accountant.display.teams import notes_of_limit
 from accountant.display.texts import capital
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access
@@ -53,7 +55,7 @@ from streams.client.requests.requests import (
     undecided_error,
 )
 from streams.client.requests.response_matcher import ResponseMatcher
-from streams.errors import Refused, Unavailable, Unreadable
+from streams.errors import AccountantWarning, Refused, Unavailable, Unreadable
 from streams.replies.reply import RefusalDetails, Reply
 from streams.service.ledger_service import Service
 
@@ -194,6 +196,11 @@ class RequestSender:
                 context = context._replace(by=by)
             if access is not None or context is not record.context:
                 call = record._replace(context=context).prepare(access=access)
+        if record.kind == "limit" and not call.new:
+            # Before it is sent: where warnings are errors, nothing is set.
+            for note in self._notes_of_limit(call):
+                stop = "" if note.endswith("?") else "."
+                warnings.warn(f"{note}{stop} Pass new=True if it is meant", AccountantWarning, 4)
         decision = self.submit(call, wait)
         if call.opens and is_already_open(decision):
             with noting_errors(call, DECIDED):
@@ -201,6 +208,18 @@ class RequestSender:
                 if view is not None:
                     check_same_opening(call, decision, view)
         return decision
+
+    def _notes_of_limit(self, call: PreparedRequest) -> list[str]:
+        """Return that the team of a new limit has no members; none where they are not known."""
+        body = (check("admin", call.body) if call.checked is None else call.checked).body
+        if not isinstance(body, SetLimit) or body.scope not in {"team", "each"} or body.removes:
+            return []
+        with suppress(TimeoutError, BudgetError):
+            members = self._connection.read(
+                lambda service: service.members(body.dataset), within=GRACE_S
+            )
+            return notes_of_limit(members, str(body.name))
+        return []
 
     def replies_to(
         self, calls: Sequence[PreparedRequest | BudgetError], wait: float

@@ -26,8 +26,10 @@ from accountant.display.numbers import (
     tone,
 )
 from accountant.display.spending import ratio_for_good, settled_amount, spending
+from accountant.display.teams import notes_of_limit
 from accountant.display.times import time_until
 from accountant.records.limit_records import Scope, Texts
+from accountant.records.members import Member
 from accountant.views.limit_views import PeriodLimitView, ScopeView, ShareView
 
 
@@ -122,13 +124,16 @@ def _width(part: float | Decimal | None) -> float:
     return round(max(0.5, 100 * float(part)), 2) if part else 0.0
 
 
-def scopes_of(views: Sequence[ScopeView], now: int) -> tuple[ScopeBars, ...]:
+def scopes_of(
+    views: Sequence[ScopeView], now: int, members: Sequence[Member] = ()
+) -> tuple[ScopeBars, ...]:
     """Return the bars of limits, in their order.
 
     Args:
         now: milliseconds since 1970.
+        members: all of the dataset, to remark that nobody is in a team; none if they are not known.
     """
-    return tuple(_level(view, now) for view in views)
+    return tuple(_level(view, now, members) for view in views)
 
 
 def first_of(texts: Texts) -> str:
@@ -136,17 +141,23 @@ def first_of(texts: Texts) -> str:
     return next(iter(texts.values()), "0")
 
 
-def _level(view: ScopeView, now: int) -> ScopeBars:
+def _level(view: ScopeView, now: int, members: Sequence[Member]) -> ScopeBars:
     return ScopeBars(
         scope=view.scope,
         name=view.name or "",
         whose=scope_words(view.scope, view.name),
-        about=_about(view),
+        about="; ".join(filter(None, (_about(view), *_nobody(view, members)))),
         version=view.version,
         limit=_limit(view),
         pace=None if view.pace is None else _pace(view.pace, now, has_usage=not is_default(view)),
         share=None if view.reserved is None else _share(view.reserved),
     )
+
+
+def _nobody(view: ScopeView, members: Sequence[Member]) -> list[str]:
+    """Return that a limit is of a team without members: its name may be misspelt."""
+    is_of_team = view.scope in {"team", "each"} and view.name is not None
+    return notes_of_limit(members, str(view.name)) if is_of_team else []
 
 
 def _about(view: ScopeView) -> str:

@@ -105,6 +105,16 @@ def test_an_amount_without_a_kind_suggests_a_claim(text: str, meant: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "form"),
+    [("pure", "pure:epsilon=..."), ("gaussian", "gaussian:sigma=...,sensitivity=...")],
+)
+def test_a_kind_without_a_value_shows_the_form(text: str, form: str) -> None:
+    with pytest.raises(RequestInvalid) as raised:
+        parse_claim(text)
+    assert raised.value.hint == f"write {form}"
+
+
+@pytest.mark.parametrize(
     "text", ["gaussian:sigma=2,5,sensitivity=1", "gaussian:20,1,5", "pure:0.1,0.2"]
 )
 def test_a_decimal_comma_in_a_claim_is_explained(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from streams.client import (
     Unauthenticated,
     UnknownDataset,
 )
+from streams.errors import AccountantWarning
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.clock import NOON, TestClock
 from tests.streams.gateway.local_server import LocalServer
@@ -42,6 +44,27 @@ def divide(owner: Owner, dataset: str) -> None:
     assert owner.set_member(dataset, "ben", roles=["analyst"]).outcome == "member_set"
     for scope, name, part in LIMITS:
         assert owner.set_limit(dataset, scope, name, part=part).outcome == "limit_set"
+
+
+def test_a_limit_of_a_team_without_members_warns_unless_it_is_meant(
+    tmp_path: Path, clock: TestClock
+) -> None:
+    with Accountant(f"sqlite:///{tmp_path}/l.db", clock=clock) as ledger:
+        owner = ledger.as_owner("olga")
+        owner.open("census", POLICY, as_given=True)
+        divide(owner, "census")
+        said = "team bleu has no members yet; existing teams: blue; did you mean blue"
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            assert owner.set_limit("census", "team", "bleu", part="0.1").outcome == "limit_set"
+        found = [each for each in warned if each.category is AccountantWarning]
+        assert [each.filename for each in found] == [__file__]
+        assert said in str(found[0].message)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            owner.set_limit("census", "team", "bleu", part="0.2", new=True)
+            owner.set_limit("census", "team", "blue", part="0.3")
+            owner.remove_limit("census", "team", "bleu")
 
 
 @pytest.fixture

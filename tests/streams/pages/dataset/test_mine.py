@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from accountant.records.members import Member
 from accountant.views.limit_views import AnalystBudget, ShareView
 from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.headline import own_budget
@@ -144,3 +145,12 @@ def test_a_default_says_that_it_applies_to_each_analyst_separately() -> None:
     default, used = scopes_of([level("each", "red"), level("each", "red", analyst="ana")], NOW)
     assert default.about.startswith("for each analyst separately; `accountant mine --analyst NAME`")
     assert used.about == "as used by ana"
+
+
+def test_a_limit_of_a_team_without_members_is_remarked() -> None:
+    members = [Member(member="ana", roles=("analyst",), team="red")]
+    for scope in ("team", "each"):
+        right, wrong = scopes_of([level(scope, "red"), level(scope, "rde")], NOW, members)
+        assert "team rde has no members yet" in wrong.about
+        assert "did you mean red?" in wrong.about
+        assert "no members" not in right.about
