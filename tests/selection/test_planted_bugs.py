@@ -44,4 +44,5 @@ def test_few_test_files_run_after_every_change(graph: Graph) -> None:
 def test_a_change_of_a_page_reaches_few_test_files(graph: Graph) -> None:
     asked_for = tuple(f"tests/{name}/" for name in OPT_IN)
     found = [path for path in reached_by(graph, "streams/pages") if not path.startswith(asked_for)]
-    assert 40 <= len(found) <= 84, found
+    # It was half of them once: a change of a page is tested by what shows pages.
+    assert 40 <= len(found) <= len(graph.reaches) * 80 / 620, found
