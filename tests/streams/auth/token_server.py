@@ -50,7 +50,7 @@ class TokenServer(LocalServer):
             known |= {"oidc_issuer": provider.issuer, "oidc_audience": AUDIENCE}
         settings = Settings(**(known | more))
         super().__init__(directory / "ledger.db", TestClock(), settings, pages=pages)
-        body = {**opening(self.clock), "by": ADMINISTRATOR}
+        body = {**opening(self.clock, access="anyone"), "by": ADMINISTRATOR}
         opened = self.post("/datasets?new=true", body, authorization=f"Bearer {self.administrator}")
         assert opened.status_code == 200, opened.text
 
