@@ -114,6 +114,12 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[byt
         maximum = request.app.state.context.settings.most_body
         return oversize(f"the body must be at most {maximum} bytes")
     headers = dict(error.headers or {})
+    if error.status_code == 405:
+        allowed = next((text for name, text in headers.items() if name.lower() == "allow"), "")
+        what = (
+            f"{request.method} is not possible here; this path takes {allowed or 'other methods'}"
+        )
+        return problem(405, "http_error", what, headers=headers)
     if error.status_code != 400:
         return problem(error.status_code, "http_error", error.detail, headers=headers)
     # Litestar names a parameter of the wrong type apart from the message.

@@ -67,6 +67,8 @@ def test_a_period_limit_and_a_reserved_share_refuse_with_their_own_message(censu
         (("--team", "blue", "--part", "1.5"), 2, "at most 1"),
         (("--team", "blue", "--part", "0.1", "--by", "ana"), 1, "not_permitted"),
         (("--pace", "0.1", "--period", "daily"), 2, "period"),
+        (("--part", "0.5"), 2, "add --team NAME, --analyst NAME or --each TEAM"),
+        (("--team", "blue", "--part", "0"), 2, "`accountant member remove`"),
     ],
 )
 def test_an_empty_limit_and_a_missing_scope_are_errors(

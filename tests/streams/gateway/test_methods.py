@@ -59,4 +59,5 @@ def test_allow_names_every_method_of_a_path(shared_server: LocalServer) -> None:
         assert shared_server.http.options(path).headers["allow"] == allowed
         wrong = shared_server.http.delete(path)
         assert (wrong.status_code, wrong.headers["allow"]) == (405, allowed)
+        assert f"this path takes {allowed.replace('HEAD, ', '')}" in wrong.json()["message"]
     assert shared_server.http.head("/requests").status_code == 405
