@@ -114,14 +114,13 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[byt
         maximum = request.app.state.context.settings.most_body
         return oversize(f"the body must be at most {maximum} bytes")
     headers = dict(error.headers or {})
+    what = error.detail
     if error.status_code == 405:
         allowed = next((text for name, text in headers.items() if name.lower() == "allow"), "")
-        what = (
-            f"{request.method} is not possible here; this path takes {allowed or 'other methods'}"
-        )
-        return problem(405, "http_error", what, headers=headers)
+        methods = ", ".join(sorted(allowed.split(", "))) or "other methods"
+        what = f"{request.method} is not possible here; this path takes {methods}"
     if error.status_code != 400:
-        return problem(error.status_code, "http_error", error.detail, headers=headers)
+        return problem(error.status_code, "http_error", what, headers=headers)
     # Litestar names a parameter of the wrong type apart from the message.
     broken = error.extra[0] if isinstance(error.extra, list) and error.extra else {}
     field, rule = broken.get("key"), broken.get("message", "")
