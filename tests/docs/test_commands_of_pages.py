@@ -123,6 +123,7 @@ def served(typist: Typist) -> None:
 def of_the_system(typist: Typist) -> None:
     """Make the directory that the systemd unit makes."""
     (typist.directory / "var" / "lib" / "accountant").mkdir(parents=True)
+    typist.reads["OLD"] = r"(t-[0-9a-f]{12}) +ana "
 
 
 def with_files(typist: Typist) -> None:
@@ -152,6 +153,14 @@ def with_sources(typist: Typist) -> None:
     typist.filled_in["schema.json"] = "visits.schema.json"
 
 
+def of_a_unit(typist: Typist) -> None:
+    """Make the directories that the page and the unit of a curator make, with sources."""
+    (typist.directory / "var" / "lib" / "accountant-curator").mkdir(parents=True)
+    data = typist.directory / "srv" / "accountant"
+    data.mkdir(parents=True)
+    with_sources(Typist(data, typist.serving))
+
+
 STATES: Final[dict[str, Callable[[Typist], None]]] = {
     "docs/how-to/answer-questions.md": with_sources,
     "docs/how-to/archive.md": to_archive,
@@ -163,6 +172,7 @@ STATES: Final[dict[str, Callable[[Typist], None]]] = {
     "docs/how-to/data-sources.md": with_sources,
     "docs/how-to/follow-a-request.md": served,
     "docs/how-to/members-from-groups.md": with_groups,
+    "docs/how-to/systemd.md": of_a_unit,
 }
 FOLLOWS: Final = {"docs/how-to/ask-questions.md": "docs/how-to/answer-questions.md"}
 """A page whose reader has followed another one before, in the same shell."""
@@ -307,6 +317,7 @@ def test_the_commands_that_pages_run_are_these() -> None:
         "me",
         "member",
         "mine",
+        "plan",
         "serve",
         "source",
         "token",

@@ -11,6 +11,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,8 @@ NEEDS: Final = {
     r"kubectl ": "a Kubernetes cluster",
     r"kafka-\w+\.sh ": "Kafka's own commands",
     r"git worktree ": "the history of the repository",
+    r"(?:useradd|install|systemctl|journalctl) ": "root, on a machine with systemd",
+    r"python3 -m venv ": "a directory of the machine",
     r"make ": "the recipe itself; its name is compared with the Makefile",
     r"(?:\S*/)?pip ": "a package index; its extra is compared with pyproject.toml",
     r"\S*python -m (?:benchmarks|pytest) ": "minutes",
@@ -48,10 +51,12 @@ NEEDS: Final = {
     r"accountant watch ": "Ctrl-C: it runs until then",
 }
 """What a line needs beside a ledger in a file, by how it begins."""
+HARMLESS: Final = {"curl", "echo", "mkdir", "openssl", "python", "sqlite3"}
+"""The programs that a page may run here: they change the test's directory alone."""
 _SET: Final = re.compile(r"[A-Z_]+=")
 _EXIT: Final = re.compile(r"#.*\bexit code (\d+)")
 # Directories of a machine, which are directories of the test's.
-_OF_THE_MACHINE: Final = re.compile(r"(?<![\w.])/(?=(?:var/lib|mnt|tmp|run/secrets|etc)/)")
+_OF_THE_MACHINE: Final = re.compile(r"(?<![\w.])/(?=(?:var/lib|mnt|srv|tmp|run/secrets|etc)/)")
 # A server with one of these needs an address, a certificate or a provider that no test has.
 _OF_A_NETWORK: Final = {"ACCOUNTANT_BIND", "ACCOUNTANT_OIDC_ISSUER"}
 _USAGE_ERROR: Final = typer.BadParameter.__mro__[1]
@@ -206,6 +211,12 @@ class Typist:
             names["ledger"].close()
 
     def _run_in_shell(self, line: str) -> None:
+        program = next(
+            word for word in command_of(line).words if word not in {"(", "umask", "077", ";"}
+        )
+        assert program in HARMLESS, f"say in NEEDS what {program} needs: it is not run here"
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
             ["sh", "-c", line],
