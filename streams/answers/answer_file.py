@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from streams.answers.chain import ChainEnd, read_chain
+from streams.answers.chain import ChainEnd, Entry, entries_in_order, read_chain
 from streams.answers.store import StoredAnswer
 from streams.answers.tables import (
     APPLICATION_ID,
@@ -86,6 +86,24 @@ class AnswerFile:
             finally:
                 self._db.execute("ROLLBACK")
         return found
+
+    def entries(self, partition: int) -> Iterator[tuple[StoredAnswer, Entry | None]]:
+        """Yield each answer of a partition with its entry in the chain, None where it has none."""
+        with refusing(self.path):
+            answers = answers_in_order(self._db, partition)
+            if self._db.pragma("user_version") == WITHOUT_CHAIN:
+                yield from ((answer, None) for answer in answers)
+            else:
+                yield from zip(answers, entries_in_order(self._db, partition), strict=True)
+
+    def copy_to(self, path: Path) -> None:
+        """Write what is stored at this moment into a new file."""
+        with (
+            refusing(self.path),
+            contextlib.closing(apsw.Connection(str(path))) as copy,
+            copy.backup("main", self._db, "main") as backup,
+        ):
+            backup.step()
 
     def places(self) -> Iterator[tuple[int, int, str]]:
         """Yield partition, number and grant of each answer."""

@@ -145,6 +145,13 @@ def _entry_at(db: apsw.Connection, partition: int, number: int) -> Entry | None:
     return None if found is None else Entry(*found)
 
 
+def entries_in_order(db: apsw.Connection, partition: int) -> Iterator[Entry]:
+    """Yield the entries of a partition as they are stored, by number; read them to the end."""
+    query = "SELECT number, batch, random, hash FROM chain WHERE partition = ? ORDER BY number"
+    rows: Any = db.execute(query, (partition,))
+    yield from (Entry(*row) for row in rows)
+
+
 def read_chain(
     db: apsw.Connection, partition: int, ledger: str, answers: Iterator[StoredAnswer]
 ) -> ChainEnd:
@@ -154,24 +161,22 @@ def read_chain(
         answers: all answers of the partition, by number.
     Raises: Refused: an answer was changed, cut out or added.
     """
-    query = "SELECT number, batch, random, hash FROM chain WHERE partition = ? ORDER BY number"
-    rows: Any = db.execute(query, (partition,))
+    entries = entries_in_order(db, partition)
     head, batch = first_head(ledger, partition), 0
     hashes = [head.hash]
     for answer in answers:
-        found = next(rows, None)
-        if found is None:
+        entry = next(entries, None)
+        if entry is None:
             raise _broken(answer, "was added: the chain of answers has no such entry")
-        entry = Entry(*found)
         if entry.batch not in {batch, entry.number}:
             raise _broken(answer, "was changed: the chain of answers has another batch there")
         if entry != entry_after(head, answer, entry.batch, entry.random):
             raise _broken(answer, "was changed, or answers before it were removed or added")
         head, batch = entry.head, entry.batch
         hashes.append(entry.hash)
-    left = next(rows, None)
+    left = next(entries, None)
     if left is not None:
-        raise Refused(f"answer {left[0]} was removed: the chain of answers still has its entry")
+        raise Refused(f"answer {left.number} was removed: the chain of answers still has its entry")
     return ChainEnd(tuple(hashes), batch)
 
 

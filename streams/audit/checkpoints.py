@@ -13,6 +13,7 @@ from streams.errors import InputInvalid
 if TYPE_CHECKING:
     from accountant.records.receipts import Receipt
     from accountant.replay.audit import AuditReport
+    from streams.evidence import Verifier
     from streams.evidence.comparison import Compared, Evidence, Found, OtherLedger
 
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -46,14 +47,13 @@ def read_evidence(
     Raises: OSError, Refused, Unavailable. InputInvalid: a file has no receipts, or one of place
         and keys is missing.
     """
-    from streams.evidence import Verifier
     from streams.evidence.answers_head import is_answers_head
     from streams.evidence.comparison import Evidence
     from streams.evidence.sink_choice import readable_sink_at
     from streams.kafka.log.topic_sink import topic_sink
     from streams.settings import load_command
 
-    found_receipts = [receipt for path in receipts or () for receipt in _receipts(path)]
+    found_receipts = read_receipts(receipts or ())
     if place is None:
         if keys:
             raise InputInvalid("--key needs --checkpoints", hint="add --checkpoints DIRECTORY")
@@ -61,27 +61,38 @@ def read_evidence(
     if not keys:
         hint = "add --key with the public key that you stored; `accountant key show` prints it"
         raise InputInvalid("--checkpoints needs the public key of the checkpoints", hint=hint)
-    texts = [_key_text(key) for key in keys]
     notes = [*readable_sink_at(place, load_command(), topic_sink).notes()]
     evidence = Evidence(
         (each for each in notes if not is_answers_head(each[1])),
-        map(Verifier.parse, texts),
+        map(key_at, keys),
         found_receipts,
     )
     evidence.answers_heads = [each for each in notes if is_answers_head(each[1])]
     return evidence
 
 
-def _key_text(key: str) -> str:
-    """Return a public key: the text itself, or that of the file it names. Raises: Refused."""
+def key_at(text: str) -> Verifier:
+    """Return a public key from its text, or from a file with it.
+
+    Raises: OSError. Refused: it is none, or others may change its file.
+    """
+    from streams.evidence import Verifier
     from streams.files.private_files import read_trusted
 
-    if not Path(key).is_file():
-        return key
-    content = read_trusted(
-        Path(key), _MOST_KEY, what="the file of a public key", then="compare it with its copy"
-    )
-    return content.decode("ascii", "replace")
+    path = Path(text)
+    if not path.is_file():
+        return Verifier.parse(text)
+    what = "the file of a public key"
+    content = read_trusted(path, _MOST_KEY, what=what, then="compare it with its copy")
+    return Verifier.parse(content.decode("ascii", "replace"))
+
+
+def read_receipts(paths: Iterable[Path]) -> list[Receipt]:
+    """Return the receipts in files.
+
+    Raises: OSError. InputInvalid: a file has none.
+    """
+    return [receipt for path in paths for receipt in _receipts(path)]
 
 
 def _receipts(path: Path) -> list[Receipt]:

@@ -41,7 +41,7 @@ def local_evidence(source: DecisionLog) -> Evidence | None:
                     for name, text in Directory(folder).notes()
                     if _branch_of(name) >= branch
                 )
-                return Evidence(notes, _keys(folder))
+                return Evidence(notes, keys_in(folder))
     return None
 
 
@@ -73,7 +73,8 @@ def _branch_of(note: str) -> int:
     return int(first) if first.isdecimal() else 0
 
 
-def _keys(folder: Path) -> Iterator[Verifier]:
+def keys_in(folder: Path) -> Iterator[Verifier]:
+    """Yield the public keys that lie beside a ledger's checkpoints."""
     from streams.errors import Refused
     from streams.evidence.keys import Verifier
 

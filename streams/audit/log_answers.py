@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport
+    from streams.answers.answer_file import AnswerFile
     from streams.audit.answer_comparison import AnswerComparison, AnswersReport
     from streams.evidence.comparison import Evidence
     from streams.log.decision_log import DecisionLog
@@ -17,17 +18,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def comparison_of(
-    source: DecisionLog, answers: Path | None, *, looked: bool
+    source: DecisionLog, answers: Path | AnswerFile | None, *, looked: bool
 ) -> Iterator[AnswerComparison | AnswersReport | None]:
     """Open the answers of a log; yield None if it has none, a report if none can be compared.
 
     Args:
+        answers: a store, or one that is open; None for the one that belongs to the log.
         looked: there may be signed heads of answers, also of answers that are gone.
     """
+    from streams.answers.answer_file import AnswerFile
     from streams.audit.answer_comparison import AnswerComparison
     from streams.embedded.sqlite_log import SqliteLog
     from streams.kafka.log.kafka_log import KafkaLog
 
+    if isinstance(answers, AnswerFile):
+        yield AnswerComparison(answers)
+        return
     if answers is None and isinstance(source, KafkaLog):
         import asyncio
 

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -26,7 +26,14 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.replay.audit import AuditReport, Disagreement
+    from streams.answers.answer_file import AnswerFile
+    from streams.audit.answer_comparison import AnswersReport
+    from streams.audit.checkpoints import CheckpointReport
+    from streams.evidence.comparison import Evidence
+    from streams.log.decision_log import DecisionLog
 
 _LONG: Final = 20_000  # decisions; a process starts in the time of a few thousand
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
@@ -110,82 +117,156 @@ def audit(
     archive with --archive, in order. Without them, the command checks what follows the seal and
     ends with 1; with --from-seal it ends with 0.
     """
-    from streams.audit.answer_comparison import AnswersReport
-    from streams.cli.printing.output import print_json
     from streams.cli.reading.log_at import log_at
 
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
         source = log_at(target or url, archive or ())
-        looked = checkpoints is not None
-        for split_from in dict.fromkeys((_split_from(jobs), None)):
-            evidence = read_evidence(checkpoints, key, receipt)
-            local = None if evidence is not None else local_evidence(source)
-            with suppress(InDoubt), comparison_of(source, answers, looked=looked) as opened:
-                comparison = None if isinstance(opened, AnswersReport) else opened
-                processes = None
-                if split_from is not None and comparison is None:  # answers are compared in order
-                    processes = partition_processes(
-                        source,
-                        partial(log_at, target or url),
-                        jobs or os.cpu_count() or 1,
-                        least=split_from,
-                    )
-                with audit_bars() as bars:
-                    reports = run_audit(
-                        source,
-                        wanted,
-                        evidence or local,
-                        comparison,
-                        split_from=split_from,
-                        processes=processes,
-                        progress=bars,
-                    )
-                reports = [
-                    (number, with_signatures(number, of_ledger(report, ledger)))
-                    for number, report in reports
-                ]
-                compared = answered = None
-                if evidence is not None:
-                    compared = compare_checkpoints(
-                        evidence, reports, looked=looked, is_meant=ledger is not None
-                    )
-                if opened is not None and all(report.right for _, report in reports):
-                    answered = answers_report(opened, reports, evidence)
-                missing = missing_answers(source) if opened is None else 0
-                break
-        forks = [] if local is None else forks_in(local, reports)
-    right = bool(reports) and all(report.right for _, report in reports)
-    right = right and (compared is None or compared.ok) and (answered is None or answered.ok)
-    right = right and not forks
-    whole = right and all(report.ok for _, report in reports)
-    if json:
-        partitions = [{"partition": number, "report": report} for number, report in reports]
-        result = "ok" if whole else "from the seal on" if right else "failed"
-        made = {
-            "checkpoints": compared,
-            "answers": answered,
-            "answers_not_compared": missing or None,
-            "forks": forks or None,
-        }
-        checks = {name: each for name, each in made.items() if each is not None}
-        print_json(
-            {"audit": result, "head_given": head is not None, "partitions": partitions} | checks
+        found = audited(
+            source,
+            lambda: read_evidence(checkpoints, key, receipt),
+            answers,
+            head=wanted,
+            looked=checkpoints is not None,
+            ledger=ledger,
+            again=partial(log_at, target or url),
+            jobs=jobs,
         )
+    if json:
+        print_audit_json(found)
     else:
-        if not reports:  # the cause of all that is missing
-            say("the log is empty: it has no genesis record")
-        for number, report in reports:
-            _show(number, report, wanted, looked=looked)
-        if compared is not None:
-            print_report(compared)
-        print_forks(forks)
-        if answered is not None:
-            show_answers(answered)
-        else:
-            show_not_compared(evidence, has_answers=opened is not None, missing=missing)
-    if not whole and not (right and from_seal):
+        print_audit(found)
+    if not found.is_whole and not (found.is_right and from_seal):
         raise typer.Exit(Exit.FAILED)
+
+
+class Audited(NamedTuple):
+    """What an audit has found.
+
+    Attributes:
+        reports: of each partition.
+        head, looked: as of `audited`.
+        evidence: checkpoints and receipts that were compared, None for none.
+        compared, answered: what was found of them, and of the answers.
+        has_answers: answers were compared, or could not be.
+        missing: how many answers the ledger's file names whose store was not found.
+        forks: what shows that two logs of this ledger were signed.
+    """
+
+    reports: list[tuple[int, AuditReport]]
+    head: tuple[int, str] | None
+    looked: bool
+    evidence: Evidence | None
+    compared: CheckpointReport | None
+    answered: AnswersReport | None
+    has_answers: bool
+    missing: int
+    forks: list[str]
+
+    @property
+    def is_right(self) -> bool:
+        """Nothing that was checked is wrong."""
+        right = bool(self.reports) and all(report.right for _, report in self.reports)
+        right = right and (self.compared is None or self.compared.ok)
+        return right and (self.answered is None or self.answered.ok) and not self.forks
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is wrong, and the whole log was checked."""
+        return self.is_right and all(report.ok for _, report in self.reports)
+
+
+def audited(
+    source: DecisionLog,
+    read: Callable[[], Evidence | None],
+    answers: Path | AnswerFile | None = None,
+    *,
+    head: tuple[int, str] | None = None,
+    looked: bool,
+    ledger: str | None = None,
+    again: Callable[[], DecisionLog] | None = None,
+    jobs: int | None = None,
+) -> Audited:
+    """Audit a log, with bars on stderr.
+
+    Args:
+        read: reads the checkpoints and receipts to compare with; called again for a second run.
+        answers: as of `comparison_of`.
+        head: number and hash of a decision that the log must have.
+        looked: `read` reads checkpoints.
+        ledger: the id that the ledger must have.
+        again: opens the same log in another process; None to use one process.
+        jobs: how many processes.
+    """
+    from streams.audit.answer_comparison import AnswersReport
+
+    for split_from in dict.fromkeys((_split_from(jobs) if again else None, None)):
+        evidence = read()
+        local = None if evidence is not None else local_evidence(source)
+        with suppress(InDoubt), comparison_of(source, answers, looked=looked) as opened:
+            comparison = None if isinstance(opened, AnswersReport) else opened
+            processes = None
+            if again is not None and split_from is not None and comparison is None:
+                count = jobs or os.cpu_count() or 1  # answers are compared in order
+                processes = partition_processes(source, again, count, least=split_from)
+            with audit_bars() as bars:
+                reports = run_audit(
+                    source,
+                    head,
+                    evidence or local,
+                    comparison,
+                    split_from=split_from,
+                    processes=processes,
+                    progress=bars,
+                )
+            reports = [
+                (number, with_signatures(number, of_ledger(report, ledger)))
+                for number, report in reports
+            ]
+            compared = answered = None
+            if evidence is not None:
+                is_meant = ledger is not None
+                compared = compare_checkpoints(evidence, reports, looked=looked, is_meant=is_meant)
+            if opened is not None and all(report.right for _, report in reports):
+                answered = answers_report(opened, reports, evidence)
+            missing = missing_answers(source) if opened is None else 0
+            break
+    forks = [] if local is None else forks_in(local, reports)
+    has_answers = opened is not None
+    found = reports, head, looked, evidence, compared, answered, has_answers, missing, forks
+    return Audited(*found)
+
+
+def print_audit_json(found: Audited) -> None:
+    """Print what an audit has found, as one JSON object."""
+    from streams.cli.printing.output import print_json
+
+    partitions = [{"partition": number, "report": report} for number, report in found.reports]
+    result = "ok" if found.is_whole else "from the seal on" if found.is_right else "failed"
+    made = {
+        "checkpoints": found.compared,
+        "answers": found.answered,
+        "answers_not_compared": found.missing or None,
+        "forks": found.forks or None,
+    }
+    checks = {name: each for name, each in made.items() if each is not None}
+    is_given = found.head is not None
+    print_json({"audit": result, "head_given": is_given, "partitions": partitions} | checks)
+
+
+def print_audit(found: Audited) -> None:
+    """Print what an audit has found, for people."""
+    if not found.reports:  # the cause of all that is missing
+        say("the log is empty: it has no genesis record")
+    for number, report in found.reports:
+        _show(number, report, found.head, looked=found.looked)
+    if found.compared is not None:
+        print_report(found.compared)
+    print_forks(found.forks)
+    if found.answered is not None:
+        show_answers(found.answered)
+    else:
+        show_not_compared(found.evidence, has_answers=found.has_answers, missing=found.missing)
 
 
 def _split_from(jobs: int | None) -> int | None:

@@ -39,11 +39,11 @@ from aiokafka import errors as kafka
 from accountant.records import DECODE_ERRORS
 from accountant.times import iso
 from streams.answers.answer_file import AnswerFile
-from streams.answers.chain import RANDOM_BYTES, ChainEnd
+from streams.answers.chain import RANDOM_BYTES, ChainEnd, Entry
 from streams.answers.heads import ChainHead, StoredHead
 from streams.answers.published_states import PublishedState
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
-from streams.answers.tables import AnswerTables
+from streams.answers.tables import AnswerTables, answers_in_order
 from streams.clock import SystemClock, steady
 from streams.error_words import meaning_of, words_of
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
@@ -481,6 +481,10 @@ class _TopicFile(AnswerFile):
     def chain(self, partition: int, ledger: str) -> ChainEnd | None:
         """Return a partition's chain, which was checked as it was read."""
         return self._topic.chain(partition)
+
+    def entries(self, partition: int) -> Iterator[tuple[StoredAnswer, Entry | None]]:
+        """Yield the answers alone: their chain is one of all records of the topic."""
+        yield from ((answer, None) for answer in answers_in_order(self._db, partition))
 
 
 class KafkaAnswers(AnswerTopic):
