@@ -77,6 +77,11 @@ TABLE: Final = {
     "audit": CommandEntry(
         "audit.audit", _USE, "Verify a whole decision log, from its first record."
     ),
+    "evidence": CommandEntry(
+        "evidence.evidence",
+        _USE,
+        "Write the evidence of a ledger into a new folder, whole or not at all.",
+    ),
     "head": CommandEntry(
         "head.head",
         _USE,

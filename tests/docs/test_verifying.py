@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from streams.evidence import verify as verifier
 from tests.forks import commands
 
 STARTS = ("streams.cli",)
@@ -58,3 +60,30 @@ def test_a_verifier_written_from_the_page_verifies_a_log(tmp_path: Path) -> None
         verify(log.replace(b'"ana"', b'"eve"'), note, key, ledger)
     with pytest.raises(InvalidSignature):
         verify(log, note.replace("branch 0", "branch 1"), key, ledger)
+
+
+def blocks(language: str) -> list[str]:
+    """Return the worked examples of the page."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "verifying.md"
+    return re.findall(rf"^```{language}\n(.*?\n)```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_worked_examples_are_one_ledger_that_both_verifiers_accept(tmp_path: Path) -> None:
+    (log, answer), (note, key, head) = blocks("json"), blocks("text")
+    verify(log.encode(), note, key.strip(), "0123456789abcdef0123456789abcdef")
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "0.note").write_text(note)
+    (tmp_path / "checkpoints" / "0.head").write_text(head)
+    (tmp_path / "answers.jsonl").write_text(answer)
+    found, chains = verifier.Log(), dict[int, list[str]]()
+    for line in log.splitlines():
+        found.take(line.encode())
+    found.end()
+    assert [json.loads(line)["outcome"] for line in log.splitlines()] == [
+        *("genesis", "opened", "opened", "limit_set"),
+        *("reserved", "begun", "settled", "granted", "granted"),
+    ]
+    assert verifier.check_answers(tmp_path, found, chains).startswith("1 answers")
+    notes = verifier.check_notes(tmp_path, found, [verifier.key_of(key)], chains)
+    assert notes == "agreeing: 1 of kind head, 1 of kind checkpoint"
+    assert not +found.needs

@@ -10,6 +10,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import environment
 from tests.streams.cli.shown import counts_shown
+from tests.streams.evidence.handed_over import manifest_of, verified
+from tests.streams.evidence.handed_over import wrong as wrong_checks
 
 STARTS = ()
 
@@ -40,7 +42,7 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
         "ACCOUNTANT_URL": kafka,
         "ACCOUNTANT_APPLICATION": application,
         "ACCOUNTANT_TOPIC_PREFIX": f"{application}-",
-        "ACCOUNTANT_PARTITIONS": "2",
+        "ACCOUNTANT_PARTITIONS": "3",
     }
     missing = accountant("topics", "check", "--json", **where)
     assert missing.code == 4
@@ -51,12 +53,12 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
 
     made = accountant("topics", "create", "--json", **where)
     assert made.code == 0, made.err
-    assert sum("genesis" in line for line in made.json["done"]) == 2
+    assert sum("genesis" in line for line in made.json["done"]) == 3
     assert accountant("topics", "create", "--json", **where).json == {"done": []}
     assert accountant("topics", "check", **where).code == 0
-    wrong = accountant("topics", "check", "--partitions", "3", **where)
+    wrong = accountant("topics", "check", "--partitions", "4", **where)
     assert wrong.code == 4
-    assert "2 partitions" in wrong.err
+    assert "3 partitions" in wrong.err
 
     lost = ("topics", "accept-lost-inputs", "--partition", "0", "--from", "0", "--reason", "none")
     nothing = accountant(*lost, "--topic", "requests", **where)
@@ -98,7 +100,16 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
             assert shown.json["policy"]["horizon"] == horizon
         run_audit = accountant("audit", "--json", **where)
         assert (run_audit.code, run_audit.json["audit"]) == (0, "ok"), run_audit.out
-        assert len(run_audit.json["partitions"]) == 2
+        assert len(run_audit.json["partitions"]) == 3
+        made = accountant("evidence", "given", **where)
+        assert made.code == 0, made.err
+        folder = accountant.directory / "given"
+        code, found = verified(folder, "--ledger", manifest_of(folder)["ledger"])
+        assert (code, wrong_checks(found)) == (3, [])  # no key: workers sign nothing here
+        lines = (folder / "log.jsonl").read_bytes().splitlines(keepends=True)
+        cut = max(i for i, line in enumerate(lines) if b'"genesis"' in line)
+        (folder / "log.jsonl").write_bytes(b"".join(lines[:cut]))
+        assert "partitions must be [0, 1, 2]" in str(verified(folder)[1]["checks"])
         log = accountant("log", "export", **where)
         (accountant.directory / "log.jsonl").write_text(log.out)
         of_copy = accountant("audit", "log.jsonl", "--json").json["partitions"]

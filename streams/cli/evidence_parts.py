@@ -1,0 +1,310 @@
+"""What a folder of evidence contains, read from a ledger or from a server."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, redirect_stdout
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from accountant.views.datasets import DatasetView
+    from streams.answers.answer_file import AnswerFile
+    from streams.audit.evidence_folder import EvidenceFolder
+    from streams.evidence.keys import Verifier
+    from streams.log.decision_log import DecisionLog
+    from streams.settings import Settings
+
+_ORIGIN: Final = re.compile(rb"accountant/([0-9a-f:sh]+)/([0-9]{1,9})(?:/answers)?")
+
+
+class _Notes(NamedTuple):
+    """Signed notes of a ledger, by the name of their file, and the keys beside them."""
+
+    files: dict[str, bytes]
+    keys: list[Verifier]
+    why: str
+
+
+def write_ledger(
+    made: EvidenceFolder,
+    url: str,
+    archives: Sequence[Path],
+    places: Sequence[str],
+    keys: Sequence[str],
+    receipts: Sequence[Path],
+    store: Path | None,
+) -> bool:
+    """Write the evidence of a whole ledger; return whether its audit has found nothing.
+
+    What may grow meanwhile is read in this order: notes, answers, datasets, log. So the log has
+    all that the others are about.
+    """
+    from streams.audit.checkpoints import key_at, read_receipts
+    from streams.cli.reading.log_at import log_at
+    from streams.settings import load_command
+
+    source = log_at(url, archives)
+    ledger, own = _ledger_of(source), [key_at(each) for each in keys]
+    notes = _notes(source, load_command(url=url), ledger, places)
+    for name, note in notes.files.items():
+        made.add(f"checkpoints/{name}", "a signed note", note)
+    if not notes.files:
+        made.lacks("checkpoints", notes.why)
+    texts = list(dict.fromkeys(each.text for each in own or notes.keys))
+    made.add("keys.txt", "public keys; compare them with your own", map(str.encode, texts))
+    if not texts:
+        made.lacks("public key", "none was named with --key, and none is beside the checkpoints")
+    found = [msgspec.json.encode(each) for each in read_receipts(receipts)]
+    made.add("receipts.jsonl", "receipts of decisions", found)
+    if not found:
+        made.lacks("receipts", "none was named with --receipt")
+    with TemporaryDirectory() as temporary, ExitStack() as open_files:
+        answers = _answers(source, store, Path(temporary) / "answers", open_files)
+        _write_answers(made, answers)
+        _write_datasets(made, url)
+        is_cut, partitions = _write_log(made, source, archives)
+        is_right = _write_audit(made, source if is_cut else None, answers, texts)
+    made.finish(_facts(ledger) | {"chained": True, "partitions": partitions})
+    return is_right
+
+
+def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name: str) -> bool:
+    """Write the records and answers of one dataset that a caller may read; return True."""
+    from accountant.answers import encode_answer
+    from accountant.records import encode
+    from streams.cli.reading.dataset_reader import get_dataset, reader
+    from streams.client import NoAnswers
+    from streams.errors import NotPermitted
+
+    with reader(url, token_file) as ledger:
+        get_dataset(ledger, name)
+        answers: list[bytes] = []
+        try:
+            for each in ledger.answers(name):
+                value = encode_answer(each).decode()
+                line = {"partition": 0, "grant": each.grant, "dataset": name}
+                line |= {"analyst": each.analyst, "request_id": each.request_id, "value": value}
+                answers.append(msgspec.json.encode(line))
+        except NoAnswers as error:
+            made.lacks("answers", str(error))
+        made.add("answers.jsonl", "the answers that the caller may read; not chained", answers)
+        records = (encode(each) for each in ledger.requests(name))
+        made.add("records.jsonl", f"the decisions on {name}; NOT CHAINED", records)
+        _write_views(made, [ledger.dataset(name)])
+        try:
+            heads = ledger.heads()
+        except NotPermitted:
+            heads = []
+    for what in ("log", "archives", "checkpoints", "receipts", "audit report"):
+        made.lacks(what, "it is of the whole ledger: ask an auditor for it")
+    made.add("keys.txt", "no public key: nothing here is signed", b"")
+    facts = _facts(heads[0].ledger if heads else "unknown")
+    made.finish(facts | {"chained": False, "dataset": name, "partitions": []})
+    return True
+
+
+def _facts(ledger: str) -> dict[str, Any]:
+    from accountant.times import iso
+    from streams.clock import SystemClock
+
+    made_by = version("streaming-privacy-accountant")
+    return {"ledger": ledger, "made_at": iso(SystemClock().now()), "made_by": made_by}
+
+
+def _ledger_of(source: DecisionLog) -> str:
+    from accountant.views.heads import ledger_of
+
+    return ledger_of(source.read(0, 0, 1)[0]) or "unknown"
+
+
+def _notes(source: DecisionLog, settings: Settings, ledger: str, places: Sequence[str]) -> _Notes:
+    """Return the signed notes of a ledger in some places, or where the settings have them."""
+    from streams.embedded.checkpointing import directory_of
+    from streams.embedded.sqlite_log import SqliteLog
+    from streams.evidence.answers_head import is_answers_head
+    from streams.evidence.sink_choice import readable_sink_at
+    from streams.evidence.store import folder_of
+    from streams.kafka.log.topic_sink import topic_sink
+
+    if not places:
+        directory = settings.checkpoints if settings.checkpoints != "off" else None
+        if isinstance(source, SqliteLog):
+            directory = directory_of(settings)
+        folder = None if directory is None else folder_of(Path(directory), ledger)
+        if folder is None or not folder.is_dir():
+            why = "the settings name no directory with any, and --checkpoints was not given"
+            return _Notes({}, [], why)
+        places = [str(folder)]
+    files: dict[str, bytes] = {}
+    for place in places:
+        for _, note in readable_sink_at(place, settings, topic_sink).notes():
+            # Nothing of a note but its partition's number is in the name of its file.
+            origin = _ORIGIN.fullmatch(note.partition(b"\n")[0])
+            if origin is not None and origin[1].decode() == ledger:
+                suffix = "head" if is_answers_head(note) else "note"
+                digest = hashlib.sha256(note).hexdigest()[:16]
+                files[f"{int(origin[2])}-{digest}.{suffix}"] = note
+    why = f"there is none of ledger {ledger} in {', '.join(places)}"
+    return _Notes(dict(sorted(files.items())), _keys_beside(places), why)
+
+
+def _keys_beside(places: Sequence[str]) -> list[Verifier]:
+    from streams.audit.local_checkpoints import keys_in
+
+    return [key for place in places if Path(place).is_dir() for key in keys_in(Path(place))]
+
+
+def _answers(
+    source: DecisionLog, store: Path | None, copy: Path, open_files: ExitStack
+) -> AnswerFile | str:
+    """Return the answers as they are at this moment, or why there are none."""
+    import asyncio
+
+    from streams.answers import answers_path
+    from streams.answers.answer_file import open_answers
+    from streams.embedded.sqlite_log import SqliteLog
+    from streams.kafka.log.kafka_log import KafkaLog
+    from streams.kafka.service.answers import read_all_answers
+
+    if store is None and isinstance(source, KafkaLog):
+        topic = asyncio.run(read_all_answers(source.deployment))
+        return topic or "the ledger has no topic of answers, or this principal may not read it"
+    if store is None and isinstance(source, SqliteLog):
+        store = answers_path(source.path, None)
+    if store is None or not store.exists():
+        return "no store of answers is beside the log, and --answers was not given"
+    with open_answers(store) as live:
+        live.copy_to(copy)
+    return open_files.enter_context(open_answers(copy))
+
+
+def _write_answers(made: EvidenceFolder, answers: AnswerFile | str) -> None:
+    if isinstance(answers, str):
+        made.lacks("answers", answers)
+        made.add("answers.jsonl", "no answers", b"")
+        return
+    is_chained = True
+
+    def lines() -> Iterator[bytes]:
+        nonlocal is_chained
+        for partition in answers.logs():
+            for each, entry in answers.entries(partition):
+                line: dict[str, Any] = {"partition": partition, "number": each.number}
+                if entry is not None:
+                    line |= {"entry": entry.number, "batch": entry.batch}
+                    line |= {"random": entry.random.hex(), "hash": entry.hash}
+                is_chained &= entry is not None
+                line |= {"grant": each.grant, "dataset": each.dataset, "analyst": each.analyst}
+                line |= {"request_id": each.request_id, "value": each.value.decode()}
+                yield msgspec.json.encode(line)
+
+    made.add("answers.jsonl", "every stored answer, in the order of their store", lines())
+    if not is_chained:
+        why = (
+            "the chain of a topic, or of an earlier version's store, covers records that are not "
+            "answers, such as names of machines; `accountant audit` checks it where it is"
+        )
+        made.lacks("chain of the answers", why)
+
+
+def _write_datasets(made: EvidenceFolder, url: str) -> None:
+    from streams.cli.reading.dataset_reader import reader, with_joint_guarantees
+
+    with reader(url) as ledger:
+        views = ledger.datasets()
+        _write_views(made, with_joint_guarantees(views, views, ledger))
+
+
+def _write_views(made: EvidenceFolder, views: Sequence[DatasetView]) -> None:
+    from accountant.display.datasets import joint_sentence
+    from streams.cli.printing.output import stdout
+    from streams.cli.printing.tables import dataset_details
+
+    def show() -> None:
+        for view in views:
+            joint = view.joint_guarantee
+            more = [("together", joint_sentence(joint))] if joint else []
+            stdout().print(dataset_details(view, more=more))
+
+    made.add("datasets.txt", "policy and guarantee of each dataset, in words", _printed(show))
+    made.add("datasets.jsonl", "the same as JSON", map(msgspec.json.encode, views))
+
+
+def _write_log(
+    made: EvidenceFolder, source: DecisionLog, archives: Sequence[Path]
+) -> tuple[bool, list[dict[str, Any]]]:
+    """Write the log; return whether its beginning is missing, and where each partition ends."""
+    from streams.cli.printing.output import count_progress, progress
+
+    partitions: list[dict[str, Any]] = []
+    is_cut = False
+
+    def lines() -> Iterator[bytes]:
+        nonlocal is_cut
+        for part in source.parts():
+            is_cut |= part.sealed is not None
+            if part.sealed is not None and part.archived is not None:
+                why = f"decisions 1 to {part.archived[0]} are in archives that --archive lacks"
+                made.lacks("beginning of the log", why)
+            task = bars.add_task(f"partition {part.number}", total=part.total)
+            last, count = b"", 0
+            with count_progress(bars, part.values, task) as values:
+                for last in values:
+                    count += 1
+                    yield last
+            more = part.archived[0] if part.sealed is not None and part.archived else 0
+            head = f"sha256:{hashlib.sha256(last).hexdigest()}"
+            partitions.append({"partition": part.number, "records": count + more, "head": head})
+
+    with progress() as bars:
+        made.add("log.jsonl", "the decision log, byte for byte, one record a line", lines())
+    for number, file in enumerate(archives, 1):
+        name = f"archives/{number}-{file.name}"
+        made.add(name, "an archive of the log's beginning", file.read_bytes())
+    return is_cut, partitions
+
+
+def _write_audit(
+    made: EvidenceFolder, cut: DecisionLog | None, answers: AnswerFile | str, keys: Sequence[str]
+) -> bool:
+    """Audit what was written, and write the report; return whether nothing was found.
+
+    Args:
+        cut: the log itself, where its beginning is missing: only there is the state at its seal.
+    """
+    from streams.audit.checkpoints import read_evidence
+    from streams.cli.audit import audited, print_audit, print_audit_json
+    from streams.log.exported_log import ExportedLog
+
+    notes, receipts = made.path / "checkpoints", made.path / "receipts.jsonl"
+    looked = notes.is_dir() and bool(keys)
+    found = audited(
+        cut or ExportedLog(made.path / "log.jsonl"),
+        lambda: read_evidence(
+            str(notes) if looked else None, [*keys] if looked else None, [receipts]
+        ),
+        None if isinstance(answers, str) else answers,
+        looked=looked,
+    )
+    made.add("audit.txt", "the report of `accountant audit`", _printed(partial(print_audit, found)))
+    made.add("audit.json", "the same as JSON", _printed(partial(print_audit_json, found)))
+    return found.is_right
+
+
+def _printed(show: Callable[[], None]) -> bytes:
+    """Return what a function prints."""
+    out = io.BytesIO()
+    with io.TextIOWrapper(out, encoding="utf-8", write_through=True) as text:
+        with redirect_stdout(text):
+            show()
+        text.flush()
+        return out.getvalue()

@@ -1,0 +1,859 @@
+"""Verify a folder that `accountant evidence` wrote. Needs Python 3.11 and nothing else.
+
+    python3 -I verify.py [FOLDER] --key NAME+ID+BASE64 --ledger ID [--json]
+
+Key and id must come from outside of the folder: whoever makes a folder chooses the key in it.
+docs/reference/verifying.md of the program describes every byte that is read here.
+
+Exit code 0: all checks hold. 1: one does not. 2: the folder cannot be read. 3: all hold, but no key
+or no id was given, or the records are not chained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+Sums = dict[str, Fraction | None]  # by name, in units of 1e-40; None is infinite
+Key = tuple[str, bytes, bytes]  # name, id, 32 bytes
+UNIT = 10**40
+
+
+class Wrong(Exception):
+    """What was found is not what must be there."""
+
+
+def expect(what: str, due: object, found: object) -> None:
+    if due != found:
+        raise Wrong(f"{what} must be {str(due)[:200]}, got {str(found)[:200]}")
+
+
+def sha256(value: bytes) -> str:
+    return "sha256:" + hashlib.sha256(value).hexdigest()
+
+
+def parse(value: bytes | str) -> Any:
+    """Parse JSON; refuse what a second reader might read otherwise."""
+
+    def once(pairs: list[tuple[str, Any]]) -> Record:
+        expect("names in an object", len(pairs), len(dict(pairs)))
+        return dict(pairs)
+
+    return json.loads(value, object_pairs_hook=once)
+
+
+# ---- Ed25519: RFC 8032, section 5.1.7, comparing the encoded R (no cofactor) ----
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, -1, P) % P
+Point = tuple[int, int, int]  # X, Y, Z
+ZERO = (0, 1, 1)
+
+
+def add(p: Point, q: Point) -> Point:
+    a, b, c = p[2] * q[2] % P, p[0] * q[0] % P, p[1] * q[1] % P
+    e, f = D * b * c % P, a * ((p[0] + p[1]) * (q[0] + q[1]) - b - c) % P
+    return f * (a * a - e) % P, a * (c + b) * (a * a + e) % P, (a * a - e) * (a * a + e) % P
+
+
+def multiply(n: int, p: Point) -> Point:
+    found: Point = ZERO
+    for bit in f"{n:b}":
+        found = add(found, found) if bit == "0" else add(add(found, found), p)
+    return found
+
+
+def decode_point(value: bytes) -> Point | None:
+    """Return a point; None for bytes that are not the one encoding of a point."""
+    y, sign = int.from_bytes(value, "little") & (2**255 - 1), value[31] >> 7
+    u, v = (y * y - 1) % P, (D * y * y + 1) % P
+    x = u * pow(v, 3, P) * pow(u * pow(v, 7, P), (P - 5) // 8, P) % P
+    if v * x * x % P == -u % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    if y >= P or v * x * x % P != u or (x == 0 and sign):
+        return None
+    return (P - x if x % 2 != sign else x), y, 1
+
+
+def encode_point(p: Point) -> bytes:
+    z = pow(p[2], -1, P)
+    return (p[1] * z % P | (p[0] * z % P % 2) << 255).to_bytes(32, "little")
+
+
+BASE = decode_point((4 * pow(5, -1, P) % P).to_bytes(32, "little")) or ZERO
+
+
+def is_signed(public: bytes, text: bytes, signature: bytes) -> bool:
+    a, s = decode_point(public), int.from_bytes(signature[32:], "little")
+    if a is None or len(signature) != 64 or s >= L or encode_point(multiply(8, a))[0] == 1:
+        return False  # [8]A = 0 is a key of small order: it would have signed every text
+    k = int.from_bytes(hashlib.sha512(signature[:32] + public + text).digest(), "little") % L
+    return encode_point(add(multiply(s, BASE), multiply(L - k, a))) == signature[:32]
+
+
+# ---- Keys and signed notes ----
+
+
+def key_of(text: str) -> Key:
+    name, named, encoded = text.strip().split("+", 2)
+    value = base64.b64decode(encoded, validate=True)
+    found = hashlib.sha256(name.encode() + b"\n" + value).digest()[:4]
+    expect(
+        f"key {name[:100]}: id, type and length",
+        (named, 1, 33),
+        (found.hex(), value[0], len(value)),
+    )
+    return name, found, value[1:]
+
+
+def key_text(key: Key) -> str:
+    return f"{key[0]}+{key[1].hex()}+{base64.b64encode(bytes([1]) + key[2]).decode()}"
+
+
+def open_note(note: bytes, keys: Iterable[Key]) -> tuple[list[str], Key]:
+    """Return the lines of a text that one of the keys has signed, and that key."""
+    signed, _, signatures = note.decode().partition("\n\n")
+    for line in signatures.split("\n")[:-1]:
+        found = re.fullmatch(r"— (\S{1,100}) ([A-Za-z0-9+/]{88,100}={0,2})", line)
+        value = base64.b64decode(found[2], validate=True) if found else b""
+        for key in keys:
+            named = found is not None and key[:2] == (found[1], value[:4])
+            if named and is_signed(key[2], (signed + "\n").encode(), value[4:]):
+                return signed.split("\n"), key
+    raise Wrong("no known key has signed it")
+
+
+def number(text: str, before: str = "") -> int:
+    """Return a number of a note, which has one form."""
+    if re.fullmatch(re.escape(before) + "(0|[1-9][0-9]{0,18})", text) is None:
+        raise Wrong(f"{text[:60]} must be {before}and a number")
+    return int(text.removeprefix(before))
+
+
+# ---- Amounts, and what a claim costs ----
+
+
+def units(amount: str) -> Fraction:
+    expect(f"{amount[:60]}, an amount", True, bool(re.fullmatch(r"[0-9]+(\.[0-9]{1,40})?", amount)))
+    return Fraction(amount) * UNIT
+
+
+def exact(totals: Record, over: Record | None = None) -> Sums:
+    """Return totals as they are before they are rounded up to a unit."""
+    parts = {name: Fraction(part) for name, part in (over or {}).items()}
+    if any(not 0 < each < 1 for each in parts.values()) or parts.keys() - totals.keys():
+        raise Wrong("rounded_up must have parts of a unit, of the sums that there are")
+    names = [name for name in totals if name != "mechanisms"]
+    return {n: None if totals[n] == "inf" else units(totals[n]) - parts.get(n, 0) for n in names}
+
+
+def finite(amount: Fraction | None) -> Fraction:
+    expect("infinite amounts of a budget", False, amount is None)
+    return amount or Fraction(0)
+
+
+def up(totals: Sums) -> Sums:
+    return {n: None if a is None else Fraction(math.ceil(a)) for n, a in totals.items()}
+
+
+def less(after: Sums, before: Sums) -> Sums:
+    """Return by how much each sum has grown; None where that is not known."""
+    pairs = {n: (after[n], before.get(n, Fraction(0))) for n in after}
+    return {n: None if a is None or b is None else a - b for n, (a, b) in pairs.items()}
+
+
+PARTS = (math.lcm(*range(1, 100)) // (2**6 * 5**2)) ** 2  # of a unit: these the ledger adds exactly
+PURE = ("pure", "laplace")
+RHO: dict[str, Callable[[Record], Fraction]] = {
+    "zcdp": lambda of: of["rho"],
+    "gdp": lambda of: of["mu"] ** 2 / 2,
+    "gaussian": lambda of: of["sensitivity"] ** 2 / (2 * of["sigma"] ** 2),
+    "brownian": lambda of: (
+        of["sensitivity"] ** 2
+        / 2
+        * (1 / of["variance"] - (1 / of["previous"] if "previous" in of else 0))
+    ),
+    "laplace": lambda of: series(of["epsilon"], lambda x: x + (-x).exp() - 1),
+    "pure": lambda of: series(of["epsilon"], lambda x: x * (x.exp() - 1) / (x.exp() + 1)),
+}
+NUMBERS = ("epsilon", "rho", "mu", "sigma", "scale", "sensitivity", "variance", "previous")
+
+
+def series(value: Fraction, function: Callable[[Decimal], Decimal]) -> Fraction:
+    """Return a lower bound of a function, to 50 digits."""
+    with localcontext(Context(prec=150)):
+        found = function(Decimal(value.numerator) / Decimal(value.denominator))
+    return Fraction(found) * (1 - Fraction(1, 10**50))
+
+
+def cost(name: str, claim: Record) -> Fraction | None:
+    """Return the least that one mechanism costs in a sum; None if this file does not know."""
+    kind, name = claim["type"], name.removeprefix("apart_")
+    if kind == "interactive":
+        return cost(name, claim["claim"])
+    if kind not in RHO or name == "ex_post_only":
+        return None
+    if name.endswith("delta") or name == "loss_shift" or "ex_post" in name:
+        return Fraction(0)
+    of = {n: Fraction(claim[n]) for n in NUMBERS if n in claim}
+    if kind == "laplace":
+        of["epsilon"] = of["sensitivity"] / of["scale"]
+    if name in ("epsilon", "loss_epsilon"):
+        return of.get("epsilon")
+    return (
+        RHO[kind](of) * (2 if name == "loss_time" else 1) if name in ("rho", "loss_time") else None
+    )
+
+
+def atoms(claim: Record, times: int = 1) -> Iterator[tuple[Record, int]]:
+    if claim["type"] == "repeat":
+        yield from atoms(claim["claim"], times * int(claim["times"]))
+    elif claim["type"] == "all_of":
+        for each in claim["claims"]:
+            yield from atoms(each, times)
+    else:
+        yield claim, times
+
+
+def is_cost(what: str, name: str, claim: Record, charged: Fraction | None) -> bool:
+    """Check a charge: it is the cost, or above it by the rounding. False: not known here."""
+    if charged is None:
+        return False
+    least, most = Fraction(0), Fraction(0)
+    for atom, times in atoms(claim):
+        one = cost(name, atom)
+        if one is None:
+            return False
+        least, more = least + one * UNIT * times, one * UNIT * times
+        by_series = atom["type"] in PURE and "epsilon" not in name
+        if by_series or PARTS % (one * UNIT).denominator:  # it was rounded up
+            more += more / 10**18 + 2 * times
+        most += more
+    if not least <= charged <= most:
+        cost_text, charged_text = (f"{float(each / UNIT):.17g}" for each in (least, charged))
+        raise Wrong(f"{what} costs {cost_text} of {name}, charged was {charged_text}")
+    return True
+
+
+def is_budget(policy: Record, budget: Record) -> bool:
+    """Check that a budget is what the policy's guarantee allows. False: not known here."""
+    kind, delta = policy.get("filter", "zcdp_tight"), Fraction(policy.get("delta") or 0)
+    own = policy.get("delta_for_claims")
+    claims = Fraction(own) if own is not None else delta * (kind != "zcdp_tight")
+    if policy.get("beside") or kind not in ("basic", "zcdp", "zcdp_tight"):
+        return False
+    expect("budget of delta", claims * UNIT, units(budget["delta"]))
+    if kind != "zcdp_tight":
+        first = "epsilon" if kind == "basic" else "rho"
+        expect(f"budget of {first}", Fraction(policy[first]) * UNIT, units(budget[first]))
+        return True
+    rho, epsilon, rest = Decimal(budget["rho"]), Decimal(policy["epsilon"]), delta - claims
+
+    def log_delta(t: Decimal) -> Decimal:  # e^((a-1)(a rho-epsilon)) (1-1/a)^a/(a-1), a = 1 + e^t
+        a = 1 + t.exp()
+        return (a - 1) * (a * rho - epsilon) + a * (1 - 1 / a).ln() - t
+
+    with localcontext(Context(prec=60)):
+        low, high = Decimal(-60), Decimal(60)
+        for _ in range(160):  # it is convex in a
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, right) if log_delta(left) < log_delta(right) else (left, high)
+        off = log_delta(low) - (Decimal(rest.numerator) / Decimal(rest.denominator)).ln()
+    if abs(off) > Decimal("1e-9"):
+        raise Wrong(f"a budget of rho {rho} is not that of {epsilon}, {rest} (off by e^{off:.3g})")
+    return True
+
+
+# ---- The log: each record against the one before it ----
+
+ADDITIVE = ("basic", "zcdp", "zcdp_tight", "ex_post", "split", "fully_adaptive", "unified_brownian")
+GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
+BUDGETS = {"budget", "pace", "reserved"}
+KIND = ("filter", "beside", "order", "orders", "weights", "epsilon_each")
+LIMITED = (("totals", "rounded_up"), ("paced", "paced_rounded_up"), ("used", "used_rounded_up"))
+
+
+class Dataset:
+    """A dataset, its limits and their counts, by scope, name, and analyst of a default."""
+
+    def __init__(self, opening: Record) -> None:
+        self.policy, self.budget = opening["policy"], opening["budget"]
+        self.schema = (opening.get("request") or {}).get("schema")
+        self.sequence, self.mechanisms, self.stopped = 0, 0, ""
+        self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
+        self.teams: dict[str, Record] = {}
+        self.limits: dict[tuple[str, str | None], Record] = {}
+        self.counts: dict[tuple[str, str | None, str | None], dict[str, Sums]] = {}
+
+    @property
+    def adds_up(self) -> bool:
+        return adds_up(self.policy)
+
+
+def adds_up(policy: Record) -> bool:
+    return policy.get("filter", "zcdp_tight") in ADDITIVE and not policy.get("beside")
+
+
+class Log:
+    """What is known after the records taken so far.
+
+    Attributes:
+        needs: what only `accountant audit` checks, with how often.
+        hashes: of each partition, by number; "" of records in an archive.
+        grants: by the hash of their decision.
+        commands: branch and record of what commands wrote, by partition.
+    """
+
+    def __init__(self) -> None:
+        self.needs: Counter[str] = Counter()
+        self.datasets: dict[str, Dataset] = {}
+        self.grants: dict[str, Record] = {}
+        self.hashes: dict[int, list[str]] = {}
+        self.commands: dict[int, list[tuple[int, Record]]] = {}
+        self.genesis: Record = {}
+        self.branch, self.at, self.cut, self.is_cut = 0, "", 0, False
+        self.begun: dict[int, int] = {}  # how often each partition's answers began again
+
+    def take(self, line: bytes) -> None:
+        """Check a record's place in the chain, then what it says."""
+        record = parse(line)
+        genesis, place = record.get("genesis"), record["partition_sequence"]
+        if genesis is not None:
+            self.end()
+            for name in ("ledger", "application", "partitions") if self.genesis else ():
+                expect(f"genesis.{name}", self.genesis.get(name), genesis.get(name))
+            expect("genesis records of the partition", False, genesis["partition"] in self.hashes)
+            self.genesis, self.branch, self.at, self.cut = genesis, 0, "", 0
+            self.hashes[genesis["partition"]], self.commands[genesis["partition"]] = [], []
+        hashes = self.hashes[self.genesis["partition"]]
+        if len(hashes) == 1 and place > 1:  # records before it are in archives: a seal must say so
+            hashes += [""] * (place - 2) + [record["previous"]]
+            self.cut, self.is_cut = place - 1, True
+        expect("partition_sequence", len(hashes), place)
+        expect("previous", hashes[-1] if hashes else "sha256:" + "0" * 64, record["previous"])
+        later = record["decided_at"] >= self.at
+        expect("order of decided_at", record["outcome"] != "clock_reset", later)
+        self.at = record["decided_at"]
+        hashes.append(sha256(line))
+        self.decision(record, hashes[-1])
+
+    def branch_of(self, partition: int) -> int:
+        """Return the number of rollbacks that a partition has accepted."""
+        return self.commands[partition][-1][0] if self.commands[partition] else 0
+
+    def end(self) -> None:
+        expect("records in archives, without a seal that says so,", 0, self.cut)
+
+    def decision(self, record: Record, digest: str) -> None:
+        """Check what a record says, whether or not it is in a chain."""
+        expect("version and rules", (2, 1), (record["version"], record["rules"]))
+        request, partition = record.get("request"), self.genesis.get("partition", 0)
+        request = request if isinstance(request, dict) and record["outcome"] != "invalid" else {}
+        if "note" in record:  # a command wrote it
+            found = record.keys() & {"totals", "cost", "levels", "dataset", "parts", "request"}
+            expect("fields of a command's record", set(), found)
+            self.branch = record.get("rollback", {}).get("branch", self.branch)
+            if (seal := record.get("seal")) is not None:
+                hashes = self.hashes[partition]
+                known = hashes[0], hashes[seal["archived"]] or seal["head"]
+                expect("seal", known, (seal["first"], seal["head"]))
+                self.cut = 0 if seal["archived"] == self.cut else self.cut
+            self.commands[partition].append((self.branch, record))
+            return
+        if record["outcome"] in GRANTS:
+            claim = record.get("derived", request)["claim"]
+            self.grants[digest] = {"claim": claim, "request": request, "charged": {}, "stage": ""}
+            names = [request["dataset"], *request.get("other_datasets", ())]
+            charged = [part["dataset"] for part in record.get("parts") or [record]]
+            if "part_of" not in record:
+                expect("datasets that are charged", names, charged)
+        grant = self.grants.get(request.get("grant", digest), {})
+        for part in record.get("parts") or [record]:
+            if "sequence" in part:
+                self.numbered({**record, **part}, request, grant)
+            else:
+                expect("amounts", set(), part.keys() & {"totals", "cost", "levels"})
+        if record["outcome"] in STEPS:
+            due = "begun" if record["outcome"] == "settled" else ""
+            expect("stage", due, grant.get("stage", due))
+            grant |= {"stage": record["outcome"], "shown": request.get("shown")}
+
+    def numbered(self, part: Record, request: Record, grant: Record) -> None:
+        """Check a decision that its dataset counts: sums, budget, limits."""
+        name, outcome = part["dataset"], part["outcome"]
+        if outcome == "opened":
+            expect("earlier opening", None, self.datasets.get(name))
+            self.datasets[name] = Dataset(part)
+        if name not in self.datasets and self.is_cut:
+            self.needs["datasets that were opened in an archive"] += 1
+            return
+        data, after = self.datasets[name], exact(part["totals"], part.get("rounded_up"))
+        expect(f"sequence of {name}", data.sequence + 1, part["sequence"])
+        up_now, up_before = up(after), up(data.totals)
+        if "policy" in part:
+            if not data.mechanisms and not any(data.totals.values()):  # it may still be lowered
+                data.totals, data.budget = dict.fromkeys(after, Fraction(0)), part["budget"]
+            data.policy = part["policy"]
+            self.known(is_budget(data.policy, part["budget"]), f"budget of {data.policy['filter']}")
+            expect("budget", data.budget, part["budget"])
+        expect("names of totals", list(data.totals), list(after))
+        growth, charged = less(after, data.totals), part.get("cost", {})
+        claim = grant["claim"] if outcome in GRANTS else request.get("claim") if charged else None
+        more = sum(times for _, times in atoms(claim)) if claim else 0
+        expect("mechanisms", data.mechanisms + more, part["totals"]["mechanisms"])
+        if outcome in GRANTS:
+            expect("stop before a grant", "", data.stopped)
+            what = f"cost of a claim {grant['claim']['type']} under {data.policy['filter']}"
+            for total, grown in growth.items():
+                ok = data.adds_up and is_cost(name, total, grant["claim"], grown)
+                self.known(ok, what)
+            grant["charged"][name] = growth
+            self.charge(data, part, grant, growth)
+        elif outcome in STEPS:
+            back = part["reservation"].get("returned", {})
+            charged = {total: f"-{amount}" for total, amount in back.items()}
+            if grant:
+                self.give_back(data, part, request, grant, growth)
+        elif outcome != "resolved":
+            expect(f"growth of totals of {name}", False, any(growth.values()))
+        for total, grown in less(up_now, up_before).items():
+            if grown is not None and charged.get(total) != "inf":
+                expect(f"growth of {total}", Fraction(charged.get(total, 0)) * UNIT, grown)
+        for total, budget in data.budget.items() if data.adds_up else ():
+            left = units(part["left"][total])
+            expect(f"{total} spent and left of {name}", units(budget), left + finite(up_now[total]))
+        self.known(data.adds_up, f"whether {data.policy['filter']} admits the totals")
+        data.sequence, data.totals = part["sequence"], after
+        data.mechanisms = part["totals"]["mechanisms"]
+        stops = {"paused": outcome, "closed": outcome, "resumed": ""}
+        data.stopped = stops.get(outcome, data.stopped)
+        if "member" in part:
+            data.teams[part["member"]["member"]] = part["member"]
+        if "limit" in part:
+            limit = part["limit"]
+            for field in ("scope", "name", "part"):
+                expect(f"limit.{field}", request.get(field), limit.get(field))
+            for field in ("policy", "pace", "reserved"):
+                expect(f"limit.{field}", bool(request.get(field)), bool(limit.get(field)))
+            self.set_limit(data, limit)
+
+    def known(self, is_known: bool, what: str) -> None:
+        self.needs[what] += not is_known
+
+    def give_back(
+        self, data: Dataset, part: Record, request: Record, grant: Record, growth: Sums
+    ) -> None:
+        """Check what a step of a reservation gives back, to its dataset and to its limits."""
+        claim, shown = grant["claim"], request.get("shown")
+        adds = data.adds_up and (shown is None or claim["type"] == "brownian")
+        self.known(adds, f"what a reservation returns under {data.policy['filter']}")
+        charged = grant["charged"][part["dataset"]]
+        if shown is not None and claim["type"] == "brownian":
+            within = Fraction(claim["variance"]) <= Fraction(shown) <= Fraction(claim["first"])
+            expect("settlement within the levels", True, within)
+        for name, grown in growth.items() if adds else ():
+            due = (charged[name] or 0) * (part["outcome"] == "voided")
+            if shown is not None:
+                full, last = cost(name, claim), cost(name, {**claim, "variance": shown})
+                due = ((full or 0) - (last or 0)) * UNIT
+            if grown is not None and abs(due + grown) > 2 + due / 10**18:
+                raise Wrong(f"{name} falls by {float(-grown / UNIT)}, not {float(due / UNIT)}")
+        self.limits(data, part, grant, growth)
+
+    def set_limit(self, data: Dataset, limit: Record) -> None:
+        key, policy = (limit["scope"], limit.get("name")), limit.get("policy")
+        old = data.limits.get(key, {"version": 0})
+        expect(f"version of limit {key}", old["version"] + 1, limit["version"])
+        for name, budget in data.budget.items() if limit.get("part") else ():
+            due = math.floor(Fraction(limit["part"]) * units(budget))
+            expect(f"budget of limit {key}", due, units(limit["budget"][name]))
+        if policy:
+            self.known(is_budget(policy, limit["budget"]), "budget of a limit's own filter")
+        kind = [(policy or data.policy).get(name) for name in KIND]
+        limit["kind"] = kind if "budget" in limit else old.get("kind")
+        for counts in [each for place, each in data.counts.items() if place[:2] == key]:
+            if limit["kind"] != old.get("kind"):
+                counts.pop("totals", None)
+            if "reserved" not in limit:
+                counts.pop("used", None)
+        data.limits[key] = limit
+
+    def charge(self, data: Dataset, part: Record, grant: Record, growth: Sums) -> None:
+        """Check that a grant is charged to each limit that applies, and fits."""
+        analyst, levels = grant["request"]["analyst"], part.get("levels", ())
+        member = data.teams.get(analyst, {})
+        team = member.get("team") if part["decided_at"] < member.get("until", "~") else None
+        in_force = {key for key, limit in data.limits.items() if limit.keys() & BUDGETS}
+        own = ("analyst", analyst) if ("analyst", analyst) in in_force else ("each", team)
+        due = [key for key in (("dataset", None), ("team", team), own) if key in in_force]
+        named = [(each["scope"], each.get("name")) for each in levels]
+        expect("limits that apply", due, [k for k in named if k in due or k[0] != "team"])
+        self.limits(data, part, grant, growth)
+
+    def limits(self, data: Dataset, part: Record, grant: Record, growth: Sums) -> None:
+        """Check by how much each limit has grown, or by how much a step has lowered it."""
+        is_step = part["outcome"] in STEPS
+        for entry in part.get("levels", ()):
+            analyst = grant["request"]["analyst"] if entry["scope"] == "each" else None
+            key = (entry["scope"], entry.get("name"), analyst)
+            limit, counts = data.limits[key[:2]], data.counts.setdefault(key, {})
+            policy = limit.get("policy")
+            if not is_step:
+                expect(f"version of limit {key}", limit["version"], entry["version"])
+            budgets = {"totals": limit.get("budget"), "paced": limit.get("pace", {}).get("budget")}
+            for field, over in [each for each in LIMITED if each[0] in entry]:
+                now, own = exact(entry[field], entry.get(over)), field == "totals" and policy
+                for name, more in less(now, counts.get(field, {})).items():
+                    due, what = growth.get(name), f"{field} of limit {key} for {name}"
+                    back = is_step and (more or 0) <= 0 and (own or (due or 0) <= (more or 0))
+                    is_fresh = field == "paced" and now[name] == due
+                    if own and not is_step:
+                        self.known(is_cost(what, name, grant["claim"], more), "cost at a limit")
+                    elif data.adds_up and not (back or is_fresh):
+                        expect(f"growth of {what}", due, more)
+                    budget = (budgets.get(field) or {}).get(name)
+                    if budget and not is_step and adds_up(own or data.policy):
+                        expect(f"room of {what}", True, units(budget) >= (up(now)[name] or 0))
+                counts[field] = now
+
+
+# ---- Answers: each against its grant, and the chain of their store ----
+
+NAMES = ("dataset", "analyst", "request_id")
+STATED = (*NAMES, "question", "noise", "stop")
+
+
+def plain(value: Any) -> Any:
+    """Return JSON without empty fields, which may also be left out."""
+    if not isinstance(value, dict):
+        return value
+    return {name: plain(each) for name, each in value.items() if each not in (None, "", [], {})}
+
+
+def change(name: str, question: Record, schema: Record) -> tuple[Fraction, Fraction]:
+    """Return the most that one unit changes in a statistic: l1, and the square of l2."""
+    columns = {each["name"]: each for each in schema["columns"]}
+    k = int((schema.get("unit") or {"rows": 1})["rows"])
+    k, column = min(k, int(question.get("rows") or k)), columns.get(question.get("column"), {})
+    grouped = [columns[each] for each in question.get("by") or ()]
+    grouped += [column] if question["ask"] == "histogram" else []
+    low, high = Fraction(column.get("lower", 1)), Fraction(column.get("upper", 1))
+    if name != "sum":
+        low, high = max(low**2, high**2) * 0, max(low**2, high**2)
+    if name == "count":
+        low, high = Fraction(1), Fraction(1)
+    size, within = k * max(abs(low), abs(high)), k * (max(0 * high, high) - min(0 * low, low))
+    if schema["neighbours"] != "replace":
+        return size, size**2
+    if math.prod(len(each.get("categories", "ab")) for each in grouped) == 1:
+        return within, within**2
+    return 2 * size, max(2 * size**2, within**2)
+
+
+def check_noise(answer: Record, claim: Record, schema: Record) -> bool:
+    """Check that each statistic's noise costs what was claimed for it. False: not known here."""
+    for (atom, _), noise in zip(atoms(claim), answer["statistics"], strict=True):
+        if noise["law"] not in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian"):
+            return False
+        l1, l2_squared = change(noise["statistic"], answer["question"], schema)
+        is_laplace = "scale" in noise
+        least = l1 / Fraction(noise["scale"]) if is_laplace else l2_squared / 2
+        least /= 1 if is_laplace else Fraction(noise["variance"])
+        off = (cost("epsilon" if is_laplace else "rho", atom) or 0) - least
+        most = least / 10**12 + Fraction(1, 10**39)
+        expect(f"noise of {noise['statistic']} at its claim", True, -most / 10**6 <= off <= most)
+    return True
+
+
+def check_answer(answer: Record, grant: Record, data: Dataset | None, log: Log) -> None:
+    """Check that an answer is one to its grant, with the noise that the claim was charged for."""
+    claim, levels = grant["claim"], answer.get("levels") or [{"level": None}]
+    due = {**{name: grant["request"].get(name) for name in STATED}, "claim": claim}
+    expect("content", plain(due), plain({name: answer.get(name) for name in due}))
+    if grant["stage"] == "settled":
+        expect("level of the settlement", grant["shown"], levels[-1]["level"])
+    if answer["outcome"] == "failed":
+        expect("values of a failed answer", set(), answer.keys() & {"values", "levels", "low"})
+        return
+    ((name, amount),) = answer["cost"].items()
+    if "stop" in answer:
+        power = 2 if name == "rho" else 1
+        last = Fraction(claim["sensitivity"]) ** power / power / Fraction(levels[-1]["level"])
+        expect("cost", math.ceil(last * UNIT), units(amount))
+        falling = [Fraction(each["level"]) for each in levels]
+        expect("levels that fall", sorted(set(falling), reverse=True), falling)
+    elif all(cost(name, atom) is not None for atom, _ in atoms(claim)):
+        costs = [(cost(name, atom) or Fraction(0)) * times for atom, times in atoms(claim)]
+        expect("cost", math.ceil(sum(costs) * UNIT), units(amount))
+    schema = data.schema if data is not None and "stop" not in answer else None
+    known = schema is not None and check_noise(answer, claim, schema)
+    log.known(known, "noise of a session, of a choice, or without the schema")
+
+
+def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
+    """Check all answers, and their chain where the folder has it."""
+    seen: set[str] = set()
+    for line in lines_of(folder / "answers.jsonl"):
+        entry = parse(line)
+        answer, partition, grant = parse(entry["value"]), entry["partition"], entry["grant"]
+        own = [grant, *(entry[name] for name in NAMES)]
+        try:
+            expect("earlier answers", False, grant in seen)
+            seen.add(grant)
+            if "random" in entry:
+                first = sha256(compact(["answers", log.genesis["ledger"], partition]))
+                chain = chains.setdefault(partition, [first])
+                expect("entry", len(chain), entry["entry"])
+                place = [chain[-1], entry["random"], entry["entry"], entry["batch"], partition]
+                digest = sha256(entry["value"].encode()).removeprefix("sha256:")
+                chain.append(sha256(compact([*place, entry["number"], *own, digest])))
+                expect("hash", chain[-1], entry["hash"])
+            expect("content", own, [answer[name] for name in ("grant", *NAMES)])
+            if not log.is_cut:
+                expect("its grant in the log", True, grant in log.grants)
+            if grant in log.grants:
+                data = log.datasets.get(answer["dataset"])
+                check_answer(answer, log.grants[grant], data, log)
+        except Wrong as wrong:
+            raise Wrong(f"answer to grant {grant}: {wrong}") from None
+    return f"{len(seen)} answers are those of their grants"
+
+
+def compact(value: list[Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+# ---- Checkpoints and receipts: what was signed and answered, against the log ----
+
+
+Place = tuple[float, int]  # branch and number of a record
+Trusted = tuple[Key, Place, Place]  # a key; its first place, and the first where it is no more
+
+
+def trusted(log: Log, partition: int, known: list[Key]) -> list[Trusted]:
+    """Return the keys from outside, and those that signed changes name after them."""
+    keys: list[Trusted] = [(key, (0, 0), (math.inf, 0)) for key in known]
+    origin = f"accountant/{log.genesis['ledger']}/{partition}"
+    for branch, record in log.commands[partition]:
+        place, after = (branch, record["partition_sequence"]), f"after {record['previous']}"
+        stated = record.get("key_change") or record.get("rollback") or {}
+        named = stated.get("by") or stated.get("key")
+        by = [each for each in keys if key_text(each[0]) == named and each[1] <= place < each[2]]
+        text = ["key", f"from {named}", f"to {stated.get('key')}", after]
+        if "rollback" in record:
+            lost = f"lost {stated['first']}-{stated['last']}"
+            text = [
+                "rollback",
+                f"branch {branch}",
+                lost,
+                f"head {stated['head']}",
+                after,
+                f"key {named}",
+            ]
+            expect("key of a rollback", True, bool(by) or not known)
+        signature = base64.b64decode(stated.get("signature", ""))
+        if by and (signature or "rollback" in record):
+            signed = "\n".join((origin, *text, "")).encode()
+            expect("signature of a command", True, is_signed(by[0][0][2], signed, signature))
+        if by and "key_change" in record:  # unsigned: the key was lost; bring the new one, too
+            keys[keys.index(by[0])] = (by[0][0], by[0][1], place)
+            keys += [(key_of(stated["key"]), place, (math.inf, 0))] if signature else []
+    return keys
+
+
+def check_note(file: Path, log: Log, known: list[Key], chains: dict[int, list[str]]) -> str:
+    """Check one signed note against the log, or against the chain of answers."""
+    origin = file.read_text("utf-8").split("\n")[0].split("/")
+    partition, is_head = int(origin[2]), origin[3:] == ["answers"]
+    keys = trusted(log, partition, known) if partition in log.hashes else []
+    lines, key = open_note(file.read_bytes(), [each for each, _, _ in keys])
+    expect("origin", ["accountant", log.genesis["ledger"], str(partition)], origin[:3])
+    expect("lines", (6, 4) if is_head else (5, 3), (len(lines), len(origin)))
+    count, branch = number(lines[1]), number(lines[3], "branch ")
+    head = "sha256:" + base64.b64decode(lines[2], validate=True).hex()
+    if is_head:
+        begun = number(lines[4], "begun ")
+        later = [(log.branch_of(partition), log.begun.get(partition, 0)), (branch, begun)]
+        if partition not in chains or later[0] > later[1]:
+            log.known(partition in chains, "heads of a chain of answers that is not here")
+            return "earlier"
+        expect(f"answer {count}", head, (chains[partition] + ["cut off"] * count)[count])
+        return "head"
+    lost = [record["rollback"] for _, record in log.commands[partition] if "rollback" in record]
+    ended = next((each for each in lost if each["branch"] > branch), None)
+    if (
+        ended
+        and ended["first"] < count
+        and (branch + 1 < ended["branch"] or count <= ended["last"] + 1)
+    ):
+        return "given up"
+    places = [(since, until) for each, since, until in keys if each == key]
+    expect("its key there", True, any(a <= (branch, count - 1) < b for a, b in places))
+    expect("branch", True, branch <= log.branch_of(partition))
+    hashes = log.hashes[partition]
+    expect(f"record {count - 1}", head, hashes[count - 1] if count <= len(hashes) else "cut off")
+    return "checkpoint"
+
+
+def check_notes(folder: Path, log: Log, known: list[Key], chains: dict[int, list[str]]) -> str:
+    found: Counter[str] = Counter()
+    for file in (folder / "checkpoints").glob("*.head"):
+        lines = file.read_text("utf-8").split("\n")
+        partition, begun = int(lines[0].split("/")[2]), number(lines[4], "begun ")
+        log.begun[partition] = max(begun, log.begun.get(partition, 0))
+    for file in sorted((folder / "checkpoints").glob("*")):
+        try:
+            found[check_note(file, log, known, chains)] += 1
+        except (Wrong, LookupError, ValueError) as wrong:
+            raise Wrong(f"{file.name}: {wrong}") from None
+    return "agreeing: " + (", ".join(f"{n} of kind {kind}" for kind, n in found.items()) or "none")
+
+
+def check_receipts(folder: Path, log: Log) -> str:
+    count = 0
+    for line in lines_of(folder / "receipts.jsonl"):
+        each = parse(line)
+        hashes, place = log.hashes.get(each["partition"], []), each["partition_sequence"]
+        found = hashes[place] if place < len(hashes) else "cut off"
+        if found or not log.is_cut:
+            expect(f"record {place} of partition {each['partition']}", each["hash"], found)
+        count += 1
+    return f"{count} receipts are of this log"
+
+
+# ---- The folder ----
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, compressed or not; of a file that is not there, none."""
+    if path.exists():
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    raise Wrong(f"{path.name} ends within a line")
+                yield line[:-1]
+
+
+def check_files(folder: Path, manifest: Record) -> str:
+    sums = dict(line.decode().split("  ", 1)[::-1] for line in lines_of(folder / "SHA256SUMS"))
+    names = {str(each.relative_to(folder)) for each in folder.rglob("*") if not each.is_dir()}
+    expect("files", sorted(sums), sorted(names - {"SHA256SUMS"}))
+    for name, digest in sums.items():
+        with (folder / name).open("rb") as file:
+            expect(name, digest, hashlib.file_digest(file, "sha256").hexdigest())
+    listed = {each["name"]: each["sha256"] for each in manifest["files"]}
+    expect("files of the manifest", sums, listed | {"manifest.json": sums.get("manifest.json")})
+    return f"{len(sums)} files are as SHA256SUMS and the manifest have them"
+
+
+def check_log(folder: Path, manifest: Record, log: Log) -> str:
+    """Check all records, then that they are those of the manifest."""
+    place, name = 0, "log.jsonl" if manifest["chained"] else "records.jsonl"
+    try:
+        for line in lines_of(folder / name):
+            place += 1
+            if manifest["chained"]:
+                log.take(line)
+            else:
+                log.decision(parse(line), parse(line).get("part_of", sha256(line)))
+        log.end()
+    except (Wrong, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
+        raise Wrong(f"line {place}: {wrong if isinstance(wrong, Wrong) else repr(wrong)}") from None
+    if not manifest["chained"]:
+        return f"{place} records of one dataset agree with each other; they are NOT chained"
+    expect("partitions", list(range(log.genesis["partitions"])), sorted(log.hashes))
+    ends = [
+        {"partition": p, "records": len(h), "head": h[-1]} for p, h in sorted(log.hashes.items())
+    ]
+    expect("partitions of the manifest", manifest["partitions"], ends)
+    expect("ledger of the manifest", manifest["ledger"], log.genesis["ledger"])
+    archives = sorted((folder / "archives").glob("*"))
+    for line in (line for file in archives for line in lines_of(file)):
+        number_there = parse(line)["partition_sequence"]
+        expect(f"archived record {number_there}", log.hashes[0][number_there], sha256(line))
+    what = (
+        "from the seal on; what is before it is in archives that are not here"
+        if log.is_cut
+        else "in full"
+    )
+    return f"{place} records of {len(ends)} partitions are one chain each, {what}"
+
+
+def check_ledger(due: str, found: object) -> str:
+    expect("ledger", due, found)
+    return f"it is {due}"
+
+
+def main() -> int:
+    """Run every check, print a line for each, and return the exit code."""
+    ask = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    ask.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent)
+    ask.add_argument("--key", action="append", default=[], help="public key, from outside")
+    ask.add_argument("--ledger", help="id of the ledger, from outside")
+    ask.add_argument("--json", action="store_true", help="print one JSON object")
+    asked = ask.parse_args()
+    log, chains, results = Log(), dict[int, list[str]](), list[Record]()
+
+    def check(name: str, run: Callable[[], str]) -> bool:
+        try:
+            found, ok = run(), True
+        except Wrong as wrong:
+            found, ok = str(wrong), False
+        except (ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
+            found, ok = f"cannot be read: {error!r}", False
+        results.append({"check": name, "ok": ok, "found": found})
+        return ok
+
+    try:
+        manifest = parse((asked.folder / "manifest.json").read_bytes())
+        texts = asked.key or [line.decode() for line in lines_of(asked.folder / "keys.txt")]
+        keys = [key_of(text) for text in texts]
+    except (Wrong, LookupError, OSError, TypeError, ValueError) as error:
+        print(f"{asked.folder} cannot be read: {error}", file=sys.stderr)
+        return 2
+    check("files", lambda: check_files(asked.folder, manifest))
+    chained = manifest.get("chained") is True
+    if check("log", lambda: check_log(asked.folder, manifest, log)):
+        check("answers", lambda: check_answers(asked.folder, log, chains))
+        if chained:
+            check("checkpoints", lambda: check_notes(asked.folder, log, keys, chains))
+            check("receipts", lambda: check_receipts(asked.folder, log))
+    if asked.ledger is not None:
+        check("ledger", lambda: check_ledger(asked.ledger, log.genesis.get("ledger")))
+    notes = [f"needs accountant audit: {what} ({n})" for what, n in sorted(log.needs.items()) if n]
+    notes += ["needs accountant audit: each decision again, odometers, noisy values"]
+    outside = [name for name in ("key", "ledger") if not getattr(asked, name)] + ["chain"] * (
+        not chained
+    )
+    notes += [
+        f"nothing from outside: --{name} was not given" for name in outside if name != "chain"
+    ]
+    right = all(each["ok"] for each in results)
+    code = 1 if not right else 3 if outside else 0
+    if asked.json:
+        print(json.dumps({"exit": code, "checks": results, "notes": notes}, indent=1))
+    else:
+        for each in results:
+            print(f"{'ok   ' if each['ok'] else 'WRONG'} {each['check']}: {each['found']}")
+        print("\n".join(notes))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""`accountant evidence`: what it writes, of which ledgers, and that verify.py runs alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accountant.times import iso
+from streams.audit.evidence_folder import new_folder
+from streams.clock import SystemClock
+from tests.streams.cli.authenticated_server import authenticated_server
+from tests.streams.cli.conftest import Command
+from tests.streams.clock import TestClock
+from tests.streams.embedded.archived import HOURS, fill, latest
+from tests.streams.evidence.handed_over import (
+    from_outside,
+    make_evidence,
+    make_ledger,
+    manifest_of,
+    verified,
+    wrong,
+)
+
+ALWAYS = {
+    *("MANIFEST.txt", "SHA256SUMS", "answers.jsonl", "audit.json", "audit.txt", "datasets.jsonl"),
+    *("datasets.txt", "keys.txt", "log.jsonl", "manifest.json", "not-covered.txt"),
+    *("receipts.jsonl", "verify.py"),
+}
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("used")
+    make_ledger(directory)
+    make_evidence(directory)
+    return directory
+
+
+def names(folder: Path) -> set[str]:
+    return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+
+
+def missing(folder: Path) -> dict[str, str]:
+    return {each["what"]: each["why"] for each in manifest_of(folder)["missing"]}
+
+
+def alone(folder: Path, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the verifier where there is nothing but the evidence, and no variable is set."""
+    shutil.copytree(folder, directory / "alone")
+    command = [sys.executable, "-I", "-S", "alone/verify.py", *arguments]
+    return subprocess.run(command, cwd=directory, env={}, capture_output=True, text=True)
+
+
+def test_the_folder_is_private_and_says_what_it_has_and_lacks(used: Path) -> None:
+    folder = used / "given"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in folder.rglob("*.*")} == {0o600}
+    found = names(folder)
+    notes = {each for each in found if each.startswith("checkpoints/")}
+    assert found - notes == ALWAYS
+    assert {each.rpartition(".")[2] for each in notes} == {"note", "head"}
+    assert missing(folder) == {"receipts": "none was named with --receipt"}
+    listed = {each["name"] for each in manifest_of(folder)["files"]}
+    assert listed == found - {"manifest.json", "SHA256SUMS"}
+    assert json.loads((folder / "audit.json").read_text())["audit"] == "ok"
+    assert "ε = 1, δ = 1e-6" in (folder / "datasets.txt").read_text()
+    assert "Erasure" in (folder / "not-covered.txt").read_text()
+
+
+def test_the_verifier_runs_alone_in_an_empty_environment(used: Path, tmp_path: Path) -> None:
+    done = alone(used / "given", tmp_path, *from_outside(used / "given"))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    lines = done.stdout.splitlines()
+    assert [each.split(":")[0] for each in lines if each.startswith("ok")] == [
+        f"ok    {name}" for name in ("files", "log", "answers", "checkpoints", "receipts", "ledger")
+    ]
+    assert lines[-1].startswith("needs accountant audit: ")
+
+
+def test_no_secret_is_in_the_folder(used: Path) -> None:
+    key = next(used.rglob("checkpoints/key")).read_text().split("+")[-1].strip()
+    rows = (used / "census.csv").read_text().splitlines()[1:]
+    for each in (used / "given").rglob("*.*"):
+        text = each.read_text()
+        assert "PRIVATE" not in text or each.name == "verify.py"
+        assert key not in text
+        assert not {line for line in text.splitlines() if line in rows}
+
+
+def test_a_private_key_is_no_key_and_is_not_shown(used: Path) -> None:
+    secret = next(used.rglob("checkpoints/key"))
+    from tests.streams.cli.here import run_here
+
+    line = ("evidence", "new", "--url", "sqlite:///ledger.db", "--key", str(secret))
+    done = run_here(used, *line)
+    assert done.code == 4
+    assert "a public key must be" in done.err
+    assert secret.read_text().split("+")[-1].strip() not in done.err + done.out
+    assert not (used / "new").exists()
+
+
+def test_nothing_is_replaced_and_nothing_is_left_of_a_failure(used: Path) -> None:
+    from tests.streams.cli.here import run_here
+
+    before = sorted(used.iterdir())
+    done = run_here(used, "evidence", "given", "--url", "sqlite:///ledger.db")
+    assert (done.code, "given exists" in done.err) == (4, True), done.err
+    done = run_here(used, "evidence", "new", "--url", "sqlite:///absent.db")
+    assert done.code == 4
+    assert sorted(used.iterdir()) == before
+    with pytest.raises(RuntimeError):
+        fail_within(used / "new")
+    assert sorted(used.iterdir()) == before
+
+
+def fail_within(folder: Path) -> None:
+    with new_folder(folder) as made:
+        made.add("half", "half", b"half")
+        raise RuntimeError
+
+
+def test_a_copy_without_its_answers_and_checkpoints_says_so(used: Path, tmp_path: Path) -> None:
+    shutil.copy(used / "ledger.db", tmp_path)
+    folder = make_evidence(tmp_path)
+    assert {"answers", "checkpoints", "public key"} <= missing(folder).keys()
+    code, found = verified(folder, "--ledger", from_ledger(folder))
+    assert (code, wrong(found)) == (3, [])
+
+
+def from_ledger(folder: Path) -> str:
+    return str(manifest_of(folder)["ledger"])
+
+
+def test_what_the_audit_finds_is_in_the_folder(used: Path, tmp_path: Path) -> None:
+    for name in ("ledger.db", "ledger.db.answers"):
+        shutil.copy(used / name, tmp_path)
+    notes = tmp_path / "notes"
+    shutil.copytree(used / "checkpoints", notes)
+    for each in notes.rglob("*.note"):
+        each.write_text(each.read_text().replace("\n— accountant ", "\n— accountant A"))
+    key = from_outside(used / "given")[1]
+    folder = make_evidence(tmp_path, "--checkpoints", str(notes), "--key", key, code=1)
+    assert json.loads((folder / "audit.json").read_text())["audit"] == "failed"
+    code, found = verified(folder, *from_outside(folder))
+    assert (code, wrong(found)) == (1, ["checkpoints"])
+
+
+def test_a_log_whose_beginning_is_archived(accountant: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    fill(file, TestClock(SystemClock().now() - HOURS * 3_600_000))
+    line = ("--before", iso(latest(file)), "--reason", "full", "--url", "sqlite:///ledger.db")
+    archived = accountant("log", "archive", "old.jsonl.gz", *line)
+    assert archived.code == 0, archived.err
+
+    cut = make_evidence(tmp_path, folder="cut")
+    assert "decisions 1 to " in missing(cut)["beginning of the log"]
+    code, found = verified(cut, "--ledger", from_ledger(cut))
+    assert (code, wrong(found)) == (3, [])
+    assert "from the seal on" in found["checks"][1]["found"]
+
+    whole = make_evidence(tmp_path, "--archive", str(tmp_path / "old.jsonl.gz"), folder="whole")
+    assert "archives/1-old.jsonl.gz" in names(whole)
+    code, found = verified(whole, "--ledger", from_ledger(whole))
+    assert (code, wrong(found)) == (3, [])
+    assert "in full" in found["checks"][1]["found"]
+    assert "beginning of the log" not in missing(whole)
+    lines = (cut / "log.jsonl").read_bytes().splitlines(keepends=True)
+    (cut / "log.jsonl").write_bytes(b"".join(lines[:1] + lines[2:-1]))
+    assert verified(cut)[1]["checks"][1]["ok"] is False
+
+
+def test_an_owner_of_one_dataset_gets_its_records_from_a_server(accountant: Command) -> None:
+    with authenticated_server(accountant) as server:
+        policy = ("--filter", "basic", "--epsilon", "1", "--access", "members")
+        for name, owner in (("census", "olga"), ("other", "otto")):
+            line = ("dataset", "open", name, *policy, "--owner", owner, "--url", server.url)
+            server.done("root", *line)
+        server.done(
+            "olga", "member", "set", "census", "ana", "--role", "analyst", "--url", server.url
+        )
+        server.done("ana", "ask", "census", "pure:0.05", "--url", server.url)
+        made = server.by("olga", "evidence", "given", "--dataset", "census", "--url", server.url)
+        assert made.code == 0, made.err
+        refused = server.by("otto", "evidence", "new", "--dataset", "census", "--url", server.url)
+        assert refused.code == 1, refused.err
+        whole = server.by("olga", "evidence", "new", "--url", server.url)
+        assert (whole.code, "over HTTP" in whole.err) == (2, True), whole.err
+    folder = accountant.directory / "given"
+    assert not (accountant.directory / "new").exists()
+    text = "".join(each.read_text() for each in folder.rglob("*.*"))
+    assert server.tokens["olga"] not in text
+    assert "otto" not in text
+    assert "NOT CHAINED" in (folder / "MANIFEST.txt").read_text()
+    code, found = verified(folder)
+    assert (code, wrong(found)) == (3, [])
+    records = (folder / "records.jsonl").read_text()
+    (folder / "records.jsonl").write_text(records.replace('"epsilon":"0.05"', '"epsilon":"0.04"'))
+    assert wrong(verified(folder)[1]) == ["files", "log"]

@@ -1,0 +1,105 @@
+"""verify.py: Ed25519, costs, and every kind of record that a log may have."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from streams.evidence import verify
+from tests.golden.replayed_logs import LOGS, played
+from tests.nightly import NIGHTLY, rounds
+
+LONG = {"ids", "fractions"}
+# RFC 8032, section 7.1: public key, text, signature.
+VECTORS = [
+    (
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+        "",
+        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+    ),
+    (
+        "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+        "72",
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+    ),
+]
+
+
+@pytest.mark.parametrize(("public", "text", "signature"), VECTORS)
+def test_the_vectors_of_the_rfc(public: str, text: str, signature: str) -> None:
+    key, signed, value = map(bytes.fromhex, (public, text, signature))
+    assert verify.is_signed(key, signed, value)
+    assert not verify.is_signed(key, signed + b"x", value)
+    other_s = (int.from_bytes(value[32:], "little") + verify.L).to_bytes(32, "little")
+    assert not verify.is_signed(key, signed, value[:32] + other_s)
+    assert not verify.is_signed(key, signed, value[:-1])
+
+
+@pytest.mark.parametrize("number", range(rounds(8, 500)))
+def test_signatures_of_the_products_library(number: int) -> None:
+    seed = hashlib.sha256(str(number).encode()).digest()
+    private = Ed25519PrivateKey.from_private_bytes(seed)
+    public, text = private.public_key().public_bytes_raw(), seed * (number % 9)
+    signature = private.sign(text)
+    assert verify.is_signed(public, text, signature)
+    for place in (0, 31, 32, 63):
+        flipped = bytearray(signature)
+        flipped[place] ^= 1 << (number % 8)
+        assert not verify.is_signed(public, text, bytes(flipped))
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        (1).to_bytes(32, "little"),  # of order 1
+        (verify.P - 1).to_bytes(32, "little"),  # of order 2
+        (verify.P + 1).to_bytes(32, "little"),  # y is not below p
+        (1 | 1 << 255).to_bytes(32, "little"),  # x is 0, and has a sign
+        (2).to_bytes(32, "little"),  # on no curve
+    ],
+)
+def test_bytes_that_are_no_key_have_signed_nothing(public: bytes) -> None:
+    signature = (1).to_bytes(32, "little") + bytes(32)
+    assert not verify.is_signed(public, b"text", signature)
+
+
+@pytest.mark.parametrize("name", [name for name in LOGS if NIGHTLY or name not in LONG])
+def test_every_golden_log_is_right(name: str) -> None:
+    log = verify.Log()
+    for value in played(name).log:
+        log.take(value)
+    log.end()
+    assert log.datasets
+
+
+def test_a_cost_is_exact_or_just_above() -> None:
+    third = {"type": "gaussian", "sigma": "3", "sensitivity": "1"}
+    exact = Fraction(verify.UNIT, 18)
+    assert verify.is_cost("claim", "rho", third, exact)
+    with pytest.raises(verify.Wrong, match="costs"):
+        verify.is_cost("claim", "rho", third, exact - Fraction(1, 10**9))
+    with pytest.raises(verify.Wrong, match="costs"):
+        verify.is_cost("claim", "rho", third, exact + 1)
+    series = verify.cost("rho", {"type": "pure", "epsilon": "0.5"})
+    assert series is not None
+    rounded = Fraction(-(-series * verify.UNIT // 1))
+    assert verify.is_cost("claim", "rho", {"type": "pure", "epsilon": "0.5"}, rounded)
+    with pytest.raises(verify.Wrong, match="costs"):
+        verify.is_cost("claim", "rho", {"type": "pure", "epsilon": "0.5"}, rounded - 2)
+    assert not verify.is_cost("claim", "rho", {"type": "bounded_range", "eta": "1"}, rounded)
+
+
+def test_it_imports_the_standard_library_alone() -> None:
+    tree = ast.parse(Path(verify.__file__).read_text())
+    found = {
+        (each.module if isinstance(each, ast.ImportFrom) else each.names[0].name) or ""
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Import | ast.ImportFrom)
+    }
+    assert {name.split(".")[0] for name in found} <= sys.stdlib_module_names
