@@ -99,8 +99,10 @@ BASE = decode_point((4 * pow(5, -1, P) % P).to_bytes(32, "little")) or ZERO
 
 def is_signed(public: bytes, text: bytes, signature: bytes) -> bool:
     a, s = decode_point(public), int.from_bytes(signature[32:], "little")
-    if a is None or len(signature) != 64 or s >= L or encode_point(multiply(8, a))[0] == 1:
-        return False  # [8]A = 0 is a key of small order: it would have signed every text
+    if a is None or len(signature) != 64 or s >= L:
+        return False
+    if encode_point(multiply(8, a)) == encode_point(ZERO):
+        return False  # a key of small order: it would have signed every text
     k = int.from_bytes(hashlib.sha512(signature[:32] + public + text).digest(), "little") % L
     return encode_point(add(multiply(s, BASE), multiply(L - k, a))) == signature[:32]
 
@@ -112,11 +114,7 @@ def key_of(text: str) -> Key:
     name, named, encoded = text.strip().split("+", 2)
     value = base64.b64decode(encoded, validate=True)
     found = hashlib.sha256(name.encode() + b"\n" + value).digest()[:4]
-    expect(
-        f"key {name[:100]}: id, type and length",
-        (named, 1, 33),
-        (found.hex(), value[0], len(value)),
-    )
+    expect(f"key {name[:100]}", (named, 1, 33), (found.hex(), value[0], len(value)))
     return name, found, value[1:]
 
 
@@ -327,6 +325,7 @@ class Log:
         self.genesis: Record = {}
         self.branch, self.at, self.cut, self.is_cut = 0, "", 0, False
         self.begun: dict[int, int] = {}  # how often each partition's answers began again
+        self.signed: dict[int, int] = {}  # how many records the newest checkpoint covers
 
     def take(self, line: bytes) -> None:
         """Check a record's place in the chain, then what it says."""
@@ -655,15 +654,8 @@ def trusted(log: Log, partition: int, known: list[Key]) -> list[Trusted]:
         by = [each for each in keys if key_text(each[0]) == named and each[1] <= place < each[2]]
         text = ["key", f"from {named}", f"to {stated.get('key')}", after]
         if "rollback" in record:
-            lost = f"lost {stated['first']}-{stated['last']}"
-            text = [
-                "rollback",
-                f"branch {branch}",
-                lost,
-                f"head {stated['head']}",
-                after,
-                f"key {named}",
-            ]
+            lost = f"branch {branch}\nlost {stated['first']}-{stated['last']}"
+            text = ["rollback", lost, f"head {stated['head']}", after, f"key {named}"]
             expect("key of a rollback", True, bool(by) or not known)
         signature = base64.b64decode(stated.get("signature", ""))
         if by and (signature or "rollback" in record):
@@ -677,35 +669,30 @@ def trusted(log: Log, partition: int, known: list[Key]) -> list[Trusted]:
 
 def check_note(file: Path, log: Log, known: list[Key], chains: dict[int, list[str]]) -> str:
     """Check one signed note against the log, or against the chain of answers."""
-    origin = file.read_text("utf-8").split("\n")[0].split("/")
+    lines = file.read_text("utf-8").split("\n\n")[0].split("\n")
+    origin, count, branch = lines[0].split("/"), number(lines[1]), number(lines[3], "branch ")
     partition, is_head = int(origin[2]), origin[3:] == ["answers"]
-    keys = trusted(log, partition, known) if partition in log.hashes else []
-    lines, key = open_note(file.read_bytes(), [each for each, _, _ in keys])
     expect("origin", ["accountant", log.genesis["ledger"], str(partition)], origin[:3])
     expect("lines", (6, 4) if is_head else (5, 3), (len(lines), len(origin)))
-    count, branch = number(lines[1]), number(lines[3], "branch ")
+    lost = [each["rollback"] for _, each in log.commands[partition] if "rollback" in each]
+    ended = next((each for each in lost if each["branch"] > branch), {"first": math.inf})
+    if ended["first"] < count and (branch + 1 < ended["branch"] or count <= ended["last"] + 1):
+        return "given up"  # by whatever key: that may have been named in what was given up
+    keys = trusted(log, partition, known)
+    _, key = open_note(file.read_bytes(), [each for each, _, _ in keys])
     head = "sha256:" + base64.b64decode(lines[2], validate=True).hex()
     if is_head:
-        begun = number(lines[4], "begun ")
-        later = [(log.branch_of(partition), log.begun.get(partition, 0)), (branch, begun)]
-        if partition not in chains or later[0] > later[1]:
+        newest = log.branch_of(partition), log.begun[partition]
+        if partition not in chains or newest > (branch, number(lines[4], "begun ")):
             log.known(partition in chains, "heads of a chain of answers that is not here")
             return "earlier"
         expect(f"answer {count}", head, (chains[partition] + ["cut off"] * count)[count])
         return "head"
-    lost = [record["rollback"] for _, record in log.commands[partition] if "rollback" in record]
-    ended = next((each for each in lost if each["branch"] > branch), None)
-    if (
-        ended
-        and ended["first"] < count
-        and (branch + 1 < ended["branch"] or count <= ended["last"] + 1)
-    ):
-        return "given up"
-    places = [(since, until) for each, since, until in keys if each == key]
-    expect("its key there", True, any(a <= (branch, count - 1) < b for a, b in places))
-    expect("branch", True, branch <= log.branch_of(partition))
+    there = [a <= (branch, count - 1) < b for each, a, b in keys if each == key]
+    expect("its key and branch there", True, any(there) and branch <= log.branch_of(partition))
     hashes = log.hashes[partition]
     expect(f"record {count - 1}", head, hashes[count - 1] if count <= len(hashes) else "cut off")
+    log.signed[partition] = max(count, log.signed.get(partition, 0))
     return "checkpoint"
 
 
@@ -715,6 +702,8 @@ def check_notes(folder: Path, log: Log, known: list[Key], chains: dict[int, list
         lines = file.read_text("utf-8").split("\n")
         partition, begun = int(lines[0].split("/")[2]), number(lines[4], "begun ")
         log.begun[partition] = max(begun, log.begun.get(partition, 0))
+    if not known:
+        return "not checked: there is no key"
     for file in sorted((folder / "checkpoints").glob("*")):
         try:
             found[check_note(file, log, known, chains)] += 1
@@ -776,20 +765,14 @@ def check_log(folder: Path, manifest: Record, log: Log) -> str:
     if not manifest["chained"]:
         return f"{place} records of one dataset agree with each other; they are NOT chained"
     expect("partitions", list(range(log.genesis["partitions"])), sorted(log.hashes))
-    ends = [
-        {"partition": p, "records": len(h), "head": h[-1]} for p, h in sorted(log.hashes.items())
-    ]
+    ends = [{"partition": p, "records": len(h), "head": h[-1]} for p, h in log.hashes.items()]
     expect("partitions of the manifest", manifest["partitions"], ends)
     expect("ledger of the manifest", manifest["ledger"], log.genesis["ledger"])
     archives = sorted((folder / "archives").glob("*"))
     for line in (line for file in archives for line in lines_of(file)):
         number_there = parse(line)["partition_sequence"]
         expect(f"archived record {number_there}", log.hashes[0][number_there], sha256(line))
-    what = (
-        "from the seal on; what is before it is in archives that are not here"
-        if log.is_cut
-        else "in full"
-    )
+    what = "from the seal on, without its archives" if log.is_cut else "in full"
     return f"{place} records of {len(ends)} partitions are one chain each, {what}"
 
 
@@ -800,9 +783,7 @@ def check_ledger(due: str, found: object) -> str:
 
 def main() -> int:
     """Run every check, print a line for each, and return the exit code."""
-    ask = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    ask = argparse.ArgumentParser(description="Verify a folder of evidence.")
     ask.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent)
     ask.add_argument("--key", action="append", default=[], help="public key, from outside")
     ask.add_argument("--ledger", help="id of the ledger, from outside")
@@ -838,12 +819,16 @@ def main() -> int:
         check("ledger", lambda: check_ledger(asked.ledger, log.genesis.get("ledger")))
     notes = [f"needs accountant audit: {what} ({n})" for what, n in sorted(log.needs.items()) if n]
     notes += ["needs accountant audit: each decision again, odometers, noisy values"]
-    outside = [name for name in ("key", "ledger") if not getattr(asked, name)] + ["chain"] * (
-        not chained
-    )
-    notes += [
-        f"nothing from outside: --{name} was not given" for name in outside if name != "chain"
+    outside = [
+        f"no --{name} from outside" for name in ("key", "ledger") if not getattr(asked, name)
     ]
+    outside += [] if chained else ["the records are not chained"]
+    for partition, hashes in log.hashes.items():
+        signed = log.signed.get(partition, 0)
+        if signed < len(hashes):
+            rest = f"partition {partition}: {len(hashes) - signed} records are not signed"
+            (notes if signed else outside).append(rest)
+    notes += [f"NOT PROVED: {each}" for each in outside]
     right = all(each["ok"] for each in results)
     code = 1 if not right else 3 if outside else 0
     if asked.json:

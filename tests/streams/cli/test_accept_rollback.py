@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from accountant.records import decode_decision, encode
+from streams.evidence import verify
 from tests.streams.cli.test_checkpoints import ask
 from tests.streams.embedded.test_forks import sign
+from tests.streams.evidence.handed_over import manifest_of, verified
 
 PLACE = "checkpoints"
+NONE = "sha256:" + "0" * 64
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
     ask(lost, 3)
 
 
-def test_an_accepted_loss_is_reported_permanently_and_is_no_fork(lost):
+def test_an_accepted_loss_is_reported_permanently_and_is_no_fork(lost, tmp_path):
     key = public(lost)
     assert accept(lost).code == 0
     ask(lost, 3)
@@ -87,6 +90,22 @@ def test_an_accepted_loss_is_reported_permanently_and_is_no_fork(lost):
     assert report["branch"] == 1
     assert report["rollbacks"][0]["note"] == "the disk died"
     assert lost("head", "--json").json["branch"] == 1
+
+    assert lost("evidence", "given", "--checkpoints", PLACE, "--key", key).code == 0
+    ledger = manifest_of(tmp_path / "given")["ledger"]
+    code, found = verified(tmp_path / "given", "--key", key, "--ledger", ledger)
+    assert (code, "of kind given up" in str(found["checks"])) == (0, True), found
+    log = verify.Log()
+    for line in (tmp_path / "given" / "log.jsonl").read_bytes().splitlines():
+        log.take(line)
+    ((_, record),) = log.commands[0]
+    assert len(verify.trusted(log, 0, [verify.key_of(key)])) == 1
+    for field, forged in (("last", 9), ("head", NONE), ("key", "x+y+z"), ("signature", "AAAA")):
+        kept = record["rollback"][field]
+        record["rollback"][field] = forged
+        with pytest.raises(verify.Wrong, match=r"rollback|command"):
+            verify.trusted(log, 0, [verify.key_of(key)])
+        record["rollback"][field] = kept
 
 
 def test_a_second_restore_of_an_older_backup_is_refused_too(lost, tmp_path):

@@ -25,6 +25,7 @@ from streams.clock import SystemClock
 from streams.embedded.ledger_file import read_decisions
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
+from tests.streams.evidence.handed_over import verdict
 
 Log = list[bytes]
 
@@ -370,8 +371,11 @@ def test_after_a_rotation_the_old_key_is_no_longer_trusted(opened, stored_checkp
     assert "key partition 0, decision 8 at" in sound.out
     assert f"{new} replaces {stored_checkpoints}: yearly" in " ".join(sound.out.split())
     assert "4 checkpoints agree" in sound.out
+    assert verdict(opened, stored_checkpoints) == (0, "agreeing: 4 of kind checkpoint")
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")  # as a thief would
+    code, said = verdict(opened, stored_checkpoints, code=1)
+    assert (code, "its key and branch there" in said) == (1, True), said
     stolen = run_audit(opened, stored_checkpoints)
     assert stolen.code == 1
     assert "key: decision 9 was signed at" in stolen.out
@@ -386,6 +390,9 @@ def test_a_lost_key_is_reported_and_the_new_one_must_be_named(opened, stored_che
     alone = run_audit(opened, stored_checkpoints)
     assert alone.code == 1
     assert "no known key has signed it" in alone.out
+    assert "no known key has signed it" in verdict(opened, stored_checkpoints, code=1)[1]
+    found = verdict(opened, stored_checkpoints, new)
+    assert found == (0, "agreeing: 4 of kind checkpoint")
     both = opened("audit", "--checkpoints", "kept", "--key", stored_checkpoints, "--key", new)
     assert both.code == 0, both.out
     assert f"{new} replaces {stored_checkpoints} (unsigned): stolen" in " ".join(both.out.split())

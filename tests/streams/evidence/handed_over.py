@@ -19,6 +19,7 @@ from streams.evidence import verify
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from tests.faults.ledger import new_id, opening, until
+from tests.streams.cli.conftest import Command
 from tests.streams.cli.here import run_here
 from tests.streams.curator.curated import CuratedLedger, member, opened, question, session
 
@@ -75,11 +76,11 @@ async def _use(ledger: CuratedLedger) -> None:
     assert refused["reason"] == "exhausted", refused
     await ledger.store.open_log(0, await ledger.id(), 0)
     async with ledger.curated():
-        grants = [await ledger.ask(question()), await ledger.ask(session())]
-        for grant in grants:
-            await ledger.answer(grant)
+        await ledger.answer(await ledger.ask(question()))
+        last = await ledger.ask(session())
+        await ledger.answer(last)
         find = ledger.service.open_reservation
-        await until(lambda: find("census", grants[1]) is None, "the session is settled")
+        await until(lambda: find("census", last) is None, "the session is settled")
 
 
 def make_ledger(directory: Path) -> None:
@@ -101,6 +102,23 @@ def make_evidence(directory: Path, *arguments: str, code: int = 0, folder: str =
     done = run_here(directory, *line, accountant_checkpoints=str(directory / "checkpoints"))
     assert done.code == code, done.out + done.err
     return directory / folder
+
+
+def verdict(accountant: Command, *keys: str, code: int = 0) -> tuple[int, str]:
+    """Write the evidence of a ledger with checkpoints in `kept`, and verify it with keys.
+
+    Args:
+        code: of the command, 1 where its audit finds something.
+    Returns: the verifier's exit code, and what it says of the checkpoints.
+    """
+    folder = f"given-{len(list(accountant.directory.glob('given-*')))}"
+    named = [word for key in keys for word in ("--key", key)]
+    done = accountant("evidence", folder, "--checkpoints", "kept", *named)
+    assert done.code == code, done.out + done.err
+    path = accountant.directory / folder
+    found = verified(path, "--ledger", manifest_of(path)["ledger"], *named)
+    (said,) = (each["found"] for each in found[1]["checks"] if each["check"] == "checkpoints")
+    return found[0], said
 
 
 def verified(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:

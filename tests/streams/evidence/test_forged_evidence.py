@@ -63,10 +63,21 @@ def test_what_nobody_has_forged_is_right(evidence: Path) -> None:
     assert (code, wrong(found)) == (0, [])
     code, found = verified(evidence)
     assert (code, wrong(found)) == (3, [])
-    assert [each for each in found["notes"] if "from outside" in each] == [
-        "nothing from outside: --key was not given",
-        "nothing from outside: --ledger was not given",
+    assert [each for each in found["notes"] if "PROVED" in each] == [
+        "NOT PROVED: no --key from outside",
+        "NOT PROVED: no --ledger from outside",
     ]
+
+
+def test_without_a_checkpoint_nothing_is_proved(evidence: Path, tmp_path: Path) -> None:
+    forger = Forger(evidence, tmp_path / "forged")
+    for file in (tmp_path / "forged" / "checkpoints").iterdir():
+        file.unlink()
+    forger.sum()
+    code, found = verified(tmp_path / "forged", *from_outside(evidence))
+    assert (code, wrong(found)) == (3, [])
+    count = len(forger.log)
+    assert f"NOT PROVED: partition 0: {count} records are not signed" in found["notes"]
 
 
 # ---- edits ----
@@ -271,7 +282,9 @@ RHO = ("granted", "tight")
 FORGERIES: Final = [
     # bytes
     Forged("a byte of the log", "nothing", in_file("log.jsonl", '"ana"', '"eve"'), "files"),
-    Forged("a byte of an answer", "nothing", in_file("answers.jsonl", "400", "401"), "files"),
+    Forged(
+        "a byte of an answer", "nothing", in_file("answers.jsonl", "answered", "Answered"), "files"
+    ),
     Forged("a byte of the audit", "nothing", in_file("audit.txt", "ok", "OK"), "files"),
     Forged("a byte of the guarantee", "nothing", in_file("datasets.txt", "ε", "E"), "files"),
     Forged("a byte of the verifier", "nothing", in_file("verify.py", "raise", "print"), "files"),
@@ -342,7 +355,6 @@ FORGERIES: Final = [
         "chain",
         set_in("refused", "tight", "request", "request_id", to="0"),
         "checkpoints",
-        "record",
     ),
     Forged("the end cut off, chain made again", "chain", moved(cut), "answers"),
     Forged(
