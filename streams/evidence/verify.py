@@ -280,8 +280,15 @@ def is_budget(policy: Record, budget: Record) -> bool:
 
 ADDITIVE = ("basic", "zcdp", "zcdp_tight", "ex_post", "split", "fully_adaptive", "unified_brownian")
 GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
-BUDGETS = {"budget", "pace", "reserved"}
+OUTCOMES = {
+    *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
+    *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
+    *("refused", "repeated", "conflict", "expired", "invalid"),
+    *("clock_reset", "sealed", "rolled_back", "key_changed"),
+}
+BUDGETS = ("budget", "pace", "reserved")
 KIND = ("filter", "beside", "order", "orders", "weights", "epsilon_each")
+POLICY = ("filter", "epsilon", "rho", "delta", "unit", "neighbours", "beside")
 LIMITED = (("totals", "rounded_up"), ("paced", "paced_rounded_up"), ("used", "used_rounded_up"))
 
 
@@ -359,7 +366,9 @@ class Log:
 
     def decision(self, record: Record, digest: str) -> None:
         """Check what a record says, whether or not it is in a chain."""
-        expect("version and rules", (2, 1), (record["version"], record["rules"]))
+        head = [record[name] for name in ("type", "version", "rules")]
+        expect("type, version and rules", ["decision", 2, 1], head)
+        expect("outcome", True, record["outcome"] in OUTCOMES)
         request, partition = record.get("request"), self.genesis.get("partition", 0)
         request = request if isinstance(request, dict) and record["outcome"] != "invalid" else {}
         if "note" in record:  # a command wrote it
@@ -381,6 +390,8 @@ class Log:
             if "part_of" not in record:
                 expect("datasets that are charged", names, charged)
         grant = self.grants.get(request.get("grant", digest), {})
+        if record["outcome"] in STEPS:
+            expect("a step's grant in the log", True, bool(grant) or self.is_cut)
         for part in record.get("parts") or [record]:
             if "sequence" in part:
                 self.numbered({**record, **part}, request, grant)
@@ -408,6 +419,9 @@ class Log:
                 data.totals, data.budget = dict.fromkeys(after, Fraction(0)), part["budget"]
             data.policy = part["policy"]
             self.known(is_budget(data.policy, part["budget"]), f"budget of {data.policy['filter']}")
+            asked = request.get("policy", {}) if outcome == "opened" else {}
+            for field in [each for each in POLICY if each in asked]:
+                expect(f"policy.{field}", asked[field], data.policy.get(field))
             expect("budget", data.budget, part["budget"])
         expect("names of totals", list(data.totals), list(after))
         growth, charged = less(after, data.totals), part.get("cost", {})
@@ -416,6 +430,8 @@ class Log:
         expect("mechanisms", data.mechanisms + more, part["totals"]["mechanisms"])
         if outcome in GRANTS:
             expect("stop before a grant", "", data.stopped)
+            for field in ("unit", "neighbours") if "claim" in request else ():
+                expect(f"{field} of the claim", data.policy[field], request.get(field))
             what = f"cost of a claim {grant['claim']['type']} under {data.policy['filter']}"
             for total, grown in growth.items():
                 ok = data.adds_up and is_cost(name, total, grant["claim"], grown)
@@ -448,6 +464,8 @@ class Log:
                 expect(f"limit.{field}", request.get(field), limit.get(field))
             for field in ("policy", "pace", "reserved"):
                 expect(f"limit.{field}", bool(request.get(field)), bool(limit.get(field)))
+            for field, value in (request.get("pace") or {}).items():
+                expect(f"limit.pace.{field}", value, limit["pace"][field])
             self.set_limit(data, limit)
 
     def known(self, is_known: bool, what: str) -> None:
@@ -477,9 +495,10 @@ class Log:
         key, policy = (limit["scope"], limit.get("name")), limit.get("policy")
         old = data.limits.get(key, {"version": 0})
         expect(f"version of limit {key}", old["version"] + 1, limit["version"])
-        for name, budget in data.budget.items() if limit.get("part") else ():
-            due = math.floor(Fraction(limit["part"]) * units(budget))
-            expect(f"budget of limit {key}", due, units(limit["budget"][name]))
+        for each in [each for each in (limit, limit.get("pace")) if each and each.get("part")]:
+            for name, budget in data.budget.items():
+                due = math.floor(Fraction(each["part"]) * units(budget))
+                expect(f"budget of limit {key}", due, units(each["budget"][name]))
         if policy:
             self.known(is_budget(policy, limit["budget"]), "budget of a limit's own filter")
         kind = [(policy or data.policy).get(name) for name in KIND]
@@ -496,7 +515,7 @@ class Log:
         analyst, levels = grant["request"]["analyst"], part.get("levels", ())
         member = data.teams.get(analyst, {})
         team = member.get("team") if part["decided_at"] < member.get("until", "~") else None
-        in_force = {key for key, limit in data.limits.items() if limit.keys() & BUDGETS}
+        in_force = {key for key, limit in data.limits.items() if limit.keys() & {*BUDGETS}}
         own = ("analyst", analyst) if ("analyst", analyst) in in_force else ("each", team)
         due = [key for key in (("dataset", None), ("team", team), own) if key in in_force]
         named = [(each["scope"], each.get("name")) for each in levels]
@@ -514,6 +533,10 @@ class Log:
             if not is_step:
                 expect(f"version of limit {key}", limit["version"], entry["version"])
             budgets = {"totals": limit.get("budget"), "paced": limit.get("pace", {}).get("budget")}
+            wanted = [f for (f, _), of in zip(LIMITED, BUDGETS, strict=True) if of in limit]
+            found = [field for field, _ in LIMITED if field in entry]
+            if not is_step and found != ["used"]:  # of a team that the analyst has left
+                expect(f"counts of limit {key}", wanted, found)
             for field, over in [each for each in LIMITED if each[0] in entry]:
                 now, own = exact(entry[field], entry.get(over)), field == "totals" and policy
                 for name, more in less(now, counts.get(field, {})).items():

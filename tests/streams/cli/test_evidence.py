@@ -16,6 +16,7 @@ from streams.audit.evidence_folder import new_folder
 from streams.clock import SystemClock
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import Command
+from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
 from tests.streams.evidence.handed_over import (
@@ -95,8 +96,6 @@ def test_no_secret_is_in_the_folder(used: Path) -> None:
 
 def test_a_private_key_is_no_key_and_is_not_shown(used: Path) -> None:
     secret = next(used.rglob("checkpoints/key"))
-    from tests.streams.cli.here import run_here
-
     line = ("evidence", "new", "--url", "sqlite:///ledger.db", "--key", str(secret))
     done = run_here(used, *line)
     assert done.code == 4
@@ -106,8 +105,6 @@ def test_a_private_key_is_no_key_and_is_not_shown(used: Path) -> None:
 
 
 def test_nothing_is_replaced_and_nothing_is_left_of_a_failure(used: Path) -> None:
-    from tests.streams.cli.here import run_here
-
     before = sorted(used.iterdir())
     done = run_here(used, "evidence", "given", "--url", "sqlite:///ledger.db")
     assert (done.code, "given exists" in done.err) == (4, True), done.err
@@ -127,8 +124,13 @@ def fail_within(folder: Path) -> None:
 
 def test_a_copy_without_its_answers_and_checkpoints_says_so(used: Path, tmp_path: Path) -> None:
     shutil.copy(used / "ledger.db", tmp_path)
-    folder = make_evidence(tmp_path)
+    line = ("evidence", "given", "--url", "sqlite:///ledger.db", "--json")
+    done = run_here(tmp_path, *line, accountant_checkpoints=str(tmp_path / "none"))
+    assert done.code == 0, done.err
+    folder = tmp_path / "given"
     assert {"answers", "checkpoints", "public key"} <= missing(folder).keys()
+    assert done.json["missing"] == manifest_of(folder)["missing"]
+    assert {each["name"] for each in done.json["files"]} == names(folder)
     code, found = verified(folder, "--ledger", from_ledger(folder))
     assert (code, wrong(found)) == (3, [])
 

@@ -57,7 +57,7 @@ async def _use(ledger: CuratedLedger) -> None:
     await ledger.send(opened("census"), "admin")
     await ledger.send(member("curator", "curator"), "admin")
     await ledger.send(opening("tight", epsilon="1", delta="1e-6"), "admin")
-    await ledger.send(opening("rho", filter="zcdp", rho="0.5"), "admin")
+    await ledger.send(opening("rho", filter="zcdp", rho="0.5", unit="person"), "admin")
     red = json.loads(member("ana", "analyst", dataset="tight")) | {"team": "red"}
     await ledger.send(json.dumps(red).encode(), "admin")
     pace = {"part": "0.4", "period": "P1D"}

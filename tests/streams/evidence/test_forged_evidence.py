@@ -228,6 +228,13 @@ def without_a_level(forger: Forger) -> None:
             del row["levels"][0]
 
 
+def without_use(forger: Forger) -> None:
+    for row in forger.log:
+        for part in row.get("parts") or [row]:
+            for level in part.get("levels", ()):
+                level.pop("totals", None)
+
+
 def removed_limit(forger: Forger) -> None:
     at = forger.index("limit_set", "tight")
     del forger.log[at]["limit"]["part"], forger.log[at]["limit"]["budget"]
@@ -460,7 +467,35 @@ FORGERIES: Final = [
         "decided_at",
     ),
     Forged("other rules", "everything", set_in(*RHO, "rules", to=2), "log", "rules"),
+    Forged(
+        "an outcome of no kind",
+        "everything",
+        set_in("refused", "tight", "outcome", to="waived"),
+        "log",
+        "outcome",
+    ),
+    Forged(
+        "a claim for another unit",
+        "everything",
+        set_in(*RHO, "request", "unit", to="visit"),
+        "log",
+        "unit",
+    ),
+    Forged(
+        "a policy that nobody asked for",
+        "everything",
+        set_in("opened", "rho", "policy", "unit", to="visit"),
+        "log",
+        "policy",
+    ),
     # reservations
+    Forged(
+        "a void of no grant",
+        "everything",
+        set_in("voided", "rho", "request", "grant", to=f"sha256:{'1' * 64}"),
+        "log",
+        "grant",
+    ),
     Forged(
         "a settlement beyond its maximum",
         "everything",
@@ -529,6 +564,21 @@ FORGERIES: Final = [
         "version",
     ),
     Forged("a limit without its part", "everything", removed_limit, "log"),
+    Forged(
+        "a period's budget",
+        "everything",
+        set_in("limit_set", "tight", "limit", "pace", "budget", "rho", to="1"),
+        "log",
+        "limit",
+    ),
+    Forged(
+        "a period's length",
+        "everything",
+        set_in("limit_set", "tight", "limit", "pace", "period", to="P9D"),
+        "log",
+        "period",
+    ),
+    Forged("a limit without its use", "everything", without_use, "log", "counts"),
     # answers
     Forged(
         "an answer's scale",
