@@ -72,6 +72,11 @@ class EvidenceFolder:
             os.fsync(file.fileno())
         self.files.append({"name": name, "sha256": digest.hexdigest(), "bytes": size, "what": what})
 
+    def drop(self, name: str) -> None:
+        """Remove a file that is to be written again."""
+        (self.path / name).unlink()
+        self.files = [each for each in self.files if each["name"] != name]
+
     def lacks(self, what: str, why: str) -> None:
         """Record that something is missing, which is part of the evidence, too."""
         self.missing.append({"what": what, "why": why})

@@ -63,13 +63,15 @@ def evidence(
     from streams.audit.evidence_folder import new_folder
     from streams.cli.evidence_parts import write_dataset, write_ledger
     from streams.cli.printing.output import print_json
+    from streams.cli.reading.log_at import log_at
 
     with explain_errors(), new_folder(folder) as made:
         if dataset is not None:
             is_right = write_dataset(made, url, token_file, dataset)
         else:
             given = checkpoints or (), key or (), receipt or (), answers
-            is_right = write_ledger(made, url, archive or (), *given)
+            source = log_at(url, archive or ())
+            is_right = write_ledger(made, url, source, archive or (), *given)
     if json:
         print_json({"folder": str(folder), "files": made.files, "missing": made.missing})
     else:

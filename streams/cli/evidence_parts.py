@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _ORIGIN: Final = re.compile(rb"accountant/([0-9a-f:sh]+)/([0-9]{1,9})(?:/answers)?")
 
+_ATTEMPTS: Final = 5
+
 
 class _Notes(NamedTuple):
     """Signed notes of a ledger, by the name of their file, and the keys beside them."""
@@ -37,6 +39,7 @@ class _Notes(NamedTuple):
 def write_ledger(
     made: EvidenceFolder,
     url: str,
+    source: DecisionLog,
     archives: Sequence[Path],
     places: Sequence[str],
     keys: Sequence[str],
@@ -46,13 +49,15 @@ def write_ledger(
     """Write the evidence of a whole ledger; return whether its audit has found nothing.
 
     What may grow meanwhile is read in this order: notes, answers, datasets, log. So the log has
-    all that the others are about.
+    all that the others are about. A session is settled after its answer is stored. So answers and
+    log are read again if an answer was stored while the log was read.
+
+    Args:
+        source: the log at the address.
     """
     from streams.audit.checkpoints import key_at, read_receipts
-    from streams.cli.reading.log_at import log_at
     from streams.settings import load_command
 
-    source = log_at(url, archives)
     ledger, own = _ledger_of(source), [key_at(each) for each in keys]
     notes = _notes(source, load_command(url=url), ledger, places)
     for name, note in notes.files.items():
@@ -68,11 +73,25 @@ def write_ledger(
     if not found:
         made.lacks("receipts", "none was named with --receipt")
     with TemporaryDirectory() as temporary, ExitStack() as open_files:
-        answers = _answers(source, store, Path(temporary) / "answers", open_files)
+        for attempt in range(_ATTEMPTS):
+            copy = Path(temporary) / str(attempt)
+            answers = _answers(source, store, copy, open_files)
+            views = _views(url)
+            is_cut, partitions = _write_log(made, source)
+            is_settled = not _has_grown(source, store, answers)
+            if is_settled or attempt == _ATTEMPTS - 1:
+                break
+            made.drop("log.jsonl")
+        if not is_settled:
+            why = "questions were answered all the time: run the command again, or of a copy"
+            made.lacks("answers of the last seconds", why)
+        if is_cut is not None:
+            why = f"decisions 1 to {is_cut} are in archives that --archive does not name"
+            made.lacks("beginning of the log", why)
+        _write_archives(made, archives)
         _write_answers(made, answers)
-        _write_datasets(made, url)
-        is_cut, partitions = _write_log(made, source, archives)
-        is_right = _write_audit(made, source if is_cut else None, answers, texts)
+        _write_views(made, views)
+        is_right = _write_audit(made, None if is_cut is None else source, answers, texts)
     made.finish(_facts(ledger) | {"chained": True, "partitions": partitions})
     return is_right
 
@@ -187,6 +206,20 @@ def _answers(
     return open_files.enter_context(open_answers(copy))
 
 
+def _has_grown(source: DecisionLog, store: Path | None, answers: AnswerFile | str) -> bool:
+    """Tell whether a file of answers has got more since it was copied."""
+    from streams.answers import answers_path
+    from streams.answers.answer_file import open_answers
+    from streams.embedded.sqlite_log import SqliteLog
+
+    if store is None and isinstance(source, SqliteLog):
+        store = answers_path(source.path, None)
+    if isinstance(answers, str) or store is None or not store.exists():
+        return False
+    with open_answers(store) as live:
+        return live.ends() != answers.ends()
+
+
 def _write_answers(made: EvidenceFolder, answers: AnswerFile | str) -> None:
     if isinstance(answers, str):
         made.lacks("answers", answers)
@@ -216,12 +249,12 @@ def _write_answers(made: EvidenceFolder, answers: AnswerFile | str) -> None:
         made.lacks("chain of the answers", why)
 
 
-def _write_datasets(made: EvidenceFolder, url: str) -> None:
+def _views(url: str) -> Sequence[DatasetView]:
     from streams.cli.reading.dataset_reader import reader, with_joint_guarantees
 
     with reader(url) as ledger:
         views = ledger.datasets()
-        _write_views(made, with_joint_guarantees(views, views, ledger))
+        return with_joint_guarantees(views, views, ledger)
 
 
 def _write_views(made: EvidenceFolder, views: Sequence[DatasetView]) -> None:
@@ -240,37 +273,37 @@ def _write_views(made: EvidenceFolder, views: Sequence[DatasetView]) -> None:
 
 
 def _write_log(
-    made: EvidenceFolder, source: DecisionLog, archives: Sequence[Path]
-) -> tuple[bool, list[dict[str, Any]]]:
-    """Write the log; return whether its beginning is missing, and where each partition ends."""
+    made: EvidenceFolder, source: DecisionLog
+) -> tuple[int | None, list[dict[str, Any]]]:
+    """Write the log; return the last decision that only archives have, and each partition's end."""
     from streams.cli.printing.output import count_progress, progress
 
     partitions: list[dict[str, Any]] = []
-    is_cut = False
+    archived: int | None = None
 
     def lines() -> Iterator[bytes]:
-        nonlocal is_cut
+        nonlocal archived
         for part in source.parts():
-            is_cut |= part.sealed is not None
-            if part.sealed is not None and part.archived is not None:
-                why = f"decisions 1 to {part.archived[0]} are in archives that --archive lacks"
-                made.lacks("beginning of the log", why)
-            task = bars.add_task(f"partition {part.number}", total=part.total)
             last, count = b"", 0
+            if part.sealed is not None and part.archived is not None:
+                archived = count = part.archived[0]
+            task = bars.add_task(f"partition {part.number}", total=part.total)
             with count_progress(bars, part.values, task) as values:
                 for last in values:
                     count += 1
                     yield last
-            more = part.archived[0] if part.sealed is not None and part.archived else 0
             head = f"sha256:{hashlib.sha256(last).hexdigest()}"
-            partitions.append({"partition": part.number, "records": count + more, "head": head})
+            partitions.append({"partition": part.number, "records": count, "head": head})
 
     with progress() as bars:
         made.add("log.jsonl", "the decision log, byte for byte, one record a line", lines())
+    return archived, partitions
+
+
+def _write_archives(made: EvidenceFolder, archives: Sequence[Path]) -> None:
     for number, file in enumerate(archives, 1):
         name = f"archives/{number}-{file.name}"
         made.add(name, "an archive of the log's beginning", file.read_bytes())
-    return is_cut, partitions
 
 
 def _write_audit(

@@ -7,19 +7,25 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from accountant.times import iso
 from streams.audit.evidence_folder import new_folder
+from streams.cli.evidence_parts import write_ledger
 from streams.clock import SystemClock
+from streams.embedded.sqlite_log import SqliteLog
+from streams.log.decision_log import Part
 from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
 from tests.streams.evidence.handed_over import (
+    FILES,
     from_outside,
     make_evidence,
     make_ledger,
@@ -137,6 +143,33 @@ def test_a_copy_without_its_answers_and_checkpoints_says_so(used: Path, tmp_path
 
 def from_ledger(folder: Path) -> str:
     return str(manifest_of(folder)["ledger"])
+
+
+class Growing(SqliteLog):
+    """A log whose ledger answers a question while the log is read for the first time."""
+
+    def __init__(self, path: Path, later: Path) -> None:
+        super().__init__(path)
+        self._later: Path | None = later
+
+    def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
+        if self._later is not None:
+            for name in FILES:
+                shutil.copy(self._later / name, self.path.parent / name)
+        self._later = None
+        yield from super().parts(since=since, only=only)
+
+
+def test_an_answer_that_is_stored_meanwhile_is_in_the_folder(used: Path, tmp_path: Path) -> None:
+    for name in FILES:
+        shutil.copy(used / f"earlier-{name}", tmp_path / name)
+    file = tmp_path / "ledger.db"
+    source = Growing(file, used)
+    with chdir(tmp_path), new_folder(tmp_path / "given") as made:
+        assert write_ledger(made, f"sqlite:///{file}", source, (), ["."], (), (), None)
+    assert len((tmp_path / "given" / "answers.jsonl").read_text().splitlines()) == 2
+    code, found = verified(tmp_path / "given")
+    assert (code, wrong(found)) == (3, [])
 
 
 def test_what_the_audit_finds_is_in_the_folder(used: Path, tmp_path: Path) -> None:

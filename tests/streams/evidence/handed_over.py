@@ -26,6 +26,7 @@ from tests.streams.curator.curated import CuratedLedger, member, opened, questio
 Rows = list[dict[str, Any]]
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
 LEVELS: Final = {"type": "brownian", "variance": "400", "sensitivity": "1", "first": "10000"}
+FILES: Final = ("ledger.db", "ledger.db.answers")
 CLAIMS: Final = (
     {"type": "gaussian", "sigma": "20", "sensitivity": "1"},
     {"type": "laplace", "scale": "97", "sensitivity": "3"},
@@ -77,14 +78,21 @@ async def _use(ledger: CuratedLedger) -> None:
     await ledger.store.open_log(0, await ledger.id(), 0)
     async with ledger.curated():
         await ledger.answer(await ledger.ask(question()))
-        last = await ledger.ask(session())
-        await ledger.answer(last)
+
+
+async def _use_later(ledger: CuratedLedger) -> None:
+    async with ledger.curated():
+        grant = await ledger.ask(session())
+        await ledger.answer(grant)
         find = ledger.service.open_reservation
-        await until(lambda: find("census", last) is None, "the session is settled")
+        await until(lambda: find("census", grant) is None, "the session is settled")
 
 
 def make_ledger(directory: Path) -> None:
-    """Make `ledger.db` with its answers, and its checkpoints in `checkpoints`."""
+    """Make `ledger.db` with its answers, and its checkpoints in `checkpoints`.
+
+    `earlier-ledger.db` and its answers are of before a session.
+    """
 
     async def run() -> None:
         ledger = CuratedLedger(
@@ -92,6 +100,10 @@ def make_ledger(directory: Path) -> None:
         )
         async with ledger.open():
             await _use(ledger)
+        for name in FILES:
+            shutil.copy(directory / name, directory / f"earlier-{name}")
+        async with ledger.open():
+            await _use_later(ledger)
 
     asyncio.run(run())
 
