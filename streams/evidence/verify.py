@@ -303,6 +303,7 @@ class Dataset:
         self.teams: dict[str, Record] = {}
         self.limits: dict[tuple[str, str | None], Record] = {}
         self.counts: dict[tuple[str, str | None, str | None], dict[str, Sums]] = {}
+        self.windows: dict[tuple[str, str | None, str | None], int | None] = {}
 
     @property
     def adds_up(self) -> bool:
@@ -425,17 +426,18 @@ class Log:
             expect("budget", data.budget, part["budget"])
         expect("names of totals", list(data.totals), list(after))
         growth, charged = less(after, data.totals), part.get("cost", {})
-        claim = grant["claim"] if outcome in GRANTS else request.get("claim") if charged else None
+        claim: Record = (grant if outcome in GRANTS else request if charged else {}).get(
+            "claim", {}
+        )
         more = sum(times for _, times in atoms(claim)) if claim else 0
         expect("mechanisms", data.mechanisms + more, part["totals"]["mechanisms"])
+        for total, grown in growth.items() if claim else ():
+            what = f"cost of a claim {claim['type']} under {data.policy['filter']}"
+            self.known(data.adds_up and is_cost(name, total, claim, grown), what)
         if outcome in GRANTS:
             expect("stop before a grant", "", data.stopped)
             for field in ("unit", "neighbours") if "claim" in request else ():
                 expect(f"{field} of the claim", data.policy[field], request.get(field))
-            what = f"cost of a claim {grant['claim']['type']} under {data.policy['filter']}"
-            for total, grown in growth.items():
-                ok = data.adds_up and is_cost(name, total, grant["claim"], grown)
-                self.known(ok, what)
             grant["charged"][name] = growth
             self.charge(data, part, grant, growth)
         elif outcome in STEPS:
@@ -508,6 +510,8 @@ class Log:
                 counts.pop("totals", None)
             if "reserved" not in limit:
                 counts.pop("used", None)
+        if limit.get("pace") != old.get("pace"):  # another length begins to count them again
+            data.windows = {place: n for place, n in data.windows.items() if place[:2] != key}
         data.limits[key] = limit
 
     def charge(self, data: Dataset, part: Record, grant: Record, growth: Sums) -> None:
@@ -529,7 +533,8 @@ class Log:
             analyst = grant["request"]["analyst"] if entry["scope"] == "each" else None
             key = (entry["scope"], entry.get("name"), analyst)
             limit, counts = data.limits[key[:2]], data.counts.setdefault(key, {})
-            policy = limit.get("policy")
+            policy, is_new = limit.get("policy"), data.windows.get(key) != entry.get("window")
+            data.windows[key] = entry.get("window", data.windows.get(key))
             if not is_step:
                 expect(f"version of limit {key}", limit["version"], entry["version"])
             budgets = {"totals": limit.get("budget"), "paced": limit.get("pace", {}).get("budget")}
@@ -542,7 +547,7 @@ class Log:
                 for name, more in less(now, counts.get(field, {})).items():
                     due, what = growth.get(name), f"{field} of limit {key} for {name}"
                     back = is_step and (more or 0) <= 0 and (own or (due or 0) <= (more or 0))
-                    is_fresh = field == "paced" and now[name] == due
+                    is_fresh = field == "paced" and is_new and now[name] == due
                     if own and not is_step:
                         self.known(is_cost(what, name, grant["claim"], more), "cost at a limit")
                     elif data.adds_up and not (back or is_fresh):

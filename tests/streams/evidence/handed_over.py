@@ -91,7 +91,7 @@ async def _use_later(ledger: CuratedLedger) -> None:
 def make_ledger(directory: Path) -> None:
     """Make `ledger.db` with its answers, and its checkpoints in `checkpoints`.
 
-    `earlier-ledger.db` and its answers are of before a session.
+    `earlier-ledger.db` and its answers have no session yet.
     """
 
     async def run() -> None:

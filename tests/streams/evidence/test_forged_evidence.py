@@ -228,6 +228,16 @@ def without_a_level(forger: Forger) -> None:
             del row["levels"][0]
 
 
+def period_again(forger: Forger) -> None:
+    """Let the second grant begin the period again, within the same period."""
+    start = forger.index("granted", "tight", 1)
+    before = forger.log[start - 1]["levels"][0]["paced"]["rho"]
+    for row in forger.log[start:]:
+        for part in row.get("parts") or [row]:
+            for level in part.get("levels", ())[:1]:
+                level["paced"]["rho"] = f"{Decimal(level['paced']['rho']) - Decimal(before):f}"
+
+
 def without_use(forger: Forger) -> None:
     for row in forger.log:
         for part in row.get("parts") or [row]:
@@ -579,6 +589,7 @@ FORGERIES: Final = [
         "period",
     ),
     Forged("a limit without its use", "everything", without_use, "log", "counts"),
+    Forged("a period that begins again", "everything", period_again, "log", "paced"),
     # answers
     Forged(
         "an answer's scale",
