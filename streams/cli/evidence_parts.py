@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, redirect_stdout
 from functools import partial
 from importlib.metadata import version
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
+    from accountant.answers import NoisyAnswer
     from accountant.views.datasets import DatasetView
     from streams.answers.answer_file import AnswerFile
     from streams.audit.evidence_folder import EvidenceFolder
+    from streams.client import Accountant
     from streams.evidence.keys import Verifier
     from streams.log.decision_log import DecisionLog
     from streams.settings import Settings
@@ -108,7 +110,7 @@ def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name:
         get_dataset(ledger, name)
         answers: list[bytes] = []
         try:
-            for each in ledger.answers(name):
+            for each in _answers_of(url, ledger, name):
                 value = encode_answer(each).decode()
                 line = {"partition": 0, "grant": each.grant, "dataset": name}
                 line |= {"analyst": each.analyst, "request_id": each.request_id, "value": value}
@@ -129,6 +131,18 @@ def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name:
     facts = _facts(heads[0].ledger if heads else "unknown")
     made.finish(facts | {"chained": False, "dataset": name, "partitions": []})
     return True
+
+
+def _answers_of(url: str, ledger: Accountant, dataset: str) -> Iterable[NoisyAnswer]:
+    """Return the answers that a caller may read: a server's, or those beside a file."""
+    from streams.answers import answers_path
+    from streams.cli.reading.connect import settings_for
+    from streams.cli.reading.stored_answers import file_without_server, stored_answers
+
+    file = file_without_server(url)
+    if file is not None and answers_path(file, settings_for(url, None).curator_store).exists():
+        return stored_answers(file, url, dataset)
+    return ledger.answers(dataset)
 
 
 def _facts(ledger: str) -> dict[str, Any]:

@@ -145,6 +145,16 @@ def from_ledger(folder: Path) -> str:
     return str(manifest_of(folder)["ledger"])
 
 
+def test_one_dataset_of_a_file_has_its_answers(used: Path) -> None:
+    folder = make_evidence(used, "--dataset", "census", folder="of-census")
+    assert len((folder / "answers.jsonl").read_text().splitlines()) == 2
+    records = (folder / "records.jsonl").read_text()
+    assert {json.loads(line)["dataset"] for line in records.splitlines()} == {"census"}
+    code, found = verified(folder)
+    assert (code, wrong(found)) == (3, [])
+    assert "NOT PROVED: the records are not chained" in found["notes"]
+
+
 class Growing(SqliteLog):
     """A log whose ledger answers a question while the log is read for the first time."""
 
