@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from streams.errors import Refused
-from streams.files.private_files import sync_directory
+from streams.files.whole_files import sync_directory
 
 VERIFIER: Final = "verify.py"
 _VERIFY: Final = Path(__file__).parents[1] / "evidence" / VERIFIER
