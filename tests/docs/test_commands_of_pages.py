@@ -41,6 +41,7 @@ OPENS = ("README.md", "SECURITY.md", "docs/**", "deploy/**", "Makefile", "pyproj
 RUN_BY_ANOTHER_TEST: Final = {
     "README.md": "tests/docs/test_tutorials.py",
     "docs/runbooks.md": "tests/runbooks",
+    "docs/how-to/evidence.md": "tests/streams/cli/test_evidence.py",
     "docs/how-to/many-requests.md": "tests/streams/gateway/test_many_requests_page.py",
     "docs/how-to/other-kafka-clients.md": "tests/kafka/test_other_kafka_clients.py",
     "docs/reference/commands.md": "tests/docs/test_reference.py",
