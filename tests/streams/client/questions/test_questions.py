@@ -285,7 +285,7 @@ def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:
     with pytest.raises(UnknownDataset, match="survey"):
         ledger.count("survei", epsilon="1")
     ledger.as_owner("owner").open("bare", POLICY, as_given=True)
-    with pytest.raises(RequestInvalid, match="opened with a schema"):
+    with pytest.raises(RequestInvalid, match="opened without a schema"):
         ledger.count("bare", epsilon="1")
     with pytest.raises(RequestInvalid, match="did you mean count"):
         ledger.answer("survey", "cont", epsilon="1")
@@ -303,7 +303,7 @@ def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, st
             ledger.count("small", epsilon="2")
         assert caught.value.fits is not None
         assert ledger.dataset("small").spent_ratio == 0
-        with pytest.raises(NotGranted, match=r"question_not_allowed\. noise\.law needs a member"):
+        with pytest.raises(NotGranted, match=r"question_not_allowed\. .* noise\.law needs a member"):
             ledger.count("small", relative_error="0.1", epsilon="0.1")
         assert ledger.dataset("small").spent_ratio == 0
 
