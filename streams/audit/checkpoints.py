@@ -61,10 +61,11 @@ def read_evidence(
     if not keys:
         hint = "add --key with the public key that you stored; `accountant key show` prints it"
         raise InputInvalid("--checkpoints needs the public key of the checkpoints", hint=hint)
+    verifiers = [key_at(key) for key in keys]
     notes = [*readable_sink_at(place, load_command(), topic_sink).notes()]
     evidence = Evidence(
         (each for each in notes if not is_answers_head(each[1])),
-        map(key_at, keys),
+        verifiers,
         found_receipts,
     )
     evidence.answers_heads = [each for each in notes if is_answers_head(each[1])]

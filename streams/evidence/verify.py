@@ -825,7 +825,7 @@ def main() -> int:
         except Wrong as wrong:
             found, ok = str(wrong), False
         except (ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
-            found, ok = f"cannot be read: {error!r}", False
+            found, ok = f"cannot be read: {error}", False
         results.append({"check": name, "ok": ok, "found": found})
         return ok
 

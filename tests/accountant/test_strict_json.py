@@ -33,6 +33,7 @@ ELSEWHERE: Final = {
     },
     "requests, which `read_plain` checks beside": {
         *("accountant/records/inputs.py", "accountant/records/previews.py"),
+        "accountant/records/openings.py",
         *("accountant/advice/offline.py", "streams/cli/ask_many.py"),
     },
     "what this process has encoded": {
@@ -53,6 +54,9 @@ ELSEWHERE: Final = {
     },
     "stored answers, whose bytes a hash chain compares": {
         *("accountant/answers/answer.py", "streams/kafka/service/answers.py"),
+    },
+    "evidence, by a program that stands alone and refuses a key that stands twice": {
+        "streams/evidence/verify.py",
     },
     "files and rows that this program alone writes": {
         *("streams/alerts/relay_start.py", "streams/answers/mark.py"),

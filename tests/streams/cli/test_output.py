@@ -62,6 +62,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "ready": ("--url", f"foo://{HOSTILE}"),
     "accept-answers": (),
     "accept-rollback": ("--lost", "1-2", "--reason", HOSTILE),
+    "evidence": ("folder",),
     "dataset show": ("census",),
     "dataset list": (),
     "member list": ("census",),
