@@ -46,6 +46,7 @@ VARIES = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"about -?\d+ (people|more|malignant)", r"about N \1"),
     (r"-?[\d.]+ ± [\d.]+", "N"),
+    (r"^(quantile\(.+\)): -?[\d.]+$", r"\1: N"),
     (r"-?[\d.]+ \(-?[\d.]+ to -?[\d.]+\)", "N"),
     (r"in \d+ (hours|minutes)", r"in N \1"),
     (r"days \([\d.e-]+ a day", "days (N a day"),
@@ -58,7 +59,7 @@ VARIES = (
 def comparable(output: str) -> list[str]:
     """Return the lines of an output without what differs from run to run."""
     for pattern, word in VARIES:
-        output = re.sub(pattern, word, output)
+        output = re.sub(pattern, word, output, flags=re.MULTILINE)
     return [line.strip() for line in output.splitlines() if line.strip()]
 
 
