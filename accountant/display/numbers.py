@@ -87,7 +87,8 @@ def counting_amounts(
 
     Args:
         remaining: in the order of the filter's sums.
-        totals: of the same decision or view; without them, a half with nothing left has ended.
+        totals: of the same decision or view; without them, a half with nothing left has ended,
+            unless the other has nothing left, too.
         budget: of the dataset, where it is known.
     """
     found, after = remaining or {}, totals or {}
@@ -103,8 +104,10 @@ def counting_amounts(
             without = str(after.get(WITHOUT, "0")) != "0"
             filter_ended = str(after.get(ENDED, "0")) != "0"
         else:
-            without = found[EPSILON] == "0"
-            filter_ended = not without and all(found[name] == "0" for name in own)
+            # Where nothing is left of either, neither shows which one has ended.
+            is_filter_over = all(found[name] == "0" for name in own)
+            without = found[EPSILON] == "0" and not is_filter_over
+            filter_ended = found[EPSILON] != "0" and is_filter_over
         ended |= {*own} if filter_ended else set()
         ended |= {EPSILON} if without else set()
     kept = {name: text for name, text in found.items() if name not in ended}

@@ -176,7 +176,7 @@ def test_a_sum_that_is_no_longer_counted_is_left_out() -> None:
     assert counting_amounts({"renyi_8": "0"}, {"renyi_8": "inf"}) == {"renyi_8": "0"}
     # A preview has no totals: a half with nothing left has ended.
     assert [*counting_amounts(left)] == ["delta", "epsilon"]
-    assert [*counting_amounts({"rho": "0", "epsilon": "0"})] == ["rho"]
+    assert [*counting_amounts({"rho": "0", "epsilon": "0"})] == ["rho", "epsilon"]
 
 
 def test_a_sum_without_a_budget_is_left_out() -> None:
@@ -194,3 +194,9 @@ def test_a_cost_shows_only_the_sums_that_the_filter_counts() -> None:
     assert counting_cost(cost | {"delta": "1e-9"}, left) == {"rho": "0.001", "delta": "1e-9"}
     assert counting_cost({"rho": "0"}, left) == {"rho": "0"}
     assert counting_cost(None, None) == {}
+
+
+def test_a_cost_that_takes_all_that_is_left_is_shown() -> None:
+    left = {"rho": "0", "epsilon": "0"}
+    assert counting_cost({"rho": "0", "epsilon": "0.95"}, left) == {"epsilon": "0.95"}
+    assert counting_cost({"rho": "0.02", "epsilon": "inf"}, left) == {"rho": "0.02"}

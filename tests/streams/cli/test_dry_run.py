@@ -45,6 +45,14 @@ def test_a_dry_run_says_which_filter_a_grant_would_end(opened):
     assert "ends  zcdp_tight: from now on only basic composition admits" in done.out
 
 
+def test_a_dry_run_that_would_take_all_that_is_left_shows_its_cost(opened):
+    assert opened("ask", "census", "pure:0.05", "--analyst", "ana").code == 0
+    done = opened("ask", "census", "pure:0.95", "--analyst", "ana", "--dry-run")
+    assert done.code == 6
+    assert "cost  ε 0.95\n" in done.out
+    assert "left  ρ 0, ε 0\n" in done.out
+
+
 def test_a_dry_run_obeys_the_cap(accountant):
     accountant("dataset", "open", "census", "--filter", "basic", "--epsilon", "1")
     dry = accountant("ask", "census", "pure:0.5", "--analyst", "ana", "--dry-run", "--json")
