@@ -87,24 +87,24 @@ def budget_lines(
     head.append(f"\n  {found.sentence_with_reason(caller or 'you')}{then}", style="")
     grid.add_row(
         "  the whole dataset",
-        _bar(budget.spent_ratio, budget.held_ratio),
-        f"left, and not reserved for others, {counting_line(budget.left, budget.budget)}",
+        _bar(budget.spent_ratio, budget.held_ratio, "spent"),
+        f"left, and not reserved for others: {counting_line(budget.left, budget.budget)}",
     )
     for level in budget.levels:
         name = f"  {scope_words(level.scope, level.name)}"
         if level.budget is not None:
-            left = f"left {counting_line(level.left, level.budget)}"
-            grid.add_row(name, _bar(level.spent_ratio or 0.0, level.held_ratio), left)
+            left = f"left: {counting_line(level.left, level.budget)}"
+            grid.add_row(name, _bar(level.spent_ratio or 0.0, level.held_ratio, "used"), left)
         if level.pace is not None:
             pace = level.pace
-            left = f"left {counting_line(pace.left, pace.budget)}, {next_period(pace)}"
-            used = _bar(pace.spent_ratio, pace.held_ratio)
+            left = f"left: {counting_line(pace.left, pace.budget)}, {next_period(pace)}"
+            used = _bar(pace.spent_ratio, pace.held_ratio, "used")
             grid.add_row(f"{name}, {each_period(pace.period)}", used, left)
     return Group(head, grid)
 
 
-def _bar(ratio: float, reserved: float | None) -> Text:
-    return spent_bar(ratio, reserved=reserved)
+def _bar(ratio: float, reserved: float | None, verb: str = "") -> Text:
+    return spent_bar(ratio, reserved=reserved, verb=verb)
 
 
 def _budget(level: ScopeView) -> str:

@@ -135,12 +135,15 @@ def _colour(outcome: Outcome) -> str:
     return "blue" if outcome.is_applied else ""
 
 
-def spent_bar(ratio: float | Decimal, width: int = 12, *, reserved: float | None = None) -> Text:
+def spent_bar(
+    ratio: float | Decimal, width: int = 12, *, reserved: float | None = None, verb: str = ""
+) -> Text:
     """Return a bar of the spent part of a budget, with its percentage.
 
     Args:
         ratio: the part that is spent or reserved.
         reserved: the part of the budget that open reservations hold.
+        verb: what the percentage is, such as `spent`, where no heading says so.
     """
     from rich.text import Text
 
@@ -150,5 +153,5 @@ def spent_bar(ratio: float | Decimal, width: int = 12, *, reserved: float | None
     bar.append("▒" * (full - solid), style=BAR_STYLE[tone(ratio)])
     bar.append("░" * (width - full), style="dim")
     found = spending(ratio, reserved)
-    bar.append(f" {found.spent:>6}", style="")
+    bar.append(f" {found.spent:>6} {verb}".rstrip(), style="")
     return bar.append(f", {found.reserved} reserved", style="") if found.reserved else bar

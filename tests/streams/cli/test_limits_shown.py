@@ -113,12 +113,13 @@ def test_an_analyst_sees_their_own_remaining_budget(
     by = "the limit of each analyst of team blue"
     assert reported[1] == f"ana may still use 5 % of the budget (ε 0.05), by {by}"
     for begin, end in (
-        ("the whole dataset █", "left, and not reserved for others, ε 0.8"),
-        ("team blue █", "left ε 0.4"),
-        ("each analyst of team blue █", "left ε 0.05"),
+        ("the whole dataset █", "spent left, and not reserved for others: ε 0.8"),
+        ("team blue █", "used left: ε 0.4"),
+        ("each analyst of team blue █", "used left: ε 0.05"),
     ):
         assert any(line.startswith(begin) and line.endswith(end) for line in reported), done.out
-    assert re.search(r"left ε 0.3, next period at \d{4}-\d\d-\d\d \d\d:\d\d UTC", done.out)
+    period = r"% used left: ε 0.3, next period at \d{4}-\d\d-\d\d \d\d:\d\d UTC"
+    assert any(re.search(period, line) for line in reported), done.out
     (budget,) = census("mine", "--json", *where, ACCOUNTANT_ANALYST="ben").rows
     assert (budget["analyst"], budget["team"]) == ("ben", "blue")
     assert [each["scope"] for each in budget["levels"]] == ["dataset", "team", "each"]

@@ -182,9 +182,9 @@ def test_spent_and_reserved_are_apart_everywhere(census: Command, reserve: Reser
     assert "65 % of the budget" in shown
     assert "(ρ 0.001 and 0.0025 of 0.01)" in census("why", "census").out
     own = census("mine", *ANA).out
-    assert "10 %, 25 % reserved" in own  # of the dataset
-    assert "20 %, 25 % reserved" in own  # of the limit, which is half of it
-    assert "left ρ 0.00275" in own
+    assert "10 % spent, 25 % reserved" in own  # of the dataset
+    assert "20 % used, 25 % reserved" in own  # of the limit, which is half of it
+    assert "left: ρ 0.00275" in own
     assert "20 %, 25 % reserved" in census("limit", "list", "census").out
 
 
