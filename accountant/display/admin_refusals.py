@@ -77,8 +77,16 @@ def admin_refusal_words(decision: Decision, current: CurrentDataset | None = Non
     return "" if words is None else words(request, current, decision.decided_at)
 
 
-def _with_remedy(meaning: str, reason: Reason, request: _AdminRequest) -> str:
-    return f"{meaning} {REASONS[reason].remedy_of(Subject(request.dataset))}"
+def _with_remedy(
+    meaning: str, reason: Reason, request: _AdminRequest, current: CurrentDataset | None
+) -> str:
+    subject = Subject(request.dataset, by=_by(request, current))
+    return f"{meaning} {REASONS[reason].remedy_of(subject)}"
+
+
+def _by(request: _AdminRequest, current: CurrentDataset | None) -> str:
+    """Return what an owner's command needs at its end."""
+    return "" if current is None else current.by_option(request.by)
 
 
 def _already_opened(request: _AdminRequest, current: CurrentDataset | None, __: str) -> str:
@@ -99,7 +107,7 @@ def _already_paused(request: _AdminRequest, current: CurrentDataset | None, __: 
         return ""
     return (
         f"Dataset {request.dataset} is paused already, {pause_words(current.pause)}. To end the "
-        f"pause, run `accountant dataset resume {request.dataset}`."
+        f"pause, run `accountant dataset resume {request.dataset}{_by(request, current)}`."
     )
 
 
@@ -119,20 +127,21 @@ def _unknown_member(request: _Member, _: CurrentDataset | None, __: str) -> str:
     )
 
 
-def _last_owner(request: _Member, _: CurrentDataset | None, __: str) -> str:
+def _last_owner(request: _Member, current: CurrentDataset | None, __: str) -> str:
     return (
         f"{request.member} is the only owner of dataset {request.dataset}, and this would take the "
         "role `owner` away. Make somebody else an owner first: "
-        f"`accountant member set {request.dataset} NAME --role owner`."
+        f"`accountant member set {request.dataset} NAME --role owner{_by(request, current)}`."
     )
 
 
-def _too_many_members(request: _Member, _: CurrentDataset | None, __: str) -> str:
+def _too_many_members(request: _Member, current: CurrentDataset | None, __: str) -> str:
     return _with_remedy(
         f"Dataset {request.dataset} has 10,000 members, which is the maximum, and "
         f"{request.member} would be one more.",
         Reason.TOO_MANY_MEMBERS,
         request,
+        current,
     )
 
 
@@ -144,12 +153,13 @@ def _unknown_limit(request: _Limit, _: CurrentDataset | None, __: str) -> str:
     )
 
 
-def _too_many_limits(request: _Limit, _: CurrentDataset | None, __: str) -> str:
+def _too_many_limits(request: _Limit, current: CurrentDataset | None, __: str) -> str:
     return _with_remedy(
         f"Dataset {request.dataset} has 1,000 limits, which is the maximum, and the one for "
         f"{scope_words(request.scope, request.name)} would be one more.",
         Reason.TOO_MANY_LIMITS,
         request,
+        current,
     )
 
 
@@ -158,13 +168,13 @@ def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str
         return ""
     policy, dataset = current.view.policy, request.dataset
     kind = filter_of(policy)
-    scope = scope_words(request.scope, request.name)
+    scope, by = scope_words(request.scope, request.name), _by(request, current)
     if (request.part or request.pace) and not allows_parts(kind):
         what = "parts" if request.part else "period limits"
         return (
             f"Dataset {dataset} has the filter {policy.filter}, which allows no {what}. Give the "
             f"limit of {scope} a budget of its own instead: `{_limit_command(request)} --epsilon "
-            "0.1`."
+            f"0.1{by}`."
         )
     if not request.reserved or allows_reserved_shares(kind):
         parts = (request.part, (request.pace or {}).get("part"), request.reserved)
@@ -180,8 +190,8 @@ def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str
     return (
         f"Dataset {dataset} {why}, and cannot reserve a share of {exact_percent(request.reserved)}"
         f" for {scope}. Leave it to them by a limit of the others: `accountant limit set {dataset} "
-        f"--team NAME {rest}`. Or open a dataset that can reserve: `accountant dataset open NAME "
-        f"--epsilon 1 --delta 1e-6 {other}`."
+        f"--team NAME {rest}{by}`. Or open a dataset that can reserve: `accountant dataset open "
+        f"NAME --epsilon 1 --delta 1e-6 {other}{by}`."
     )
 
 
@@ -198,6 +208,7 @@ def _has_limits(request: _Amend, current: CurrentDataset | None, __: str) -> str
         f"Dataset {request.dataset} has {limits}, stored as amounts of its present budget.",
         Reason.HAS_LIMITS,
         request,
+        current,
     )
 
 
@@ -209,6 +220,7 @@ def _already_granted(request: _Amend, current: CurrentDataset | None, __: str) -
         "first one.",
         Reason.ALREADY_GRANTED,
         request,
+        current,
     )
 
 
@@ -223,6 +235,7 @@ def _not_lower(request: _Amend, current: CurrentDataset | None, __: str) -> str:
         f"The new policy has {name} {new}, and dataset {request.dataset} has {name} {old}.",
         Reason.NOT_LOWER,
         request,
+        current,
     )
 
 

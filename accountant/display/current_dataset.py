@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -26,12 +27,22 @@ class CurrentDataset(NamedTuple):
     Attributes:
         limits, members: all that the reader may see.
         pause: the decision that has paused it, where that is known.
+        needs_name: nobody is authenticated, so an owner's command needs `--by`.
     """
 
     view: DatasetView
     limits: Sequence[ScopeView] = ()
     members: Sequence[Member] = ()
     pause: Decision | None = None
+    needs_name: bool = False
+
+    def by_option(self, caller: str = "") -> str:
+        """Return what an owner's command needs at its end, as `by_option` does.
+
+        Args:
+            caller: who sent an owner's record, used where that is an owner.
+        """
+        return by_option(self.members, caller) if self.needs_name else ""
 
 
 def needs_current(refused: Decision) -> bool:
@@ -48,15 +59,25 @@ def _is_sampled(claim: Claim | None) -> bool:
     return claim is not None and is_sampled(claim)
 
 
+def by_option(members: Iterable[Member], caller: str = "") -> str:
+    """Return the option that names an owner in a command: ` --by olga`, or ` --by OWNER`."""
+    names = owner_names(members)
+    name = caller if caller in names else next(iter(names), "")
+    return f" --by {shlex.quote(name) if name else 'OWNER'}"
+
+
+def owner_names(members: Iterable[Member]) -> list[str]:
+    """Return the owners among members: an owner's membership never ends by itself."""
+    return [each.member for each in members if "owner" in each.roles]
+
+
 def owner_words(members: Iterable[Member]) -> str:
     """Return which owner to ask: `an owner (olga or omar)`, or how to find out.
-
-    An owner's membership never ends by itself.
 
     Args:
         members: those that the reader may see.
     """
-    names = [each.member for each in members if "owner" in each.roles]
+    names = owner_names(members)
     if not names:
         return UNNAMED_OWNER
     more = [f"{len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []

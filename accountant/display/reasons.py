@@ -20,6 +20,7 @@ class Subject(NamedTuple):
         owner: which owner to ask. `analyst`: who asked.
         reservation: as a sentence has it. `grant`: as a command takes it.
         most: a larger number of reservations of one holder.
+        by: the end of an owner's command where nobody is authenticated: ` --by olga`.
     """
 
     dataset: str = "DATASET"
@@ -29,6 +30,7 @@ class Subject(NamedTuple):
     reservation: str = "this reservation"
     grant: str = "GRANT"
     most: str = "1000"
+    by: str = ""
 
 
 _ANY: Final = Subject()
@@ -121,7 +123,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Not permitted",
         "The caller, or the engine that asks for the caller, does not have the role that "
         "this needs in {the_dataset}.",
-        "Ask {owner} for the role: `accountant member set {dataset} {analyst} --role analyst`.",
+        "Ask {owner} for the role: `accountant member set {dataset} {analyst} --role analyst{by}`.",
     ),
     Reason.NOT_OPEN: ReasonWords(
         "No such reservation",
@@ -162,7 +164,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "The session showed more than {reservation} allows, so its claim was false. Nothing more "
         "is granted on {the_dataset}.",
         "Ask {owner} to say what was released: `accountant dataset resolve {dataset} {grant} "
-        "--claim CLAIM`, or `--mistaken WHY` where it was nothing.",
+        "--claim CLAIM{by}`, or `--mistaken WHY` where it was nothing.",
     ),
     Reason.ABOVE_FIRST: ReasonWords(
         "Above the first level",
@@ -191,8 +193,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Suspended",
         "A reservation released more than its maximum, so {the_dataset} grants nothing.",
         "Ask {owner} to resolve the reservation: `accountant reservation list {dataset}` shows it, "
-        "and `accountant dataset resolve {dataset} GRANT --claim CLAIM` or `--mistaken WHY` ends "
-        "this.",
+        "and `accountant dataset resolve {dataset} GRANT --claim CLAIM{by}` or `--mistaken WHY` "
+        "ends this.",
     ),
     Reason.PAUSED: ReasonWords(
         "Paused",
@@ -223,12 +225,13 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.LAST_OWNER: ReasonWords(
         "The last owner",
         "This would leave the dataset without an owner.",
-        "Make somebody else an owner first: `accountant member set {dataset} NAME --role owner`.",
+        "Make somebody else an owner first: `accountant member set {dataset} NAME --role "
+        "owner{by}`.",
     ),
     Reason.TOO_MANY_MEMBERS: ReasonWords(
         "Too many members",
         "A dataset has at most 10,000 members, including expired ones.",
-        "Remove some first: `accountant member remove {dataset} NAME`.",
+        "Remove some first: `accountant member remove {dataset} NAME{by}`.",
     ),
     Reason.UNKNOWN_LIMIT: ReasonWords(
         "No such limit",
@@ -240,9 +243,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "A dataset opened with `beside: basic`, or under a filter whose sums do not add up, "
         "cannot reserve a share. gdp_residue allows neither parts nor period limits. A part must "
         "leave something of every sum.",
-        "Limit the others instead (`accountant limit set {dataset} --team NAME --epsilon 0.1`), or "
-        "open a dataset that can (`accountant dataset open NAME --epsilon 1 --delta 1e-6 --beside "
-        "none`).",
+        "Limit the others instead (`accountant limit set {dataset} --team NAME --epsilon "
+        "0.1{by}`), or open a dataset that can (`accountant dataset open NAME --epsilon 1 --delta "
+        "1e-6 --beside none{by}`).",
     ),
     Reason.OVER_RESERVED: ReasonWords(
         "More than can be reserved",
@@ -262,8 +265,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.HAS_LIMITS: ReasonWords(
         "Has limits",
         "{the_dataset} has limits, which are parts of its budget.",
-        "Remove the limits (`accountant limit remove {dataset} --team NAME`), lower the budget, "
-        "then set the limits again.",
+        "Remove the limits (`accountant limit remove {dataset} --team NAME{by}`), lower the "
+        "budget, then set the limits again.",
     ),
     Reason.NOT_LOWER: ReasonWords(
         "Not lower",
@@ -288,13 +291,14 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "the policy's `open_per_holder` allows.",
         "Settle some, or void what has not begun (`accountant reservation void {dataset} --holder "
         "{analyst}`). Or ask {owner} for more (`accountant dataset amend {dataset} "
-        "--open-per-holder {most}`).",
+        "--open-per-holder {most}{by}`).",
     ),
     Reason.NO_SCHEMA: ReasonWords(
         "Takes no questions",
         "{the_dataset} was opened without a schema, so no claim can be derived from a question.",
         "Ask with a claim (`accountant ask {dataset} pure:0.01`). Or ask {owner} for a dataset "
-        "with a schema (`accountant dataset open NAME --epsilon 1 --delta 1e-6 --schema FILE`).",
+        "with a schema (`accountant dataset open NAME --epsilon 1 --delta 1e-6 --schema "
+        "FILE{by}`).",
     ),
     Reason.QUESTION_NOT_ALLOWED: ReasonWords(
         "Question not allowed",
@@ -318,7 +322,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Too much at once",
         "One request may not use so much of the budget.",
         "Ask for less. Or ask {owner} to raise the cap, up to the whole budget: `accountant "
-        "dataset amend {dataset} --most-per-request 1`.",
+        "dataset amend {dataset} --most-per-request 1{by}`.",
     ),
     Reason.EXHAUSTED: ReasonWords(
         "Did not fit",

@@ -18,6 +18,7 @@ from accountant.display.binding_limits import (
     binding_limits,
     binding_words,
     cost_and_left,
+    short_sum,
 )
 from accountant.display.claims_refused import not_accepted_words, sampling_words
 from accountant.display.current_dataset import CurrentDataset, owner_words
@@ -32,6 +33,7 @@ from accountant.display.may_use import (
 )
 from accountant.display.numbers import (
     Texts,
+    counting_amounts,
     counting_cost,
     remaining_amount,
     remaining_line,
@@ -51,6 +53,7 @@ from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import PeriodLimitView, ScopeView
 
 _WAITING_ALONE: Final = "Waiting alone will not help: "
+_LESS: Final = "Ask for less."
 _SMALLER: Final = "Ask for less at a time."
 
 PeriodLimits = Mapping[tuple[Scope, str | None], PeriodLimitView]
@@ -161,7 +164,11 @@ def _refusal_words(
         meaning = f"{said}: {broken_rule(refused.error)}."
     if reason is Reason.CLAIM_NOT_ACCEPTED and level is None:
         meaning = not_accepted_words(policy, claim)
-    remedy = _remedy(reason, request, subject) or REASONS[reason].remedy_of(subject)
+    remedy = (
+        _without_cap(refused)
+        or _remedy(reason, request, subject)
+        or REASONS[reason].remedy_of(subject)
+    )
     return f"{meaning or REASONS[reason].meaning_of(subject)}{by} {remedy}"
 
 
@@ -185,7 +192,8 @@ def _subject(
         known |= {"grant": short, "reservation": f"reservation {short}"}
     if analyst := request.by or request.analyst:
         known["analyst"] = analyst
-    return Subject(**known, owner=_owner(refused.reason, current))
+    by_option = "" if current is None else current.by_option(request.by)
+    return Subject(**known, owner=_owner(refused.reason, current), by=by_option)
 
 
 def _owner(reason: Reason | None, current: CurrentDataset | None) -> str:
@@ -246,10 +254,11 @@ def _remedy(reason: Reason, request: _RefusedRequest, subject: Subject) -> str:
     if reason is Reason.NOT_PERMITTED and (request.by or request.via):
         set_member = f"accountant member set {subject.dataset}"
         if request.by:
-            return f"Ask {subject.owner} for the role: `{set_member} {request.by} --role owner`."
+            command = f"{set_member} {request.by} --role owner{subject.by}"
+            return f"Ask {subject.owner} for the role: `{command}`."
         return (
-            f"Ask {subject.owner} for the roles: `{set_member} {request.analyst} --role analyst` "
-            f"and `{set_member} {request.via} --role engine`."
+            f"Ask {subject.owner} for the roles: `{set_member} {request.analyst} --role "
+            f"analyst{subject.by}` and `{set_member} {request.via} --role engine{subject.by}`."
         )
     return ""
 
@@ -259,6 +268,15 @@ def _clock_words(request_id: str, decided_at: str) -> str:
     if issued is None or issued > LAST_MS:
         return ""
     return f"The id's time is {moment(iso(issued))}, and the ledger's is {moment(decided_at)}."
+
+
+def _without_cap(refused: Decision | Preview) -> str:
+    """Return that a request above the cap does not fit what is left either, "" where it does."""
+    left = refused.left or {}
+    if refused.reason is not Reason.ABOVE_CAP or short_sum(refused.asked or {}, left) is None:
+        return ""
+    rest = {name: left[name] for name in counting_amounts(left) if name in (refused.asked or {})}
+    return f"{_LESS} Even without the cap, only {remaining_line(rest)} is left."
 
 
 def _cap_words(

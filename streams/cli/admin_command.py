@@ -15,7 +15,7 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.connect import connect
-from streams.cli.reading.dataset_reader import refusal_of, suggest_name
+from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class AdminOptions(NamedTuple):
         request.print(
             decision,
             as_json=self.json,
-            why=lambda: refusal_of(ledger, decision),
+            why=lambda: self._without_name(ledger, decision) or refusal_of(ledger, decision),
             hint=lambda: suggest_name(ledger, decision),
         )
         if notes is not None and not self.json:
@@ -137,6 +137,19 @@ class AdminOptions(NamedTuple):
                 say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)
         raise typer.Exit(Exit.OK if outcome.is_applied else Exit.FAILED)
+
+    def _without_name(self, ledger: Accountant, decision: Decision) -> str:
+        """Return what to do where only a missing name is refused, else ""."""
+        from accountant.display.current_dataset import by_option, owner_words
+        from accountant.records.outcomes import Reason
+
+        if decision.reason is not Reason.NOT_PERMITTED or self.by or ledger.token_source:
+            return ""
+        members = limits_and_members(ledger, str(decision.dataset))[1]
+        return (
+            f"You gave no name, and this is for owners of dataset {decision.dataset}. Add "
+            f"`{by_option(members).strip()}`, the name of {owner_words(members)}."
+        )
 
 
 _OPTIONS: Final = [

@@ -53,7 +53,8 @@ _OF_FIXED: Final = (
 )
 _CAP_EXPLAINED = (
     "cap: one request may take at most {cap} of the budget, so that a typing error cannot use it\n"
-    "up. Change it with `accountant dataset amend --most-per-request`; 1 removes the cap."
+    "up. To remove the cap, or to set another part, run\n"
+    "`accountant dataset amend {name} --most-per-request 1{by}`."
 )
 
 _ACCESS_EXPLAINED = (
@@ -213,7 +214,7 @@ def _explain_opening(
     if opened is not None and wanted.access is UNSET and opened.access == "members":
         say(_ACCESS_EXPLAINED.format(**owned))
     if cap:
-        say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP)))
+        say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP), **owned))
     if _keeps_no_delta(plan):
         say(_DELTA_EXPLAINED)
     if plan.policy.beside is not UNSET:

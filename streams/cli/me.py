@@ -103,7 +103,7 @@ def mine(
     from streams.clock import SystemClock
 
     with explain_errors(), reader(url, token_file) as ledger:
-        found = ledger.budgets(analyst)
+        found, is_named = ledger.budgets(analyst), bool(ledger.token_source)
         access = None if json else read_access(ledger, analyst, found, SystemClock().now())
     if access is None:
         for budget in found:
@@ -113,19 +113,24 @@ def mine(
         obstacle = access.obstacles.get(budget.dataset)
         stdout().print(budget_lines(budget, caller=access.caller, obstacle=obstacle))
     if not found:
-        say(_no_budget(access))
+        say(_no_budget(access, is_named=is_named))
 
 
-def _no_budget(access: AnalystAccess) -> str:
-    """Return why an analyst has no budget of any dataset, and what to do."""
+def _no_budget(access: AnalystAccess, *, is_named: bool) -> str:
+    """Return why an analyst has no budget of any dataset, and what to do.
+
+    Args:
+        is_named: the caller's token has a name, and so have owners'.
+    """
+    from accountant.display.current_dataset import by_option
     from accountant.display.reasons import UNNAMED_OWNER
 
     caller = access.caller or "you"
     if not access.closed:
-        name = access.caller or "NAME"
+        name, by = access.caller or "NAME", "" if is_named else by_option(())
         return (
             f"{caller} may ask no dataset: ask {UNNAMED_OWNER} to run `accountant member set "
-            f"DATASET {name} --role analyst`"
+            f"DATASET {name} --role analyst{by}`"
         )
     names, is_one = ", ".join(access.closed), len(access.closed) == 1
     verb = "is closed and grants" if is_one else "are closed and grant"

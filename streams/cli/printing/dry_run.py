@@ -57,7 +57,8 @@ def dry_run(
         current = CurrentDataset(view)
         if not json and shown.reason is not None:
             members, pause = visible_members(ledger, dataset), ledger.last_pause(dataset)
-            current = CurrentDataset(view, members=members, pause=pause)
+            needs_name = not ledger.token_source
+            current = CurrentDataset(view, (), members, pause, needs_name)
     print_preview(shown, current, levels, claim, as_json=json)
     if not json and (line := last_line(shown, view)):
         say(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from accountant.display.current_dataset import owner_words
+from accountant.display.current_dataset import by_option, owner_words
 from accountant.display.times import moment
 from streams.cli.reading.dataset_reader import visible_members
 
@@ -61,9 +61,10 @@ def _obstacle(ledger: Accountant, view: DatasetView, name: str, now: int) -> str
     if view.policy.access != "members":
         return None
     members = visible_members(ledger, view.dataset)
+    by = "" if ledger.token_source else by_option(members)
     ask = (
         f"ask {owner_words(members)} to run `accountant member set {view.dataset} {name} --role "
-        "analyst`"
+        f"analyst{by}`"
     )
     member = next((each for each in members if each.member == name), None)
     if member is None or not member.roles:

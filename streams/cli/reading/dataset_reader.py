@@ -127,7 +127,9 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
         with suppress(BudgetError):
             view = ledger.dataset(decision.dataset)
             limits, members = limits_and_members(ledger, decision.dataset)
-            current = CurrentDataset(view, limits, members, ledger.last_pause(view.dataset))
+            pause = ledger.last_pause(view.dataset)
+            needs_name = not ledger.token_source
+            current = CurrentDataset(view, limits, members, pause, needs_name)
     return refusal_words(decision, current=current)
 
 

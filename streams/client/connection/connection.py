@@ -20,7 +20,7 @@ from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
 from streams.client.connection.connect import NoSuchLedger, connect_file_or_server
 from streams.client.connection.retry import GRACE_S
-from streams.client.connection.service_kind import is_over_http
+from streams.client.connection.service_kind import token_source_of
 from streams.client.connection.shared_files import UsedAfterFork, release
 from streams.client.requests.requests import PreparedRequest
 from streams.clock import Clock
@@ -71,7 +71,7 @@ class ConnectedLedger:
     @property
     def token_source(self) -> str | None:
         """Where the client's token comes from, None if it sends none."""
-        return self._service.token_source if is_over_http(self._service) else None
+        return token_source_of(self._service)
 
     def attach(self, service: Service) -> None:
         """Use a connected service; `close` closes it."""

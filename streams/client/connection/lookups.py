@@ -25,7 +25,7 @@ from accountant.suggest import did_you_mean
 from accountant.views.limit_views import AnalystBudget
 from accountant.views.reservations import ReservationView
 from streams.client.connection.retry import GRACE_S, Deadline
-from streams.client.connection.service_kind import is_over_http
+from streams.client.connection.service_kind import is_over_http, token_source_of
 from streams.client.requests.requests import ANALYST_VARIABLE, RequestDraft
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, NoAnswers, NotPermitted, Refused, Unavailable
@@ -115,7 +115,8 @@ async def current_dataset(service: Service, dataset: str) -> CurrentDataset | No
     if view is None:
         return None
     members = await service.members(dataset)
-    return CurrentDataset(view, members=members, pause=await last_pause(service, view))
+    pause, needs_name = await last_pause(service, view), not token_source_of(service)
+    return CurrentDataset(view, (), members, pause, needs_name)
 
 
 async def all_reservations(service: Service, dataset: str) -> list[ReservationView]:

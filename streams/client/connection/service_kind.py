@@ -13,3 +13,8 @@ if TYPE_CHECKING:
 def is_over_http(service: object) -> TypeGuard[HttpService]:
     """Tell whether a ledger is behind a server."""
     return isinstance(service, OverHttp)
+
+
+def token_source_of(service: object) -> str | None:
+    """Return where the client's token comes from, None if it sends none."""
+    return service.token_source if is_over_http(service) else None

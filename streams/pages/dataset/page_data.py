@@ -91,7 +91,8 @@ class PageData(NamedTuple):
     @property
     def current(self) -> CurrentDataset:
         """The dataset as refusals are explained by it."""
-        return CurrentDataset(self.view, self.levels, self.members, self.pause)
+        needs_name = not self.viewer.is_authenticated
+        return CurrentDataset(self.view, self.levels, self.members, self.pause, needs_name)
 
 
 async def read_page(

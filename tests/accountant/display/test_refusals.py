@@ -155,6 +155,16 @@ def test_the_text_of_a_request_above_the_cap_has_the_cap_and_its_cost() -> None:
     assert ": this one costs ε 0.8. Ask for less" in refusal_words(decision)
 
 
+def test_no_cap_is_raised_for_a_request_that_does_not_fit_without_it() -> None:
+    asked, left = {"rho": "0.4622", "epsilon": "1"}, {"rho": "0.02312", "epsilon": "0.95"}
+    decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left)
+    words = refusal_words(decision, Policy(most_per_request="0.1"))
+    assert words.endswith("Ask for less. Even without the cap, only ρ 0.02312, ε 0.95 is left.")
+    decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left | {"epsilon": "1"})
+    words = refusal_words(decision, Policy(most_per_request="0.1"))
+    assert "to raise the cap" in words
+
+
 def test_every_limit_that_waiting_does_not_help_at_is_named() -> None:
     left = (
         LimitRemaining("team", "blue", {"rho": "0.1"}, None),

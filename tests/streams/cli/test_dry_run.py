@@ -59,6 +59,22 @@ def test_a_dry_run_obeys_the_cap(accountant):
     assert (dry.code, dry.json["reason"], dry.json["fits"]) == (1, "above_cap", "pure:0.1")
 
 
+def test_the_commands_that_a_refusal_advises_to_owners_work_as_printed(accountant):
+    policy = ("--filter", "basic", "--epsilon", "1", "--by", "registrar")
+    opening = accountant("dataset", "open", "census", *policy)
+    raise_cap = "accountant dataset amend census --most-per-request 1 --by registrar"
+    assert f"`{raise_cap}`" in opening.out
+    unnamed = accountant("dataset", "amend", "census", "--most-per-request", "1")
+    assert (unnamed.code, "Add `--by registrar`" in unnamed.out) == (1, True), unnamed.out
+    assert "You gave no name" in unnamed.out
+    ask = ("ask", "census", "pure:0.5", "--analyst", "ana")
+    for refused in (accountant(*ask), accountant(*ask, "--dry-run")):
+        assert (refused.code, f"`{raise_cap}`" in refused.out) == (1, True), refused.out
+    amended = accountant(*raise_cap.split()[1:])
+    assert amended.code == 0, amended.out
+    assert accountant(*ask).code == 0
+
+
 def test_a_dry_run_uses_the_unit_of_its_option(opened):
     dry = opened(*ASK, "--dry-run", "--json", "--unit", "household")
     assert (dry.code, dry.json["reason"]) == (1, "unit_mismatch")

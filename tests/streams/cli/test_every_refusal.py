@@ -279,6 +279,24 @@ def test_a_refusal_has_its_values_and_an_advice_that_the_commands_take(reason: R
     check_advice(alone)
 
 
+OWNERS_COMMAND: Final = re.compile(
+    r"accountant (dataset (amend|resolve|resume)|member (set|remove)|limit (set|remove)) "
+)
+
+
+@pytest.mark.parametrize("reason", TABLE)
+def test_an_advice_to_owners_has_a_name_where_nobody_is_authenticated(reason: Reason) -> None:
+    decision = TABLE[reason][0]()
+    current = current_of(decision)._replace(needs_name=True)
+    words = refusal_words(decision, current=current)
+    check_advice(words)
+    for line in filter(OWNERS_COMMAND.match, COMMAND.findall(words)):
+        assert re.search(r" --by (oda|owner)$", line), line
+    unknown = refusal_words(decision, current=current._replace(members=()))
+    for line in filter(OWNERS_COMMAND.match, COMMAND.findall(unknown)):
+        assert line.endswith(" --by OWNER"), line
+
+
 def test_the_words_of_every_reason_advise_what_the_commands_take() -> None:
     for words in REASONS.values():
         check_advice(words.remedy)
