@@ -9,12 +9,15 @@ from accountant.amounts import INFINITE, format_units, parse_units, ratio_betwee
 from accountant.display.numbers import (
     Amount,
     counting_amounts,
+    remaining_amount,
     remaining_amounts,
     spent_amount,
     spent_amounts,
     spent_percent,
+    symbol,
     unspent_percent,
 )
+from accountant.filters.beside import ENDED, EPSILON
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import held_ratio_of
 
@@ -65,6 +68,24 @@ def reserved_words(view: DatasetView) -> str:
         return ""
     plural = "" if count == 1 else "s"
     return f"{spending_of(view).reserved or '0 %'} by {count:,} open reservation{plural}"
+
+
+def beside_words(view: DatasetView) -> str:
+    """Return what is spent of epsilon alone, which sums of the filter's own unit do not have.
+
+    "" while every grant costs something in that unit.
+    """
+    if view.totals.get(ENDED, "0") == "0":
+        return ""
+    unit = symbol(next(iter(view.budget)))
+    spent = settled_amount(view.totals[EPSILON], view.reserved.get(EPSILON, "0"))
+    held = view.reserved.get(EPSILON, "0")
+    whole = amounts_words(spent, held, remaining_amount(view.budget[EPSILON]))
+    what = "is spent and reserved" if held != "0" else "is spent"
+    return (
+        f"{view.policy.filter} has ended: since then grants cost ε alone, and the rows count "
+        f"{unit}; of ε {whole} {what} in all"
+    )
 
 
 class SumSpending(NamedTuple):

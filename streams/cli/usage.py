@@ -49,7 +49,8 @@ def usage(
     index it reads the whole log. Exit code 1 if the dataset was never opened.
     """
     from streams.cli.printing.output import print_csv, print_json, stdout
-    from streams.cli.reading.usage_rows import usage_rows
+    from streams.cli.reading.dataset_reader import read_beside
+    from streams.cli.reading.usage_rows import reads_log, usage_rows
 
     if csv + json + (parquet is not None) > 1:
         fail(Exit.USAGE, "--csv, --json and --parquet exclude one another")
@@ -70,6 +71,8 @@ def usage(
                     print_json(row)
             else:
                 stdout().print(_table(name, by.value, rows))
+                if not reads_log(url) and (beside := read_beside(url, name, token_file)):
+                    stdout().print(beside, soft_wrap=True)
 
 
 def _columns(by: str) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ def why(
     from accountant.views.why import columns, rows
     from streams.cli.printing.output import print_csv, print_json, stdout
     from streams.cli.printing.why import hidden_table, overview, sentences, table_by
+    from streams.cli.reading.dataset_reader import read_beside
     from streams.cli.reading.why_reader import read_why
 
     if csv and json:
@@ -67,6 +68,8 @@ def why(
         out = stdout()
         for line in sentences(found, me):
             out.print(line, soft_wrap=True)
+        if beside := read_beside(url, name, token_file):
+            out.print(beside, soft_wrap=True)
         if by is not None and (note := hidden_table(found, by.value)):
             out.print(note, soft_wrap=True)
             return

@@ -67,6 +67,16 @@ def test_the_table_shows_each_row(opened):
     assert any({"ben", "1", "0", "0.025"} <= set(line.split()) for line in shown.splitlines())
 
 
+def test_what_is_spent_of_epsilon_alone_is_said_beside_the_rows(opened):
+    opened("ask", "census", "pure:0.05", "--analyst", "ana")
+    for command in ("usage", "why"):
+        assert "ε" not in opened(command, "census").out, command
+    assert opened("ask", "census", "pure:0.5", "--analyst", "ana").code == 0
+    for command in ("usage", "why"):
+        last = "zcdp_tight has ended: since then grants cost ε alone, and the rows count ρ; of ε "
+        assert f"{last}0.55 of 1 is spent in all" in opened(command, "census").out, command
+
+
 def test_parquet_without_pyarrow_names_what_to_install(tmp_path):
     """In an interpreter that finds no pyarrow, as one where the extra is not installed."""
     hidden = "import sys; sys.modules['pyarrow'] = None; from streams.cli.root import main; main()"
