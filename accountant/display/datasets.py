@@ -132,9 +132,3 @@ def alert_words(alert: Alert) -> str:
         f"{subject} has reached {exact_percent(alert.threshold)} of its {what}: "
         f"{spent_percent(alert.spent_ratio)} is spent"
     )
-
-
-def about_end(name: str, *, granted: bool) -> str:
-    """Return what it means that a grant, or the claim that would fit, ends a filter."""
-    after = "from now on" if granted else "after that claim"
-    return f"{name}: {after} only basic composition admits requests"

@@ -255,9 +255,9 @@ STATES = {
     ),
     "basic composition beside": DatasetState(_beside),
     "basic composition ended": DatasetState(
-        _basic_ended, claim="zcdp:{}", ends="Ends basic composition"
+        _basic_ended, claim="zcdp:{}", ends="Ends simple addition for good"
     ),
-    "filter ended": DatasetState(_filter_ended, ends="Ends zcdp_tight"),
+    "filter ended": DatasetState(_filter_ended, ends="Ends the ρ budget of zcdp_tight for good"),
     "limits with basic composition": DatasetState(_limits_beside, claim=NO_NUMBER),
     "Renyi orders": DatasetState(_orders, claim=NO_NUMBER),
     "population": DatasetState(_population),

@@ -36,13 +36,16 @@ def test_a_dry_run_that_would_be_refused_says_what_would_fit(opened):
     assert done.code == 1
     assert "would be refused (exhausted)" in done.out
     assert "fits  pure:1\n" in done.out
-    assert "ends  zcdp_tight: after that claim" in done.out
+    assert "ends  the ρ budget of zcdp_tight for good, after that claim;" in done.out
 
 
 def test_a_dry_run_says_which_filter_a_grant_would_end(opened):
     done = opened("ask", "census", "pure:0.5", "--analyst", "ana", "--dry-run")
     assert done.code == 6
-    assert "ends  zcdp_tight: from now on only basic composition admits" in done.out
+    assert (
+        "ends  the ρ budget of zcdp_tight for good; only simple addition (ε 0.5 left) remains"
+        in done.out
+    )
 
 
 def test_a_dry_run_that_would_take_all_that_is_left_shows_its_cost(opened):

@@ -308,8 +308,8 @@ def test_the_request_that_has_ended_something_says_so(
 @every_case(
     ("name", "claim", "ends"),
     [
-        ("basic composition beside", "gaussian:20,1", "basic composition: from now on"),
-        ("basic composition beside", "pure:0.3", "zcdp_tight: from now on"),
+        ("basic composition beside", "gaussian:20,1", "simple addition for good; only the filter"),
+        ("basic composition beside", "pure:0.3", "the ρ budget of zcdp_tight for good"),
         ("basic composition ended", "gaussian:20,1", ""),
         ("a request that would halt", "pure:0.9", "the dataset: it grants nothing"),
         ("used", "pure:0.01", ""),

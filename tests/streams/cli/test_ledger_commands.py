@@ -27,7 +27,7 @@ def test_a_grant_is_code_0_and_a_refusal_is_code_1_and_says_what_would_fit(opene
     assert refused.code == 1
     assert refused.out.startswith("refused (exhausted)")
     assert "fits  pure:0.9" in refused.out
-    ends = "ends  zcdp_tight: after that claim only basic composition admits requests"
+    ends = "ends  the ρ budget of zcdp_tight for good, after that claim; only simple addition"
     assert ends in refused.out
     offered = refused.out.split("fits", 1)[1].split()[0]
     assert ask(opened, offered).code == 0

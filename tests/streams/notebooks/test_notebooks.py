@@ -150,7 +150,7 @@ def test_the_reply_that_ends_a_filter_says_so() -> None:
     decision = opened_world(epsilon="1", delta="1e-6", beside="basic").ask("pure:0.5")
     assert decision.ends == "zcdp_tight"
     reply = Reply(decision, "01a1aaaa-aaaa-7aaa-8aaa-aaaaaaaaaaaa")
-    ends = "zcdp_tight: from now on only basic composition admits requests"
+    ends = "the ρ budget of zcdp_tight for good; only simple addition (ε 0.5 left) remains"
     assert f"ends='{ends}'" in repr(reply)
     assert ends in reply._repr_html_()
     assert ends in decision._repr_html_()  # type: ignore[attr-defined]
