@@ -5,6 +5,7 @@ from __future__ import annotations
 from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, remaining_amount, spent_amount, symbol
 from accountant.display.refusals import when_more
+from accountant.display.requested import fitting_words
 from accountant.display.times import each_period
 from accountant.records import Decision
 from accountant.records.limit_records import LimitRemaining
@@ -27,7 +28,7 @@ def budget_ran_out(decided: DecidedRequest) -> list[str]:
     return [
         f"{_when(decided)}  {ask.analyst} asks {ask.dataset} for the {ask.question}.",
         f"           {_cost_and_left(decision)}: refused.",
-        f"           {_fitting(decision)} would still fit.",
+        f"           {fitting_words(decision)} would still fit.",
     ]
 
 
@@ -41,11 +42,7 @@ def refused_by_limit(decided: DecidedRequest) -> str:
 
 def would_fit(decision: Decision) -> str:
     """Return the largest claim that all limits would have admitted."""
-    return f"would fit: {_fitting(decision)}"
-
-
-def _fitting(decision: Decision) -> str:
-    return decision.fits or "nothing of this kind"
+    return f"would fit: {fitting_words(decision)}"
 
 
 def _when(decided: DecidedRequest) -> str:

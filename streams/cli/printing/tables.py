@@ -44,7 +44,7 @@ from accountant.display.numbers import (
 )
 from accountant.display.odometers import odometers_of
 from accountant.display.refusals import refusal_words, when_more
-from accountant.display.requested import requested_words
+from accountant.display.requested import fitting_words, requested_words
 from accountant.display.reservations import step_words
 from accountant.display.spending import reserved_words, spending_of, sums_of
 from accountant.display.times import day, moment
@@ -276,7 +276,7 @@ def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Tex
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         if decision.fits is not None and (claim := requested_words(decision)):
             lines.append(Text(f"  claim {claim}"))
-        lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
+        lines.append(Text(f"  fits  {fitting_words(decision)}", style="bold"))
     if (more := when_more(decision)) is not None:
         lines.append(Text(f"  then  {waiting or more.text}"))
     if ends := ending_words(decision):

@@ -16,7 +16,7 @@ from accountant.display.limits import left_at_words
 from accountant.display.numbers import Texts, counting_cost, spent_line
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import MoreAvailable, refusal_words, when_more
-from accountant.display.requested import requested_words
+from accountant.display.requested import fitting_words, requested_words
 from accountant.display.texts import shorten
 from accountant.display.times import time_until
 from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
@@ -199,7 +199,7 @@ def refusal(
             current=current,
             claim=claim,
         ),
-        fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",
+        fits=fitting_words(refused, claim) if reason in _FITS else "",
         left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,
         more_in="" if more is None or more.at is None else time_until(more.at, now),

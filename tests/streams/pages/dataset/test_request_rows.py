@@ -86,6 +86,12 @@ def test_a_refusal_by_a_period_limit_shows_when_more_comes() -> None:
     assert result.fits == "nothing of this kind"
 
 
+def test_no_composed_claim_is_said_to_fit_never() -> None:
+    claims = [{"type": "pure", "epsilon": "0.1"}, {"type": "zcdp", "rho": "0.1"}]
+    several = refused(claim={"type": "all_of", "claims": claims})
+    assert refusal_of(several).fits.endswith("ask for less, such as half")
+
+
 def test_a_refusal_in_an_earlier_period_says_to_ask_again() -> None:
     named = LimitName("team", "red", "pace")
     left = (LimitRemaining("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
