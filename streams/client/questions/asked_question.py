@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -232,12 +234,17 @@ def _amount(field: str, value: object) -> str:
     """
     if isinstance(value, Decimal) and value.is_finite():
         return f"{value:f}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, float):
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral):
+        return str(int(value))  # numpy's integers, too
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
         rule = "must be an exact amount, such as the text in quotes"
-        raise RequestInvalid(field, rule, value, hint=lambda: f'write {field}="{value!r}"')
+        raise RequestInvalid(field, rule, value, hint=lambda: _quoted(field, value))
     return coerce_text(field, value)
+
+
+def _quoted(field: str, value: numbers.Real) -> str:
+    """Return how to write a float as text: as it prints, without the type that numpy's repr has."""
+    return f'write {field}="{Decimal(str(value)):f}"' if math.isfinite(value) else ""
 
 
 def question_of(

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from accountant.errors import RequestInvalid
@@ -252,6 +253,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no noise": ({}, "noise must be one of"),
     "two": ({"epsilon": "1", "rho": "1"}, "got epsilon and rho"),
     "a float": ({"epsilon": 0.5}, 'write epsilon="0.5"'),
+    "a float of numpy": ({"epsilon": np.float64(0.1)}, 'write epsilon="0.1"'),
+    "a small float": ({"epsilon": np.float32(1e-5)}, 'write epsilon="0.00001"'),
     "a column": ({"epsilon": "1", "where": "agee > 3"}, "did you mean age"),
     "no text": ({"epsilon": "1", "where": 3}, "where must be text"),
     "rows": ({"epsilon": "1", "rows": 2}, "rows must be between 1 and 1"),
