@@ -33,6 +33,7 @@ from accountant.questions.schema import (
     Column,
     NumberColumn,
     Schema,
+    column_hint,
     is_word,
     name_text,
 )
@@ -130,7 +131,7 @@ class FilterParser:
             return self._schema.columns[names.index(name.written)]
         longer = [each for each in names if not is_word(each) and each.startswith(name.written)]
         meant = f"did you mean {name_text(longer[0])}?" if longer else ""
-        hint = (lambda: meant) if longer else did_you_mean(name.written, names)
+        hint = (lambda: meant) if longer else column_hint(name.written, names)
         raise self._reader.error("a column of the schema", name, hint=hint)
 
     def _missing_test(self, column: Column, name: Token) -> MissingTest:

@@ -7,6 +7,7 @@ schema and the question alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal
@@ -34,6 +35,8 @@ RESERVED: Final = frozenset(
 )
 """Words of the grammar, in lower or upper case: a column of such a name is quoted."""
 
+_SHOWN: Final = 10
+"""Columns that a hint names."""
 MAX_NAME: Final = 63
 WORD_PATTERN: Final = rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME - 1}}}"
 _WORD = re.compile(WORD_PATTERN)
@@ -170,8 +173,18 @@ class Schema(_SchemaFields, frozen=True):
                 return column
         names = [column.name for column in self.columns]
         raise RequestInvalid(
-            field, "must name a column of the schema", name, hint=did_you_mean(name, names)
+            field, "must name a column of the schema", name, hint=column_hint(name, names)
         )
+
+
+def column_hint(name: str, names: Sequence[str]) -> Callable[[], str]:
+    """Return a function that names the column that was perhaps meant, else those that there are."""
+
+    def hint() -> str:
+        shown = ", ".join(map(name_text, names[:_SHOWN])) + (", ..." if names[_SHOWN:] else "")
+        return did_you_mean(name, names)() or f"the schema's columns are {shown}"
+
+    return hint
 
 
 def encode_schema(schema: Schema) -> bytes:

@@ -126,7 +126,10 @@ def test_an_error_names_the_position_and_what_is_expected() -> None:
             ("age > 1000000000000000", "a number for age"),
             ("65 < age", "must have a column, not or ( at character 1, got 65"),
             ("agee > 65", "agee: did you mean age? where must have a column of the schema at"),
-            ("person = 'ana'", "must have a column of the schema at character 1, got person"),
+            (
+                "person = 'ana'",
+                "column of the schema at character 1, got person: the schema's columns are age",
+            ),
             ("age > 65 agee", "must have and, or, or the end at character 10, got agee"),
             ("age > 65)", "must have and, or, or the end at character 9, got )"),
             ("(age > 65", "must have and, or, or ) at character 10, got the end"),

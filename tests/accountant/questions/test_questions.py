@@ -126,7 +126,10 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
                 "count by age",
                 "by[0] must be a category or boolean column, got age, a number column",
             ),
-            ("count by person", "by[0] must name a column of the schema, got person"),
+            (
+                "count by person",
+                "got person: the schema's columns are age, income, region, job, smoker",
+            ),
             ("count by job, job", "by[1] must be a column that is not named before, got job"),
             ("histogram(job) by job", "by[0] must be a column that is not named before, got job"),
             ("top(job, 1) by job", "by[0] must be a column that is not named before, got job"),
