@@ -44,6 +44,7 @@ from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
 from accountant.display.reservations import SHORT_GRANT
 from accountant.display.times import moment
 from accountant.policy import MAX_OPEN, Policy
+from accountant.questions.derive import NO_ERROR_BEFORE
 from accountant.records import DECODE_ERRORS, Decision, FieldError
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
@@ -166,6 +167,7 @@ def _refusal_words(
         meaning = not_accepted_words(policy, claim)
     remedy = (
         _without_cap(refused)
+        or _noise_remedy(refused.error or None)
         or _remedy(reason, request, subject)
         or REASONS[reason].remedy_of(subject)
     )
@@ -261,6 +263,16 @@ def _remedy(reason: Reason, request: _RefusedRequest, subject: Subject) -> str:
             f"analyst{subject.by}` and `{set_member} {request.via} --role engine{subject.by}`."
         )
     return ""
+
+
+def _noise_remedy(error: FieldError | None) -> str:
+    """Return what to do about a noise that no mean or variance can have, else ""."""
+    if error is None or not error.rule.startswith(NO_ERROR_BEFORE):
+        return ""
+    return (
+        "The error of a mean or variance is not known before its answer, which has an interval: "
+        "ask with epsilon or rho."
+    )
 
 
 def _clock_words(request_id: str, decided_at: str) -> str:

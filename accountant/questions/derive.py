@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from msgspec import UNSET
 
@@ -20,6 +21,8 @@ from accountant.questions.noise import Noise, out_of_range
 from accountant.questions.noise_wanted import check_noise_wanted
 from accountant.questions.question import CheckedQuestion, statistics_of
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
+
+NO_ERROR_BEFORE: Final = "must be left out for a quotient, whose error depends on the data: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,5 @@ def _add_noise(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
     """Return the noise of one of `parts` statistics, which share an epsilon or a rho equally."""
     form = noise.form
     if parts > 1 and form in {"sigma", "error"}:
-        rule = "must be left out for a quotient, whose error depends on the data: "
-        raise RequestInvalid(f"noise.{form}", rule + "write epsilon or rho", noise.text)
+        raise RequestInvalid(f"noise.{form}", NO_ERROR_BEFORE + "write epsilon or rho", noise.text)
     return law_of(noise).derive(statistic, noise, parts)

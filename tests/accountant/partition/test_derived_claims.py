@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from accountant.claims.text import claim_text
+from accountant.display.refusals import refusal_words
 from accountant.partition.draft import Draft
 from accountant.questions.schema import Schema
 from accountant.records import Decision, decode_decision, decode_snapshot, encode
@@ -136,7 +137,9 @@ def test_what_the_schema_does_not_allow_is_refused(
     asked: object, noise: object, field: str
 ) -> None:
     world = opened()
-    assert invalid(ask(world, asked, noise)) == ("question_not_allowed", field)
+    refused = ask(world, asked, noise)
+    assert invalid(refused) == ("question_not_allowed", field)
+    assert ("which has an interval" in refusal_words(refused)) is (field == "noise.sigma")
     assert world.ledger().mechanisms == 0
     assert code(ask(world)) == "granted"
 
