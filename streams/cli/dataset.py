@@ -82,6 +82,8 @@ _NO_UNIT = (
     "several rows, close this dataset, and open another whose schema has `unit`."
 )
 
+_OTHER_SCHEMA = "A schema is fixed by the opening: to change it, open another dataset."
+
 
 @app.command("open")
 @policy_options(
@@ -171,7 +173,7 @@ def open_(
         if preview:
             check_name("dataset", name)
             print_policy(OpeningDraft(name, declared, new, admin), plan)
-            _warn_without_unit(plan, declared)
+            _warn_of_schema(plan, declared)
             return
         with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):
             try:
@@ -183,7 +185,7 @@ def open_(
                 say(str(error), err=True)
                 decision = error.decision
             if decision.outcome == "opened":
-                _warn_without_unit(plan, declared)
+                _warn_of_schema(plan, declared)
                 if not admin.json:
                     cap = policy is None and proposes_cap
                     by = admin.name(ledger)
@@ -223,9 +225,15 @@ def _explain_opening(
         say(_QUESTIONS_EXPLAINED.format(**owned))
 
 
-def _warn_without_unit(plan: CompiledPolicy, schema: Schema | None) -> None:
-    if schema is not None and schema.unit is UNSET and plan.policy.unit not in _ROWS:
+def _warn_of_schema(plan: CompiledPolicy, schema: Schema | None) -> None:
+    from accountant.display.quantile_steps import columns_without_quantiles, no_quantile_words
+
+    if schema is None:
+        return
+    if schema.unit is UNSET and plan.policy.unit not in _ROWS:
         say(_NO_UNIT.format(unit=plan.policy.unit), err=True)
+    for column in columns_without_quantiles(schema):
+        say(f"warning: {no_quantile_words(column)} {_OTHER_SCHEMA}", err=True)
 
 
 def _keeps_no_delta(plan: CompiledPolicy) -> bool:

@@ -9,13 +9,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from accountant.questions.decimals import MAX_PLACES
-from accountant.questions.schema import MAX_COLUMNS, is_column_name
+from accountant.questions.schema import MAX_CANDIDATES, MAX_COLUMNS, is_column_name
 from accountant.records.schema_file import FILL_IN
 from streams.sources.cells import _FLOATS, CSV_TEXT
 from streams.sources.source_facts import NO_HEADER, ColumnFact, SourceFacts
 from streams.sources.type_readings import Use, reading_of
 
 _TEXTS: Final = frozenset(("varchar", "enum", "uuid"))
+_STEP: Final = {
+    "step": f"{FILL_IN}the distance of the {MAX_CANDIDATES:,} values at most that a quantile "
+    "chooses among, such as 100 in quotes; delete it if each value is one of them"
+}
 _BOUNDS: Final = {
     "lower": f"{FILL_IN}the least value that is possible, whatever the data hold",
     "upper": f"{FILL_IN}the largest value that is possible",
@@ -84,7 +88,7 @@ def _column(fact: ColumnFact) -> dict[str, Any]:
         return {"type": "boolean", "name": fact.name}
     if "number" not in uses or types & _TEXTS:
         return {"type": "category", "name": fact.name, **_CATEGORIES}
-    return {"type": "number", "name": fact.name, **_BOUNDS, **_places(types)}
+    return {"type": "number", "name": fact.name, **_BOUNDS, **_places(types), **_STEP}
 
 
 def _places(types: set[str]) -> dict[str, Any]:

@@ -43,7 +43,9 @@ class QuantileQuestion(ChoiceQuestion, frozen=True, tag="quantile"):
         column = scope.numbers
         if column.candidates > MAX_CANDIDATES:
             rule = f"must have at most {MAX_CANDIDATES} candidates: declare `step` in the schema"
-            raise RequestInvalid("column", rule, f"{column.name} with {column.candidates}")
+            fixed = f"this dataset has no quantiles of {column.name}, and its schema cannot change"
+            got = f"{column.name} with {column.candidates}"
+            raise RequestInvalid("column", rule, got, hint=lambda: fixed)
 
     def parts(self, scope: Scope) -> tuple[ExactPart, ...]:
         """Return the scores of the candidates."""

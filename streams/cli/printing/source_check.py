@@ -11,6 +11,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from accountant.display.quantile_steps import (
+    columns_without_quantiles,
+    least_step,
+    no_quantile_words,
+)
 from accountant.questions.schema import Column, Schema
 from streams.sources.missing_cells import MissingCells, SourceCounts
 from streams.sources.source_facts import (
@@ -114,6 +119,10 @@ def check_json(checked: CheckedSource) -> dict[str, Any]:
         "clean": checked.is_clean,
         "columns": columns,
         "left_out": [{"name": each.name, "types": each.types} for each in checked.left_out],
+        "no_quantiles": [
+            {"name": each.name, "candidates": each.candidates, "step": least_step(each)}
+            for each in columns_without_quantiles(checked.schema)
+        ],
         "numbers_as_names": checked.facts.has_numbers_as_names,
         "rows": None if counts is None else counts.rows,
     }
@@ -146,6 +155,7 @@ def check_lines(checked: CheckedSource) -> Iterator[Table | str]:
         yield f"The schema leaves out: {', '.join(left_out)}."
     if checked.facts.has_numbers_as_names:
         yield NO_HEADER
+    yield from map(no_quantile_words, columns_without_quantiles(checked.schema))
     if counts is not None:
         if counts.lines is not None and counts.lines.open_quotes:
             yield _OPEN_QUOTES.format(count=counts.lines.open_quotes)

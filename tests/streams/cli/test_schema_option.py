@@ -46,6 +46,15 @@ def test_opening_with_a_schema_tells_how_to_allow_accuracy_first_questions(
     assert "curator" not in allowed.out + allowed.err
 
 
+@pytest.mark.parametrize("preview", [(), ("--preview",)])
+def test_a_column_without_quantiles_is_warned_of(
+    accountant: Command, preview: tuple[str, ...]
+) -> None:
+    wide = {**SCHEMA["columns"][0], "upper": "20000000"}
+    write(accountant, SCHEMA | {"columns": [wide]})
+    assert "age: no quantile or median (20,000,001 candidates" in accountant(*OPEN, *preview).err
+
+
 UNIT = {"unit": {"column": "person_id", "rows": 5}}
 
 

@@ -73,6 +73,14 @@ def test_a_schema_that_matches_is_clean(accountant: Command) -> None:
     assert "for the owner alone: do not publish them" in done.out
 
 
+def test_a_column_without_quantiles_is_named_with_a_step_that_helps(sources: Sources) -> None:
+    wide = AGE | {"upper": "200000", "places": 2}
+    done = sources.check(schema(wide), PEOPLE)
+    said = 'age: no quantile or median (20,000,001 candidates, at most 10,000): add "step": "50".'
+    assert (done.code, said in done.out) == (0, True)
+    assert "no quantile" not in sources.check(schema(wide | {"step": "50"}), PEOPLE).out
+
+
 def test_a_unit_that_the_file_spells_otherwise_is_found(sources: Sources) -> None:
     done = sources.check(schema(AGE, REGION, unit="person_id"), PEOPLE)
     assert done.code == 1

@@ -79,6 +79,7 @@ def filled(value: object, field: str = "") -> object:
         "lower": "0",
         "upper": "9",
         "places": 1,
+        "step": "1",
         "categories": ["a"],
         "type": "boolean",
     }
