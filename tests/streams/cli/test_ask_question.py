@@ -57,6 +57,11 @@ def test_a_question_prints_answer_interval_cost_and_what_is_left(served: Command
     assert then.startswith("  then  ")
 
 
+def test_a_claim_has_its_own_amount(ledger: Command) -> None:
+    done = ask(ledger, "pure:0.1", "--epsilon", "0.1")
+    assert (done.code, "pure:0.1 is a claim, which has its own amount" in done.err) == (2, True)
+
+
 def test_json_is_the_stored_answer_and_an_id_repeats_it(served: Command) -> None:
     done = ask(served, "count by region", "--error", "10 at 0.9", "--json")
     answer = decode_answer(done.out.strip().encode())
