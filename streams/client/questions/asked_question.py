@@ -268,9 +268,9 @@ def question_of(
     for name, value in (("rows", rows), ("most", fields.get("most"))):
         if value is None:
             continue
-        if not isinstance(value, int) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise RequestInvalid(name, "must be a whole number", value)
-        wire[name] = value
+        wire[name] = int(value)
     return msgspec.convert(wire, Question)  # type: ignore[no-any-return]
 
 

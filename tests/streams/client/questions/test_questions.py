@@ -26,6 +26,7 @@ from streams.client import (
     SimilarName,
     UnknownDataset,
 )
+from streams.client.questions.asked_question import noise_of, question_of
 from streams.client.requests.requests import new_id
 from streams.clock import Clock, SystemClock
 from streams.notebooks import frames
@@ -270,6 +271,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "wait": ({"epsilon": "1", "wait": -1}, "wait must be"),
     "both ids": ({"epsilon": "1", "once": "a", "request_id": "b"}, "excludes"),
 }
+
+
+def test_whole_numbers_of_numpy_are_taken() -> None:
+    assert question_of("count", rows=np.int64(1)) == question_of("count", rows=1)
+    assert noise_of(sigma=np.int64(20)) == noise_of(sigma="20")
 
 
 def test_a_wrong_question_is_not_sent(ledger: Accountant) -> None:
