@@ -346,3 +346,12 @@ def test_secrets_and_claims_are_those_of_the_operating_page():
         assert f"--principal {each.removeprefix('accountant-')}={each} " in text or not is_on_kafka(
             each
         )
+
+
+def test_the_page_makes_topics_that_the_workers_accept():
+    page = (ROOT / "docs/how-to/kubernetes.md").read_text()
+    before = page.partition("accountant topics create")[0]
+    exported = dict(re.findall(r"\b(ACCOUNTANT_[A-Z_]+)=(\S+)", before))
+    workers = settings_of("accountant-worker")
+    for name in ("ACCOUNTANT_PARTITIONS", "ACCOUNTANT_REPLICATION"):
+        assert exported[name] == workers[name]

@@ -22,6 +22,7 @@ from tests.deploy.units import (
     environment_of,
     unit_of,
 )
+from tests.docs.typed import command_of, without_unit
 from tests.every_case import every_case
 
 OPENS = ("deploy/systemd/*", "docs/how-to/systemd.md")
@@ -143,6 +144,15 @@ def test_the_page_has_every_unit_and_every_file_of_an_example():
         for value in environment_of(each, examples=True).values():
             if value.startswith("/etc/accountant/"):
                 assert Path(value).name in page, value
+
+
+def test_the_page_makes_topics_with_the_settings_of_the_workers():
+    page = (ROOT / "docs/how-to/systemd.md").read_text()
+    (line,) = (each for each in page.splitlines() if each.endswith("accountant topics create"))
+    made = command_of(without_unit(line)).variables
+    workers = environment_of("worker", examples=True)
+    for name in ("PARTITIONS", "REPLICATION", "APPLICATION", "URL"):
+        assert made[f"{PREFIX}{name}"] == workers[f"{PREFIX}{name}"]
 
 
 @pytest.mark.parametrize("role", ROLES)

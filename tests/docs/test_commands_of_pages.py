@@ -32,6 +32,7 @@ from tests.docs.typed import (
     lines,
     need,
     problem,
+    without_unit,
 )
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
@@ -255,6 +256,7 @@ def wrong(line: str) -> str:
     A command named in prose may lack what it needs, and have a word for each value.
     """
     line = re.sub(r" \[OPTIONS\]| \.\.\.", "", line.removeprefix("$ ")).replace("\\\n", " ")
+    line = without_unit(line)
     if recipe := re.match(r"(?:[A-Z_]+=\S+ )*make ([a-z-]+)", line):
         return "" if recipe[1] in recipes() else f"no recipe {recipe[1]}"
     if compose := re.match(r"docker compose (.*)", line):

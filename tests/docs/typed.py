@@ -124,6 +124,24 @@ def command_of(line: str) -> Command:
     return Command(variables, words, ends[">"], ends["<"])
 
 
+def without_unit(line: str) -> str:
+    """Return a line without the `systemd-run` that gives its command the settings of a unit.
+
+    The variables that `systemd-run` would set are before the command. A file of settings is that of
+    `deploy/systemd`, from which the page installs it.
+    """
+    start, found, command = line.partition(" /opt/accountant/bin/accountant ")
+    if not (found and start.startswith("systemd-run ")):
+        return line
+    options = [re.sub(r"^--(?:property|setenv)=", "", each) for each in shlex.split(start)]
+    settings = [each for each in options if _SET.match(each)]
+    for each in options:
+        if each.startswith("EnvironmentFile="):
+            text = (ROOT / "deploy/systemd" / Path(each).name).read_text(encoding="utf-8")
+            settings += re.findall(r"^[A-Z_]+=\S+$", text, re.MULTILINE)
+    return " ".join([*settings, "accountant", command])
+
+
 def is_accountants(line: str) -> bool:
     """Tell whether a line runs `accountant` itself."""
     return re.match(r"(?:[A-Z_]+=(?:\"[^\"]*\"|\S*) +)*(?:\S*/)?accountant ", line) is not None
@@ -158,6 +176,7 @@ class Typist:
             typed = line
             for name, value in self.instead.items():
                 typed = typed.replace(name, value)
+            typed = without_unit(typed)
             try:
                 self._type(_OF_THE_MACHINE.sub(f"{self.directory}/", typed))
             except AssertionError as error:
