@@ -191,4 +191,4 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
 
 def _write(path: Path, rows: tuple[Row, ...]) -> None:
     content = msgspec.json.format(msgspec.json.encode(_Content(1, rows)))
-    replace_private(path, content + b"\n")
+    replace_private(path, content + b"\n", of_service=True)

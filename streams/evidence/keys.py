@@ -84,14 +84,16 @@ class SigningKey:
         return f"SigningKey({self.verifier.text})"
 
     @classmethod
-    def create(cls, path: Path, name: str) -> SigningKey:
+    def create(cls, path: Path, name: str, *, of_service: bool = False) -> SigningKey:
         """Create a key and its file, readable by this user only; never replace a file.
 
+        Args:
+            of_service: root gives the file to the owner of its directory, whose service reads it.
         Raises: Refused: the name is invalid, or the file exists or cannot be written.
         """
         key = cls(name, os.urandom(_BYTES))
         try:
-            with write_whole(path) as file:
+            with write_whole(path, of_service=of_service) as file:
                 file.write(f"{key._text()}\n".encode("ascii"))
         except FileExistsError as error:
             raise Refused(

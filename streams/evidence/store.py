@@ -426,7 +426,7 @@ def _key(directory: Path) -> SigningKey:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             with contextlib.suppress(Refused):  # another process was first
-                return SigningKey.create(path, "accountant")
+                return SigningKey.create(path, "accountant", of_service=True)
     except OSError as error:
         raise Unavailable(f"checkpoints cannot be stored in {directory}: {error}") from error
     return SigningKey.load(path)

@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from streams.clock import steady
 from streams.errors import Refused
+from streams.files.owners import open_lock, wrong_owner
 from streams.files.regular_files import NotRegular, open_regular
 from streams.files.whole_files import write_whole
 from streams.telemetry.logs import get_logger
@@ -94,6 +95,8 @@ def _read(
     except OSError as error:
         if own_only and error.errno == errno.ELOOP:
             raise Refused(f"{path} is a symbolic link. Remove it, and {then}") from error
+        if error.errno == errno.EACCES and (why := wrong_owner(path)):
+            raise Refused(f"{path} cannot be read: it {why}") from error
         raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
 
 
@@ -153,7 +156,7 @@ def lock_against_writers(path: Path) -> Iterator[None]:
     """
     target = path.resolve()  # a link's target, so that all processes use one lock
     try:
-        fd = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        fd = open_lock(target.with_name(f"{target.name}.lock"))
     except OSError as error:
         raise Refused(f"{path} cannot be changed: {error.strerror or error}") from error
     try:
@@ -178,15 +181,17 @@ def _take_lock(fd: int, path: Path) -> None:
         time.sleep(_LOCK_POLL_S)
 
 
-def replace_private(path: Path, content: bytes) -> None:
+def replace_private(path: Path, content: bytes, *, of_service: bool = False) -> None:
     """Replace a private file as a whole: a reader gets the old one or the new one.
 
     The file has mode 0600 from its first byte. Its owner stays, also if root replaces it.
 
+    Args:
+        of_service: root gives a new file to the owner of its directory, whose service reads it.
     Raises: Refused: it cannot be written.
     """
     try:
-        with write_whole(path, replace=True) as file:
+        with write_whole(path, replace=True, of_service=of_service) as file:
             file.write(content)
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror or error}") from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from streams.files.abandoned import lock_new, remove_abandoned
+from streams.files.owners import give_to_owner_of
 
 _PARTIAL: Final = ".accountant-partial"
 _CREATE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,12 +24,15 @@ _cleaned = set[tuple[int, Path]]()
 
 
 @contextlib.contextmanager
-def write_whole(path: Path, *, replace: bool = False, mode: int = 0o600) -> Iterator[BinaryIO]:
+def write_whole(
+    path: Path, *, replace: bool = False, mode: int = 0o600, of_service: bool = False
+) -> Iterator[BinaryIO]:
     """Write a file; it is on the disk under its name when the block ends without an error.
 
     Args:
         replace: replace an existing file, whose owner stays; a link stays a link.
         mode: of the file from its first byte, without what the umask takes.
+        of_service: root gives a new file to the owner of its directory, whose service reads it.
 
     Raises: FileExistsError: before the block, or after it where another process was faster.
         OSError: it cannot be written.
@@ -42,6 +46,8 @@ def write_whole(path: Path, *, replace: bool = False, mode: int = 0o600) -> Iter
         with file:
             yield file
             file.flush()
+            if of_service and not target.exists():
+                give_to_owner_of(target.parent, file.fileno())
             if replace:
                 _keep_owner(file.fileno(), target)
             os.fsync(file.fileno())

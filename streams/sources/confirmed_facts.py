@@ -128,7 +128,7 @@ class ConfirmedFacts:
     def _write(self, name: str, confirmed: Confirmed) -> None:
         every = {**self._all(), name: confirmed}
         content = msgspec.json.format(msgspec.json.encode(every, order="sorted"), indent=1)
-        replace_private(self.path, content + b"\n")
+        replace_private(self.path, content + b"\n", of_service=True)
         self._read = None
 
 

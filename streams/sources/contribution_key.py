@@ -43,5 +43,5 @@ def _make(path: Path) -> None:
     """Make the file of a new key if there is none; it appears under its name as a whole."""
     if path.exists():
         return
-    with contextlib.suppress(FileExistsError), write_whole(path) as file:
+    with contextlib.suppress(FileExistsError), write_whole(path, of_service=True) as file:
         file.write(os.urandom(KEY_BYTES))  # another process may be first: its key is used
