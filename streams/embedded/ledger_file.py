@@ -26,6 +26,7 @@ from accountant.records import (
 )
 from streams.errors import Refused
 from streams.files.immutable_sqlite import file_stamp, has_wal, open_immutable
+from streams.files.owners import wrong_owner
 from streams.files.private_files import make_private
 from streams.files.whole_files import sync_directory
 
@@ -87,6 +88,8 @@ def connect_writer(path: Path) -> apsw.Connection:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             db.set_busy_timeout(1000)
+            if db.readonly("main"):  # SQLite opens what it may not write as well
+                raise _not_openable(path, "it cannot be written")
             _check_file(db, path)
             # One call for each statement: SQLite would stop after the first that returns a row.
             db.pragma("journal_mode", "wal")
@@ -106,9 +109,15 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise Refused(f"{path} cannot be opened: {error}") from error
+        raise _not_openable(path, str(error)) from error
     except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
         raise _damaged(path, str(error)) from error
+
+
+def _not_openable(path: Path, what: str) -> Refused:
+    """Return the refusal of a file, which may belong to another user since it was restored."""
+    owner = wrong_owner(path)
+    return Refused(f"{path} cannot be opened: {f'it {owner}' if owner else what}")
 
 
 def _damaged(path: object, what: str) -> Refused:

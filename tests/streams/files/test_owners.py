@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
 
+from streams import Accountant
 from streams.auth.token_file import create
+from streams.embedded.ledger_file import connect_writer
 from streams.errors import Refused
 from streams.evidence.keys import SigningKey
 from streams.files.private_files import lock_against_writers, read_private
@@ -23,15 +26,16 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make an
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """Return a directory of a service."""
-    os.chown(tmp_path, SERVICE, SERVICE)
-    return tmp_path
+def directory() -> Iterator[Path]:
+    """Yield a directory of a service, which may pass those above it, unlike those of pytest."""
+    with TemporaryDirectory() as name:
+        os.chown(name, SERVICE, SERVICE)
+        yield Path(name)
 
 
 @contextmanager
 def as_the_service(directory: Path) -> Iterator[None]:
-    with chdir(directory):  # it may not pass the directories above
+    with chdir(directory):
         os.seteuid(SERVICE)
         try:
             yield
@@ -86,3 +90,14 @@ def test_a_file_that_another_user_made_names_owner_and_command(directory: Path) 
     words = r"secret cannot be read: it belongs to root, .* runs as (\w+). Run `chown \1 secret`$"
     with as_the_service(directory), pytest.raises(Refused, match=words):
         read_private(Path("secret"), 100, what="a file", then="replace it")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_restored_ledger_of_root_names_owner_and_command(mode: int, directory: Path) -> None:
+    file = directory / "copy.db"
+    with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
+        ledger.as_owner("registrar").open("census", {"epsilon": "1", "delta": "1e-6"})
+    file.chmod(mode)
+    words = r"copy.db cannot be opened: it belongs to root, .* runs as (\w+). Run `chown \1 "
+    with as_the_service(directory), pytest.raises(Refused, match=words):
+        connect_writer(file)
