@@ -20,6 +20,7 @@ from tests.deploy.units import (
     WHERE,
     commands,
     environment_of,
+    settings_of,
     unit_of,
 )
 from tests.docs.typed import command_of, without_unit
@@ -153,6 +154,25 @@ def test_the_page_makes_topics_with_the_settings_of_the_workers():
     workers = environment_of("worker", examples=True)
     for name in ("PARTITIONS", "REPLICATION", "APPLICATION", "URL"):
         assert made[f"{PREFIX}{name}"] == workers[f"{PREFIX}{name}"]
+
+
+@role
+def test_a_command_gets_the_addresses_of_a_unit_from_its_files_alone(role):
+    unit, of_files = unit_of(role), settings_of(role)
+    names = {"URL", "CHECKPOINTS", "DATA_SOURCES", "DATA_SOURCES_KEY", "DATA_SOURCES_CONFIRMED"}
+    for name in {f"{PREFIX}{each}" for each in names} & unit.environment.keys():
+        assert name in of_files
+        if role not in ON_KAFKA or not name.endswith("_URL"):
+            assert of_files[name] == unit.environment[name]
+
+
+@pytest.mark.parametrize("role", ["serve", "curator"])
+def test_a_command_of_the_page_runs_as_the_unit(role):
+    page = (ROOT / "docs/how-to/systemd.md").read_text()
+    (line,) = (each for each in page.splitlines() if f"--property=User=accountant-{role} " in each)
+    unit = unit_of(role)
+    for name in ("DynamicUser", "StateDirectory", "StateDirectoryMode", "UMask"):
+        assert f"--property={name}={unit.one(name)} " in line
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -55,12 +55,17 @@ def unit_of(role: str) -> Unit:
     return found
 
 
-def environment_of(role: str, *, examples: bool) -> dict[str, str]:
-    """Return the environment of a unit; files override what the unit itself sets."""
-    unit = unit_of(role)
-    found = unit.environment
-    for file in unit["EnvironmentFile"] if examples else ():
+def settings_of(role: str) -> dict[str, str]:
+    """Return the settings in the example files of a unit."""
+    found: dict[str, str] = {}
+    for file in unit_of(role)["EnvironmentFile"]:
         path = WHERE / Path(file.removeprefix("-")).name
         lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
         found |= dict(line.split("=", 1) for line in lines)
+    return found
+
+
+def environment_of(role: str, *, examples: bool) -> dict[str, str]:
+    """Return the environment of a unit; files override what the unit itself sets."""
+    found = unit_of(role).environment | (settings_of(role) if examples else {})
     return {name: value.replace("%H", "a-machine") for name, value in found.items()}

@@ -156,7 +156,9 @@ def with_sources(typist: Typist) -> None:
 
 
 def of_a_unit(typist: Typist) -> None:
-    """Make the directories that the page and the unit of a curator make, with sources."""
+    """Make the directories that the page and its units make, with sources and a ledger."""
+    (typist.directory / "var" / "lib" / "accountant").mkdir(parents=True)
+    open_dataset(typist, "census", file="var/lib/accountant/ledger.db")
     (typist.directory / "var" / "lib" / "accountant-curator").mkdir(parents=True)
     data = typist.directory / "srv" / "accountant"
     data.mkdir(parents=True)
