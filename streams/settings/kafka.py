@@ -80,9 +80,9 @@ class KafkaSecuritySettings(EnvironmentModel):
                 KAFKA_KEY=self.kafka_key,
             )
         if self.kafka_certificate is None and self.kafka_key is not None:
-            raise ValueError("ACCOUNTANT_KAFKA_CERTIFICATE: must be set if KAFKA_KEY is")
+            raise ValueError("ACCOUNTANT_KAFKA_CERTIFICATE: must be set if ACCOUNTANT_KAFKA_KEY is")
         if self.kafka_key is None and self.kafka_certificate is not None:
-            raise ValueError("ACCOUNTANT_KAFKA_KEY: must be set if KAFKA_CERTIFICATE is")
+            raise ValueError("ACCOUNTANT_KAFKA_KEY: must be set if ACCOUNTANT_KAFKA_CERTIFICATE is")
         return self
 
     def _check_credentials(self) -> None:
@@ -92,17 +92,19 @@ class KafkaSecuritySettings(EnvironmentModel):
         given = [each for each in (self.kafka_password, self.kafka_password_file) if each]
         if not given:
             raise ValueError(
-                f"ACCOUNTANT_KAFKA_PASSWORD_FILE: must be set with {protocol}, or KAFKA_PASSWORD"
+                f"ACCOUNTANT_KAFKA_PASSWORD_FILE: must be set with {protocol}, or "
+                "ACCOUNTANT_KAFKA_PASSWORD"
             )
         if len(given) > 1:
             raise ValueError(
-                "ACCOUNTANT_KAFKA_PASSWORD: must not be set together with KAFKA_PASSWORD_FILE"
+                "ACCOUNTANT_KAFKA_PASSWORD: must not be set together with "
+                "ACCOUNTANT_KAFKA_PASSWORD_FILE"
             )
 
     def _check_unused(self, protocols: str, **given: object) -> None:
         for name, value in given.items():
             if value is not None:
                 raise ValueError(
-                    f"{_PROTOCOL}: must be {protocols} if {name} is set, got "
+                    f"{_PROTOCOL}: must be {protocols} if ACCOUNTANT_{name} is set, got "
                     f"{self.kafka_security_protocol}"
                 )

@@ -23,7 +23,7 @@ _SASL = {"kafka_security_protocol": "SASL_SSL", "kafka_username": "w", "kafka_pa
         ({"security_protocol": "SASL_SSL"}, "KAFKA_USERNAME: must be set with SASL_SSL"),
         (
             {"security_protocol": "SASL_PLAINTEXT", "username": "w"},
-            "KAFKA_PASSWORD_FILE: must be set with SASL_PLAINTEXT, or KAFKA_PASSWORD",
+            "KAFKA_PASSWORD_FILE: must be set with SASL_PLAINTEXT, or ACCOUNTANT_KAFKA_PASSWORD",
         ),
         (
             {
@@ -32,12 +32,12 @@ _SASL = {"kafka_security_protocol": "SASL_SSL", "kafka_username": "w", "kafka_pa
                 "password": _SECRET,
                 "password_file": "/run/p",
             },
-            "KAFKA_PASSWORD: must not be set together with KAFKA_PASSWORD_FILE",
+            "KAFKA_PASSWORD: must not be set together with ACCOUNTANT_KAFKA_PASSWORD_FILE",
         ),
-        ({"password": _SECRET}, "KAFKA_SECURITY_PROTOCOL: must be SASL_SSL if KAFKA_PASSWORD"),
-        ({"username": "w"}, "KAFKA_SECURITY_PROTOCOL: must be SASL_SSL if KAFKA_USERNAME"),
-        ({"ca": "/ca"}, "KAFKA_SECURITY_PROTOCOL: must be SASL_SSL or SSL if KAFKA_CA is set"),
-        ({"security_protocol": "SSL", "username": "w"}, "must be SASL_SSL if KAFKA_USERNAME"),
+        ({"password": _SECRET}, "PROTOCOL: must be SASL_SSL if ACCOUNTANT_KAFKA_PASSWORD"),
+        ({"username": "w"}, "PROTOCOL: must be SASL_SSL if ACCOUNTANT_KAFKA_USERNAME"),
+        ({"ca": "/ca"}, "PROTOCOL: must be SASL_SSL or SSL if ACCOUNTANT_KAFKA_CA"),
+        ({"security_protocol": "SSL", "username": "w"}, "SASL_SSL if ACCOUNTANT_KAFKA_USERNAME"),
         ({"security_protocol": "SSL", "key": "/k"}, "KAFKA_CERTIFICATE: must be set if"),
         ({"security_protocol": "SSL", "certificate": "/c"}, "KAFKA_KEY: must be set if"),
         ({"security_protocol": "TLS"}, "KAFKA_SECURITY_PROTOCOL: Input should be"),

@@ -145,11 +145,11 @@ def test_a_role_that_lacks_any_of_its_rights_is_a_problem(role: str) -> None:
     assert all(each.startswith("Describe") for each in unseen), unseen
 
 
-def test_who_gives_a_worker_and_a_gateway_their_rights_gives_a_curator_its_own() -> None:
+def test_a_page_that_gives_worker_and_gateway_rights_gives_curator_and_operator_theirs() -> None:
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "deploy/kafka/README.md"]
     lacking = []
     for page in [*pages, ROOT / "docker-compose.yml"]:
         named = set(re.findall(r"--principal[ =](\w+)=", page.read_text()))
-        if {"worker", "gateway"} <= named and "curator" not in named:
+        if {"worker", "gateway"} <= named and not {"curator", "operator"} <= named:
             lacking.append(page.name)
     assert lacking == []
