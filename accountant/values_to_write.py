@@ -11,6 +11,7 @@ from typing import Final
 
 _LONGEST: Final = 40
 _NUMBER: Final = re.compile(r"\+?([0-9]{0,9})(?:[.,]([0-9]{1,30}))?")
+_LONG_EXPONENT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,30})?[eE]-?[0-9]{3,9}")
 _PERIOD: Final = re.compile(
     r"p?\s*([1-9][0-9]{0,4})\s*(h|hours?|d|days?|w|weeks?|y|years?)", re.IGNORECASE
 )
@@ -31,7 +32,12 @@ def _plain(value: Decimal) -> str:
 
 
 def decimal_to_write(text: str) -> str:
-    """Return `write 0.35` for `0,35` or `.35`, "" where the meaning is not clear."""
+    """Return `write 0.35` for `0,35` or `.35`, "" where the meaning is not clear.
+
+    Of a number with an exponent of three digits or more, return the smallest and largest amount.
+    """
+    if _LONG_EXPONENT.fullmatch(text):
+        return "the smallest amount is 1e-40, the largest 1e9"
     value = _value(text)
     written = "" if value is None else _plain(value)
     return f"write {written}" if written and written != text else ""

@@ -57,6 +57,29 @@ def parse_claim(text: str) -> Claim:
     return check_claim(claim).claim
 
 
+def parse_claim_on(dataset: str, text: str) -> Claim:
+    """Return the claim that a text names, as `parse_claim`; an error notices swapped arguments.
+
+    Raises: RequestInvalid.
+    """
+    try:
+        return parse_claim(text)
+    except RequestInvalid:
+        if is_claim(dataset):
+            rule, hint = "must be a name, not a claim", "put the dataset first"
+            raise RequestInvalid("dataset", rule, dataset, hint=lambda: hint) from None
+        raise
+
+
+def is_claim(text: str) -> bool:
+    """Tell whether a text names a valid claim."""
+    try:
+        parse_claim(text)
+    except RequestInvalid:
+        return False
+    return True
+
+
 def _parse(text: str, whole: str, level: int) -> Claim:
     if level > 2 * MAX_DEPTH + 1:  # each level of nesting takes an operator and a parenthesis
         raise RequestInvalid("claim", f"must nest at most {MAX_DEPTH} deep", whole)
@@ -110,7 +133,7 @@ def _claim_hint(text: str) -> Callable[[], str]:
 def _wrong_field(name: str, fields: tuple[str, ...], field: str, whole: str) -> RequestInvalid:
     """Return what is wrong with a field that a claim does not have, or has already."""
     rule = f"{name} must have the field{'s' * (len(fields) > 1)} {', '.join(fields)}"
-    if field and not is_wire(field) and field not in fields:
+    if field and not field[0].isdigit() and field not in fields:
         return RequestInvalid("claim", rule, whole, hint=did_you_mean(field, fields))
     rule += " once each" if len(fields) > 1 else " alone"
     meant = ""

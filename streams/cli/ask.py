@@ -120,7 +120,7 @@ def ask(
     was granted before, so the mechanism must not run again. A dry run grants nothing: it ends with
     6 if the request would be granted, with 1 if not.
     """
-    from accountant.claims.text import parse_claim
+    from accountant.claims.text import parse_claim_on
     from streams.cli.ask_question import WantedQuestion, ask_question
     from streams.cli.printing.command_request import CHARGED_ONCE, CommandRequest
     from streams.cli.printing.say import say
@@ -145,7 +145,7 @@ def ask(
             json=json,
         )
     with explain_errors():
-        wanted = parse_claim(claim)
+        wanted = parse_claim_on(dataset, claim)
         known = ("add_remove", "replace")
         if neighbours is not None and neighbours not in known:
             fail_word("--neighbours", "must be add_remove or replace", neighbours, known)

@@ -43,18 +43,33 @@ class WantedQuestion:
         from accountant.questions.statistics import WORDS
 
         word = re.match(r"\s*(\w*)", self.text)
-        return self._has_noise or (word is not None and word[1] in WORDS)
+        return bool(self.question_options) or (word is not None and word[1] in WORDS)
 
     @property
-    def _has_noise(self) -> bool:
-        options = (self.epsilon, self.rho, self.sigma, self.error, self.relative_error, self.law)
-        return any(each is not None for each in options)
+    def question_options(self) -> list[str]:
+        """The options that were typed and are for questions alone."""
+        values = {
+            "--epsilon": self.epsilon,
+            "--rho": self.rho,
+            "--sigma": self.sigma,
+            "--error": self.error,
+            "--relative-error": self.relative_error,
+            "--law": self.law,
+        }
+        return [option for option, value in values.items() if value is not None]
 
     def checked(self, ledger: Accountant) -> AskedQuestion:
         """Return the question with its noise, as the dataset's schema allows it.
 
         Raises: RequestInvalid.
         """
+        from accountant.claims.text import is_claim
+
+        if is_claim(self.text):
+            typed = self.question_options
+            verb = "is" if len(typed) == 1 else "are"
+            what = f"{' and '.join(typed)} {verb} for questions, and {self.text} is a claim"
+            fail(Exit.USAGE, what, hint=f"leave {' and '.join(typed)} out")
         forms = {
             "epsilon": self.epsilon,
             "rho": self.rho,

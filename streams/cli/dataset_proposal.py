@@ -138,6 +138,8 @@ def _compare_with_ledger(
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:
+    if not typed.keys() & {"epsilon", "rho"}:
+        fail(Exit.USAGE, "--for needs the budget that it is for", hint="add --epsilon")
     which = f"filter {typed['filter']} does not grant" if "filter" in typed else "no filter grants"
     fail(
         Exit.FAILED,

@@ -62,7 +62,12 @@ def test_a_period_in_another_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("0,5", "write 0.5"), (".5", "write 0.5"), ("+1", "write 1"), ("-1", "")]
+    ("text", "hint"),
+    [
+        *[("0,5", "write 0.5"), (".5", "write 0.5"), ("+1", "write 1"), ("-1", "")],
+        ("1e-400", "the smallest amount is 1e-40, the largest 1e9"),
+        ("1e-", ""),
+    ],
 )
 def test_an_amount_in_another_form(text: str, hint: str) -> None:
     assert decimal_to_write(text) == hint

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims import Claim
-from accountant.claims.text import parse_claim
+from accountant.claims.text import parse_claim_on
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import VERSION, Decision, Reserve, Source, encode
@@ -234,17 +234,19 @@ ANALYST_VARIABLE: Final = "ACCOUNTANT_ANALYST"
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 
 
-def claim_value(claim: str | Claim) -> Claim:
+def claim_value(claim: str | Claim, dataset: str = "") -> Claim:
     """Return a claim, parsed if it is text.
 
+    Args:
+        dataset: the name beside the claim, which may be the claim by mistake.
     Raises: RequestInvalid.
     """
     if not isinstance(claim, str):
         return claim
     try:
-        return parse_claim(claim)
+        return parse_claim_on(dataset, claim)
     except RequestInvalid as error:
-        raise (error if error.field == "claim" else error.under("claim")) from None
+        raise (error if error.field in {"claim", "dataset"} else error.under("claim")) from None
 
 
 @lru_cache(maxsize=1024)
@@ -267,7 +269,7 @@ def _split_at_id(
     if isinstance(claim, AskedQuestion):
         wish = {"question": claim.question, "noise": claim.noise, "stop": claim.stop}
     else:
-        wish = {"claim": claim_value(claim), "unit": unit, "neighbours": neighbours}
+        wish = {"claim": claim_value(claim, dataset), "unit": unit, "neighbours": neighbours}
     request = MechanismRequest(
         version=VERSION,
         request_id=_ANY_ID,

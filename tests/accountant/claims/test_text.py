@@ -96,6 +96,7 @@ def test_text_that_is_not_a_claim_is_refused() -> None:
         ("mu=0.5", "gdp:0.5"),
         ("pur:0.1", "pure"),
         ("pure:0,1", "pure:0.1"),
+        ("pure:0,01", "pure:0.01"),
     ],
 )
 def test_an_amount_without_a_kind_suggests_a_claim(text: str, meant: str) -> None:

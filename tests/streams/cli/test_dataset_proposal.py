@@ -64,6 +64,13 @@ def test_a_claim_that_nothing_grants_is_named(accountant, options, words):
     assert "accountant fits --filter all" in done.err
 
 
+def test_a_proposal_without_a_budget_says_what_to_add(accountant):
+    done = accountant("dataset", "open", "x", "--for", "pure:0.1")
+    assert done.code == 2
+    assert "--for needs the budget" in done.err
+    assert "add --epsilon" in done.err
+
+
 def test_a_policy_file_excludes_a_proposal(accountant):
     (accountant.directory / "policy.json").write_text('{"epsilon": "1", "delta": "1e-6"}')
     done = accountant("dataset", "open", "x", "--policy", "policy.json", "--for", "pure:0.1")

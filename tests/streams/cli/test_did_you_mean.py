@@ -25,6 +25,20 @@ def test_an_unknown_word_gets_a_suggestion(accountant, arguments, meant):
     assert meant in done.err.rpartition("ossible options" if meant[0] == "-" else "id you mean")[2]
 
 
+@every_case(
+    ("arguments", "words"),
+    [
+        (["ask", "pure:0.01", "survey"], "not a claim, got pure:0.01: put the dataset first"),
+        (["ask", "survey", "pure:1", "--epsilon", "1"], "try:   leave --epsilon out"),
+        (["ask", "survey", "pure:1", "--relative-error", "1"], "leave --relative-error out"),
+    ],
+)
+def test_a_claim_in_the_wrong_place_is_named(accountant, arguments, words):
+    done = accountant(*arguments, "--analyst", "ann")
+    assert done.code == 2
+    assert words in done.err
+
+
 def test_a_suggestion_comes_before_a_list_of_all_words(accountant):
     for arguments in (
         ["ask", "d", "puree:0.1", "--analyst", "ann"],

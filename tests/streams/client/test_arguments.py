@@ -44,6 +44,11 @@ def test_exact_numbers_are_accepted(ledger: Accountant, clock: TestClock) -> Non
     assert ledger.as_owner(OWNER).amend("schema:t", most_per_request=0.5).outcome == "amended"
 
 
+def test_a_claim_before_the_dataset_is_noticed(ledger: Accountant) -> None:
+    with pytest.raises(RequestInvalid, match=r"not a claim, got pure.*: put the dataset first"):
+        ledger.ask("pure:0.1", "schema:t")
+
+
 def test_an_inexact_float_is_refused_with_the_text_to_write(
     ledger: Accountant,
 ) -> None:
