@@ -110,7 +110,12 @@ def _refusing(path: Path) -> Iterator[None]:
         yield
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise _not_openable(path, str(error)) from error
-    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
+    except apsw.NotADBError as error:
+        raise Refused(
+            f"{path} is not a ledger's file. Check the address (--url, ACCOUNTANT_URL). If a "
+            "ledger was there, its file is damaged: restore it, then run `accountant audit`"
+        ) from error
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
         raise _damaged(path, str(error)) from error
 
 

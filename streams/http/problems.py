@@ -13,6 +13,7 @@ from accountant.records import encode
 from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from accountant.suggest import closest
 from streams.errors import Gone
 from streams.telemetry.logs import get_logger
 
@@ -119,6 +120,8 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[byt
         allowed = next((text for name, text in headers.items() if name.lower() == "allow"), "")
         methods = ", ".join(sorted(allowed.split(", "))) or "other methods"
         what = f"{request.method} is not possible here; this path takes {methods}"
+    if error.status_code == 404:
+        what = _no_such_path(request)
     if error.status_code != 400:
         return problem(error.status_code, "http_error", what, headers=headers)
     # Litestar names a parameter of the wrong type apart from the message.
@@ -126,6 +129,15 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[byt
     field, rule = broken.get("key"), broken.get("message", "")
     message = f"{field}: {rule}" if field else error.detail
     return problem(400, "invalid_query", message, headers=headers, field=field, rule=rule)
+
+
+def _no_such_path(request: Request[Any, Any, Any]) -> str:
+    """Return that the server has no such path, and a similar one that it has."""
+    first, slash, rest = request.url.path.removeprefix("/").partition("/")
+    known = {route.path.split("/")[1] for route in request.app.routes}
+    meant = closest(first, filter(None, known))
+    hint = f"did you mean /{meant}{slash}{rest}?" if meant else "see /schema/openapi.json"
+    return f"this server has no such path; {hint}"
 
 
 def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -84,9 +85,11 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
 
 def not_a_gateway(url: str, what: str) -> Unreadable:
     """Return the exception for a response that does not come from a gateway."""
+    path = urlsplit(url).path
+    extra = f"Remove {path} from the address if no proxy adds it. " if path else ""
     return Unreadable(
-        f"{url} answered {what}. Check that this is a gateway's address, and that no proxy answers "
-        "in its place"
+        f"{url} answered {what}. {extra}Check that this is a gateway's address, and that no proxy "
+        "answers in its place"
     )
 
 
@@ -109,10 +112,13 @@ def unauthenticated(url: str, remedy: str | None) -> Unauthenticated:
 
 
 def check_certificate(error: BaseException, url: str) -> None:
-    """Raise if a connection failed because of the server's certificate.
+    """Raise if a connection failed because of the server's certificate, or because it has none.
 
     Raises: Refused: a retry does not help.
     """
+    if "WRONG_VERSION_NUMBER" in str(error):
+        plain = url.replace("https://", "http://", 1)
+        raise Refused(f"{url} speaks no TLS: use {plain}, or turn TLS on at the server") from error
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         why = str(error).partition("certificate verify failed:")[2].strip() or "not trusted"
         raise Refused(

@@ -61,3 +61,13 @@ def test_allow_names_every_method_of_a_path(shared_server: LocalServer) -> None:
         assert (wrong.status_code, wrong.headers["allow"]) == (405, allowed)
         assert f"this path takes {allowed.replace('HEAD, ', '')}" in wrong.json()["message"]
     assert shared_server.http.head("/requests").status_code == 405
+
+
+def test_a_misspelt_path_names_the_one_that_is_there(shared_server: LocalServer) -> None:
+    for path, hint in (
+        ("/dataset/web", "did you mean /datasets/web?"),
+        ("/ui", "see /schema/openapi.json"),
+    ):
+        answer = shared_server.http.get(path)
+        assert answer.status_code == 404
+        assert answer.json()["message"] == f"this server has no such path; {hint}"

@@ -15,7 +15,7 @@ import pytest
 from accountant.records.outcomes import Outcome
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from streams.client.connection.connect import NoSuchLedger
-from streams.errors import Refused, Unavailable
+from streams.errors import Refused, Unavailable, Unreadable
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.gateway.records import new_id
@@ -135,6 +135,22 @@ def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
         thread.join()
     for connection in taken:
         connection.close()
+
+
+def test_an_address_of_another_scheme_or_with_a_path_says_what_to_write(tmp_path: Path) -> None:
+    with serving(STRANGERS["a static site"]) as url:
+        with Accountant(f"{url}/ui") as ledger, pytest.raises(Unreadable, match="Remove /ui from"):
+            ledger.datasets()
+        tls = url.replace("http://", "https://")
+        with Accountant(tls) as ledger, pytest.raises(Refused, match=f"speaks no TLS: use {url}"):
+            ledger.datasets()
+    text = tmp_path / "notes.txt"
+    text.write_text("some text that is no database, and longer than a header " * 9)
+    with (
+        pytest.raises(Refused, match="is not a ledger's file"),
+        Accountant(f"sqlite:///{text}") as ledger,
+    ):
+        ledger.datasets()
 
 
 @pytest.mark.slow
