@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import explain_errors
+from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, TokenFile, Url
 
 
 def evidence(
-    folder: Annotated[Path, typer.Argument(help="The new folder.")],
+    folder: Annotated[Path, typer.Argument(help="The new folder.", metavar="FOLDER")],
     url: Url = DEFAULT_URL,
     archive: Archives = None,
     checkpoints: Annotated[
@@ -55,16 +55,23 @@ def evidence(
     """Write the evidence of a ledger into a new folder, whole or not at all.
 
     Log, archives, answers, checkpoints, receipts, public keys, an audit report, every dataset's
-    policy and guarantee in words, what no guarantee covers, checksums, a manifest, and verify.py,
-    which checks all of it with Python alone. The folder has mode 0700, and no secret in it.
-    Over HTTP, name your dataset with --dataset. Exit code 1 if the audit has found something: the
-    folder is written, and says what.
+    policy and guarantee in words, what no guarantee covers, checksums, a manifest, and verify.py.
+    With Python alone, verify.py checks hashes, signatures and the sums of common filters. Other
+    filters' costs, and each decision again, need `accountant audit`. The folder has mode 0700, and
+    no secret in it. Over HTTP, name your dataset with --dataset. Exit code 1 if the audit has found
+    something: the folder is written, and says what.
     """
+    from streams.address import ledger_url
     from streams.audit.evidence_folder import new_folder
     from streams.cli.evidence_parts import write_dataset, write_ledger
     from streams.cli.printing.output import print_json
     from streams.cli.reading.log_at import log_at
 
+    with explain_errors():
+        if dataset is None and ledger_url(url).kind == "http":
+            what = "a server gives the evidence of one dataset, not of the whole ledger"
+            hint = "add --dataset NAME, or name the log: --url sqlite:///FILE or kafka://HOST:PORT"
+            fail(Exit.USAGE, what, hint=hint)
     with explain_errors(), new_folder(folder) as made:
         if dataset is not None:
             is_right = write_dataset(made, url, token_file, dataset)

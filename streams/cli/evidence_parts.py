@@ -71,8 +71,9 @@ def write_ledger(
     if not texts:
         made.lacks("public key", "none was named with --key, and none is beside the checkpoints")
     found = [msgspec.json.encode(each) for each in read_receipts(receipts)]
-    made.add("receipts.jsonl", "receipts of decisions", found)
-    if not found:
+    if found:
+        made.add("receipts.jsonl", "receipts of decisions", found)
+    else:
         made.lacks("receipts", "none was named with --receipt")
     with TemporaryDirectory() as temporary, ExitStack() as open_files:
         for attempt in range(_ATTEMPTS):
@@ -337,7 +338,9 @@ def _write_audit(
     found = audited(
         cut or ExportedLog(made.path / "log.jsonl"),
         lambda: read_evidence(
-            str(notes) if looked else None, [*keys] if looked else None, [receipts]
+            str(notes) if looked else None,
+            [*keys] if looked else None,
+            [receipts] * receipts.exists(),
         ),
         None if isinstance(answers, str) else answers,
         looked=looked,

@@ -5,8 +5,8 @@
 Key and id must come from outside of the folder: whoever makes a folder chooses the key in it.
 docs/reference/verifying.md of the program describes every byte that is read here.
 
-Exit code 0: all checks hold. 1: one does not. 2: the folder cannot be read. 3: all hold, but no key
-or no id was given, or the records are not chained.
+Exit code 0: all checks hold. 1: one does not. 2: the folder or a --key cannot be read. 3: all hold,
+but no key or no id was given, or the records are not chained.
 """
 
 from __future__ import annotations
@@ -741,8 +741,8 @@ def check_notes(folder: Path, log: Log, known: list[Key], chains: dict[int, list
 
 
 def check_receipts(folder: Path, log: Log) -> str:
-    count = 0
-    for line in lines_of(folder / "receipts.jsonl"):
+    count, file = 0, folder / "receipts.jsonl"
+    for line in lines_of(file) if file.exists() else ():
         each = parse(line)
         hashes, place = log.hashes.get(each["partition"], []), each["partition_sequence"]
         found = hashes[place] if place < len(hashes) else "cut off"
@@ -829,6 +829,12 @@ def main() -> int:
         results.append({"check": name, "ok": ok, "found": found})
         return ok
 
+    try:
+        for text in asked.key:
+            key_of(text)
+    except (Wrong, ValueError):
+        print("--key must be as a line of keys.txt, NAME+ID+BASE64", file=sys.stderr)
+        return 2
     try:
         manifest = parse((asked.folder / "manifest.json").read_bytes())
         texts = asked.key or [line.decode() for line in lines_of(asked.folder / "keys.txt")]

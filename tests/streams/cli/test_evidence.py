@@ -37,7 +37,7 @@ from tests.streams.evidence.handed_over import (
 ALWAYS = {
     *("MANIFEST.txt", "SHA256SUMS", "answers.jsonl", "audit.json", "audit.txt", "datasets.jsonl"),
     *("datasets.txt", "keys.txt", "log.jsonl", "manifest.json", "not-covered.txt"),
-    *("receipts.jsonl", "verify.py"),
+    "verify.py",
 }
 
 
@@ -88,6 +88,12 @@ def test_the_verifier_runs_alone_in_an_empty_environment(used: Path, tmp_path: P
         f"ok    {name}" for name in ("files", "log", "answers", "checkpoints", "receipts", "ledger")
     ]
     assert lines[-1].startswith("needs accountant audit: ")
+
+
+def test_the_verifier_says_of_a_wrong_key_how_one_is_written(used: Path, tmp_path: Path) -> None:
+    done = alone(used / "given", tmp_path, "--key", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "--key must be as a line of keys.txt, NAME+ID+BASE64\n"
 
 
 def test_no_secret_is_in_the_folder(used: Path) -> None:
@@ -235,7 +241,7 @@ def test_an_owner_of_one_dataset_gets_its_records_from_a_server(accountant: Comm
         refused = server.by("otto", "evidence", "new", "--dataset", "census", "--url", server.url)
         assert refused.code == 1, refused.err
         whole = server.by("olga", "evidence", "new", "--url", server.url)
-        assert (whole.code, "over HTTP" in whole.err) == (2, True), whole.err
+        assert (whole.code, "add --dataset NAME" in whole.err) == (2, True), whole.err
     folder = accountant.directory / "given"
     assert not (accountant.directory / "new").exists()
     text = "".join(each.read_text() for each in folder.rglob("*.*"))

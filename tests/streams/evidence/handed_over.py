@@ -213,8 +213,8 @@ class Forger:
             (self.folder / "log.jsonl").write_text("".join(line + "\n" for line in lines))
         if chain:
             self._chain_answers(renew, json.loads(lines[0])["genesis"]["ledger"])
-            for name in ("receipts.jsonl",):
-                path = self.folder / name
+            path = self.folder / "receipts.jsonl"
+            if path.exists():
                 path.write_text(renew(path.read_text()))
         if sign:
             self._sign([_digest(line) for line in lines])
