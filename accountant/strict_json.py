@@ -24,8 +24,10 @@ def read_json(content: bytes | str, kind: Any = Any) -> Any:
     try:
         value = msgspec.json.decode(content, type=kind)
         read_plain(content if isinstance(content, str) else content.decode())
-    except msgspec.DecodeError:
-        raise
+    except msgspec.DecodeError as error:
+        # A text that ends too early may look like a wrong type: the syntax comes first.
+        found = _syntax_error(content)
+        raise (msgspec.DecodeError(found) if found else error) from None
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"it must be UTF-8: {error.reason}") from None
     except RecursionError:
@@ -33,6 +35,17 @@ def read_json(content: bytes | str, kind: Any = Any) -> Any:
     except ValueError as error:
         raise msgspec.DecodeError(str(error)) from None
     return value
+
+
+def _syntax_error(content: bytes | str) -> str:
+    """Return how a text breaks the syntax of JSON, and in which line; "" if it does not."""
+    try:
+        json.loads(content)
+    except json.JSONDecodeError as error:
+        return f"{error.msg}, line {error.lineno}"
+    except (RecursionError, ValueError):
+        return ""
+    return ""
 
 
 def read_plain(text: str) -> object:

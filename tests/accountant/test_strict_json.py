@@ -96,7 +96,7 @@ def test_nothing_else_decodes_what_people_write_or_peers_send() -> None:
         (b'{"a":1,"a":1}', "key 'a' stands twice in one object"),
         (b'[{"b":{"\\u0061":1,"a":2}}]', "key 'a' stands twice in one object"),
         (b'{"a":NaN}', "JSON is malformed"),
-        (b'{"a":1} {}', "JSON is malformed"),
+        (b'{"a":1} {}', "Extra data, line 1"),
         (b"\xef\xbb\xbf{}", "JSON is malformed"),
         (b'"\xff"', "UTF-8"),
         ('"\\ud800"', "truncated"),

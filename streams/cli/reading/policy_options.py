@@ -210,6 +210,8 @@ def read_policy(path: Path) -> Policy:
     try:
         return cast(Policy, read_json(path.read_bytes(), Policy))
     except msgspec.MsgspecError as error:
+        if not isinstance(error, msgspec.ValidationError):
+            fail(Exit.USAGE, f"{path} is not valid JSON: {error}")
         number = _NUMBER.fullmatch(str(error))
         if number is None or number[1] in _WORDS:
             fail(Exit.USAGE, f"{path} is not a policy: {error}", hint=_meant(error, path))
@@ -227,14 +229,12 @@ def read_schema(path: Path) -> Schema:
         fail(Exit.USAGE, f"{path} is not a schema: {error}")
 
 
-def _meant(error: msgspec.MsgspecError, path: Path) -> str | None:
+def _meant(error: msgspec.ValidationError, path: Path) -> str | None:
     """Return a suggestion for an unknown word in a policy file."""
     from accountant.records.translate import translate
     from accountant.strict_json import read_json
 
-    if isinstance(error, msgspec.ValidationError):
-        try:
-            translate(error, read_json(path.read_bytes()), Policy)
-        except RequestInvalid as wrong:
-            return wrong.hint or None
-    return None
+    try:
+        translate(error, read_json(path.read_bytes()), Policy)
+    except RequestInvalid as wrong:
+        return wrong.hint or None

@@ -59,7 +59,6 @@ def test_options_outside_the_policy_may_be_used_with_a_policy_file(accountant):
         ('{"epsilon": "1", "delta": 1e-6}', "delta"),
         ('{"epsilon": "1", "alert_at": ["0.5", 1]}', "alert_at[1]"),
         ('{"odometers": [{"type": "linear", "delta": 0.1, "y": "1"}]}', "odometers[0].delta"),
-        ('{"epsilon": 1, "epsilon": "1"} and more', "epsilon"),
     ],
 )
 @every_case(
@@ -79,7 +78,6 @@ def test_an_amount_that_is_a_number_is_named_and_how_to_write_it(accountant, com
     [
         ('{"unit": 3}', 'Expected `str`, got `int` - at `$.unit`\ntry:   write it as text: "3"'),
         ('{"epsilon": true}', "Expected `str | null`, got `bool` - at `$.epsilon`"),
-        (b'{"unit": "\xff"}', "it must be UTF-8: invalid start byte"),
     ],
 )
 def test_other_errors_of_a_policy_file_are_quoted(accountant, text, said):
@@ -87,3 +85,19 @@ def test_other_errors_of_a_policy_file_are_quoted(accountant, text, said):
     done = accountant(*OPEN)
     assert (done.code, done.out) == (2, "")
     assert done.err == f"error: policy.json is not a policy: {said}\n"
+
+
+@every_case(
+    ("text", "said"),
+    [
+        ('{"epsilon": 1,', "Expecting property name enclosed in double quotes, line 1"),
+        ('{"epsilon":\n1} and more', "Extra data, line 2"),
+        ('{"epsilon": "1", "epsilon": "2"}', "key 'epsilon' stands twice in one object"),
+        (b'{"unit": "\xff"}', "it must be UTF-8: invalid start byte"),
+    ],
+)
+def test_the_syntax_of_a_policy_file_is_checked_before_its_fields(accountant, text, said):
+    write(accountant, text)
+    done = accountant(*OPEN)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"error: policy.json is not valid JSON: {said}\n"
