@@ -34,6 +34,14 @@ _CLAIM_RULE: Final = (
     "must be text such as pure:0.1, a value of accountant.claims, or an object such as "
     '{"type": "pure", "epsilon": "0.1"}'
 )
+_ADAPTERS: Final = {
+    "opendp": "ledger.measure(dataset, measurement, data), or streams.engines.opendp.opendp_claim",
+    "diffprivlib": "streams.engines.diffprivlib.mechanism_claim, or LedgerBudget",
+    "dp_accounting": "streams.engines.dp_accounting.event_claim",
+    "opacus": "streams.engines.opacus.Training with ledger.measure(dataset, training, train)",
+    "snsql": "streams.engines.smartnoise.query_claim",
+}
+"""What makes a claim of an engine's object, by the package that the object is of."""
 _POLICY_RULE: Final = 'must be a Policy, or an object such as {"epsilon": "1", "delta": "1e-6"}'
 _RATIOS_RULE: Final = 'must be a list of ratios, such as ["0.5", "0.9"]'
 _KINDS: Final[dict[str, Any]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Claim)}
@@ -124,12 +132,23 @@ def coerce_claim(claim: object) -> str | Claim:
     if isinstance(claim, ATOMS) and all(type(each) is str for each in astuple(claim)):
         return cast(Claim, claim)  # at once: most programs ask for such, again and again
     if not isinstance(claim, Mapping | Claim):
-        raise RequestInvalid("claim", _CLAIM_RULE, claim)
+        raise _no_claim(claim)
     wire = _wire(claim, "claim", _is_up_in_claim)
     try:
         return _decode_claim(encode({"claim": wire})).claim
     except msgspec.ValidationError as error:
         translate(error, {"claim": wire}, _ClaimField)
+
+
+def _no_claim(value: object) -> RequestInvalid:
+    kind = type(value)
+    engine = kind.__module__.partition(".")[0]
+    call = _ADAPTERS.get(engine)
+    if call is None:
+        return RequestInvalid("claim", _CLAIM_RULE, value)
+    # Its text may have many lines.
+    shown = f"a {kind.__name__} of {engine}"
+    return RequestInvalid("claim", _CLAIM_RULE, shown, hint=lambda: f"use {call}")
 
 
 def coerce_policy(policy: object) -> Mapping[str, Any]:

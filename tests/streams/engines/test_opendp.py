@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from accountant.claims import Approximate, ApproximateZcdp, Pure, Zcdp, check_claim
 from accountant.errors import RequestInvalid
+from accountant.records.coerce import coerce_claim
 from streams.client import Accountant
 from streams.engines.opendp import opendp_claim
 from tests.every_case import every_case
@@ -288,6 +289,12 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
 def test_a_non_measurement_is_refused(value, said):
     with pytest.raises(TypeError, match=said):
         opendp_claim(value, unit="patient")
+
+
+def test_a_measurement_in_place_of_a_claim_is_refused_with_what_takes_it():
+    said = r"got a Measurement of opendp: use ledger\.measure\("
+    with pytest.raises(RequestInvalid, match=said):
+        coerce_claim(laplace())
 
 
 def test_the_unit_has_no_default():
