@@ -148,7 +148,7 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
     @property
     def remaining(self) -> tuple[Units, ...]:
         """The amounts left in the filter's own sums, rounded down to units."""
-        return self.plan.kind.remaining(self.plan.capacity, round_up_amounts(self.spent))
+        return self.plan.remaining(round_up_amounts(self.spent))
 
     @property
     def spent_ratio(self) -> float:

@@ -163,9 +163,9 @@ _OWNERS: Final = (
     Example(
         kind="open",
         fields={"policy": RHO, "reason": "why", "owners": ["olga"]},
-        more={"policy": POLICY, "schema": SCHEMA},
+        more={"policy": POLICY, "schema": SCHEMA, "budget": {"rho": "0.1", "epsilon": "1"}},
         command="dataset open",
-        words=("--epsilon", "1", "--delta", "1e-6"),
+        words=("--epsilon", "1", "--ceiling", "3", "--delta", "1e-6"),
         call="open",
         arguments={"policy": RHO, "as_given": True, "owners": ["olga"]},
     ),
@@ -246,6 +246,20 @@ _OWNERS: Final = (
         words=(Text("2020 census"),),
         call="label",
         arguments={"text": "2020 census"},
+    ),
+    Example(
+        kind="budget",
+        fields={"budget": {"epsilon": "0.05"}, **WHY},
+        call="set_budget",
+        arguments={"epsilon": "0.05"},
+    ),
+    Example(
+        kind="budget",
+        fields={"budget": {"rho": "0.05"}, **WHY},
+        command="dataset set-budget",
+        words=("--epsilon", "2"),
+        call="set_budget",
+        arguments={"rho": "0.05"},
     ),
     Example(
         kind="resolve",

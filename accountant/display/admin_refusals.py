@@ -42,6 +42,10 @@ class _Member(_AdminRequest):
     member: str = ""
 
 
+class _Budget(_AdminRequest):
+    budget: dict[str, Any] = {}
+
+
 class _Limit(_AdminRequest):
     scope: Scope = "dataset"
     name: str | None = None
@@ -51,7 +55,7 @@ class _Limit(_AdminRequest):
 
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
-_SHOWN: Final = {"amend": _Amend, "member": _Member, "limit": _Limit}
+_SHOWN: Final = {"amend": _Amend, "member": _Member, "limit": _Limit, "budget": _Budget}
 """The kinds of record whose own fields are in a message."""
 _DECODERS: Final = {
     kind.name: msgspec.json.Decoder(_SHOWN.get(kind.name, _AdminRequest)).decode
@@ -224,6 +228,27 @@ def _already_granted(request: _Amend, current: CurrentDataset | None, __: str) -
     )
 
 
+def _above_ceiling(request: _Budget, current: CurrentDataset | None, __: str) -> str:
+    if current is None:
+        return ""
+    policy, dataset = current.view.policy, request.dataset
+    field = "epsilon" if policy.rho is None else "rho"
+    ceiling = getattr(policy, field)
+    wanted = request.budget.get(field)
+    if wanted is None:
+        return f"The budget of dataset {dataset} is in {field}. Give the new one by `--{field}`."
+    if Decimal(wanted) <= Decimal(ceiling):
+        return (
+            f"A budget of {field} {wanted} leaves the filter {policy.filter} of dataset {dataset} "
+            f"nothing to spend. Set a larger one, or pause the dataset: "
+            f"`accountant dataset pause {dataset}`."
+        )
+    return (
+        f"Dataset {dataset} has the ceiling {field} {ceiling} for ever, and {wanted} is above it. "
+        f"Set at most `--{field} {ceiling}`. For more, open a dataset of another name."
+    )
+
+
 def _not_lower(request: _Amend, current: CurrentDataset | None, __: str) -> str:
     if current is None or request.policy is None:
         return ""
@@ -348,4 +373,5 @@ _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.ALREADY_GRANTED, "amend"): _already_granted,
     (Reason.HAS_LIMITS, "amend"): _has_limits,
     (Reason.NOT_LOWER, "amend"): _not_lower,
+    (Reason.ABOVE_CEILING, "budget"): _above_ceiling,
 }

@@ -70,6 +70,15 @@ def _owner_text(text: str, value: Decimal) -> str:
     return text if Decimal(text) == value else f"{value:f}"
 
 
+def in_force_words(view: DatasetView) -> str:
+    """Return how much of a ceiling is in force, "" where all of it is."""
+    budget = view.in_force
+    if budget is UNSET:
+        return ""
+    sign, ceiling = ("ρ", view.policy.rho) if budget.rho else ("ε", view.policy.epsilon)
+    return f"{sign} = {budget.amount} of {ceiling}, the ceiling to which an owner may raise it"
+
+
 def filter_words(policy: Policy) -> str:
     """Return a policy's filter, what stands beside it, and what claims may spend of delta."""
     beside = "" if policy.beside is UNSET else f", {policy.beside} composition beside it"

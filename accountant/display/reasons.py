@@ -273,6 +273,13 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "The new policy is larger somewhere, or has another filter, unit or neighbours.",
         "Lower epsilon, rho or delta alone. `accountant dataset show {dataset}` shows the policy.",
     ),
+    Reason.ABOVE_CEILING: ReasonWords(
+        "Above the ceiling",
+        "The budget is above the ceiling that the opening has fixed, is in the other parameter, or "
+        "is too small for the filter.",
+        "Set a budget up to the ceiling, in the policy's epsilon or rho. For more than it, "
+        "open a dataset of another name.",
+    ),
     Reason.HALTED: ReasonWords(
         "Halted",
         "An earlier request did not fit, and the policy of {the_dataset} grants nothing after "

@@ -182,6 +182,13 @@ class Filter(ABC):
         """Tell whether the spent totals obey the filter's rule; an audit checks this."""
         return not any(map(gt, spent, capacity))
 
+    def within(self, limits: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
+        """Tell whether spent totals are within smaller limits than the filter's own.
+
+        It proves nothing by itself: what is above is refused, whatever the filter would admit.
+        """
+        return self.holds(limits, spent)
+
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
         """Return the spent part of `capacity[0]`, in [0, capacity[0]], for thresholds."""
         return spent[0]

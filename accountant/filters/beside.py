@@ -214,6 +214,14 @@ class BesideBasic(Filter):
         basic = all(spent[i] <= capacity[i] for i, _ in self._basic_sums())
         return basic and ended == UNIT and not without
 
+    def within(self, limits: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
+        """Tell whether a half that still admits is within smaller limits."""
+        width = self._width
+        if not spent[-1] and self.kind.within(limits[:width], spent[:width]):
+            return True
+        basic = all(spent[i] <= limits[i] for i, _ in self._basic_sums())
+        return basic and not spent[self._without]
+
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
         """Return the smaller spent part of the halves that admit, in units of `capacity[0]`."""
         width, maximum = self._width, int(capacity[0])

@@ -111,6 +111,8 @@ class GdpResidueFilter(Filter):
     ) -> float | None:
         mu_squared, delta, pure = price.amounts[:3]
         room, delta_left = self.remaining(capacity, spent)
+        if room < 0:  # a budget in force that is below what was spent
+            return math.inf
         # A pure mechanism may run while tanh(epsilon/2) <= erf(m / sqrt 8).
         maximum = 2 * math.atanh(math.erf(math.sqrt(room / UNIT / 8))) if room < 200 * UNIT else 1e3
         own = min(log_ratio(mu_squared, room), log_ratio(pure, round(maximum * UNIT)))

@@ -103,7 +103,7 @@ def adjudicate(
     asked = price(claim, plan.priced)
     totals, charged, new = ledger.totals, _NO_LEVELS, 0
     spent = None
-    if limits is None and not reserve and plan.cap is None:  # the only budget is the dataset's own
+    if limits is None and not reserve and plan.is_plain:  # the only budget is the dataset's own
         spent = plan.kind.charge(plan.capacity, totals[: plan.width], asked)
     if spent is None:
         budgets = budgets_of(ledger, limits)
@@ -116,7 +116,7 @@ def adjudicate(
             # Only the first use under a default has no row yet.
             new = sum(not each.before.sequence for each in charged)
     after = spent + tuple(map(add, totals[plan.width :], asked.amounts[plan.needed :]))
-    progress = plan.kind.progress(plan.capacity, spent)
+    progress = plan.kind.progress(plan.limits, spent)
     if not plan.additive:
         named = _shared if plan.kind.adds_up else _by_name
         cost = named(plan.sums, _growth(totals, after, after))
@@ -136,7 +136,7 @@ def adjudicate(
         ledger.mechanisms + asked.mechanisms,
         after,
         crossed_after,
-        ledger.exhausted or progress >= plan.capacity[0],
+        ledger.exhausted or progress >= plan.most,
         False,
         ledger.opened_at,
         at,
@@ -187,7 +187,7 @@ def charge_outside(
     after = (*spent, *odometers)
     progress = plan.progress(after)
     reached = max(ledger.crossed, plan.count_crossed(progress, exhausted=False))
-    exhausted = ledger.exhausted or progress >= plan.capacity[0]
+    exhausted = ledger.exhausted or progress >= plan.most
     charged = msgspec.structs.replace(
         advance(ledger, at, reached, exhausted),
         mechanisms=ledger.mechanisms + asked.mechanisms,

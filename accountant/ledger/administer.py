@@ -11,14 +11,16 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.dataset_ledger import DatasetLedger
+from accountant.errors import RequestInvalid
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
-from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, below, budget_below, open_plan
+from accountant.policy.in_force import StoredBudgetInForce, policy_under
 from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import Amend, Close, Label, Open, Pause, Resume
+from accountant.records.requests import Amend, Close, Label, Open, Pause, Resume, SetBudget
 
-DatasetRecord = Open | Amend | Close | Pause | Resume | Label
+DatasetRecord = Open | Amend | Close | Pause | Resume | Label | SetBudget
 """A record that changes a dataset itself, not its members or limits."""
 _Change = tuple[DatasetLedger, Verdict, dict[str, object]]
 
@@ -70,13 +72,46 @@ def _label(ledger: DatasetLedger, record: Label, at: int) -> _Change:
     return after, verdict, {}
 
 
+def _set_budget(ledger: DatasetLedger, record: SetBudget, at: int) -> _Change:
+    try:
+        in_force = budget_below(ledger.plan, record.budget)
+    except RequestInvalid:  # so small that the filter has no budget from it
+        in_force = None
+    if in_force is None:
+        return _refuse(ledger, Reason.ABOVE_CEILING, at)
+    after = set_in_force(_after_decision(ledger, at), in_force)
+    crossed = after.plan.policy.alert_at[ledger.crossed : after.crossed]
+    return after, Verdict(Outcome.BUDGET_SET, crossed=crossed), {"in_force": in_force}
+
+
+def set_in_force(ledger: DatasetLedger, in_force: StoredBudgetInForce) -> DatasetLedger:
+    """Return a ledger under another budget in force. A live decision and a replay both call this.
+
+    Thresholds are those of the new budget: what is not reached of it is reported when it is.
+    """
+    plan = below(ledger.plan, in_force)
+    spent = plan.progress(ledger.totals)
+    return msgspec.structs.replace(
+        _with_facts(ledger, in_force=in_force),
+        plan=plan,
+        crossed=plan.count_crossed(spent, exhausted=False),
+        exhausted=spent >= plan.most,
+    )
+
+
 def _open(record: Open, at: int) -> _Change:
     plan = open_plan(resolve(record.policy))
     ledger, extra = DatasetLedger.new(record.dataset, plan, at), _policy_fields(plan)
+    if record.budget is not UNSET:
+        in_force = budget_below(plan, record.budget)
+        assert in_force is not None
+        plan, extra["in_force"] = below(plan, in_force), in_force
+        ledger = DatasetLedger.new(record.dataset, plan, at)
     owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
-    return _with_facts(ledger, schema=schema_fact(record.schema)), Verdict(Outcome.OPENED), extra
+    facts = {"schema": schema_fact(record.schema), "in_force": plan.in_force}
+    return _with_facts(ledger, **facts), Verdict(Outcome.OPENED), extra
 
 
 def _amend(ledger: DatasetLedger, record: Amend, at: int) -> _Change:
@@ -98,7 +133,7 @@ def _amend(ledger: DatasetLedger, record: Amend, at: int) -> _Change:
             else record.open_per_holder or UNSET
         ),
     )
-    plan = CompiledPolicy(policy, ledger.plan.capacity)
+    plan = CompiledPolicy(policy, ledger.plan.capacity, ledger.plan.in_force)
     amended = _after_decision(ledger, at, plan=plan, crossed=crossed_under(plan, ledger))
     return amended, _amended(plan, ledger), _policy_fields(plan)
 
@@ -160,9 +195,11 @@ def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
     )
     larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
     shared = before.policy.population is not UNSET
-    if not same or shared or larger or any(map(gt, plan.capacity, before.capacity)):
+    in_force = before.in_force
+    over = in_force is not UNSET and policy_under(plan.policy, in_force) is None
+    if not same or shared or larger or over or any(map(gt, plan.capacity, before.capacity)):
         return _refuse(ledger, Reason.NOT_LOWER, at)
-    zero = (0,) * len(plan.sums)
+    plan, zero = below(plan, in_force), (0,) * len(plan.sums)
     crossed = crossed_under(plan, ledger)
     lowered = _after_decision(ledger, at, plan=plan, crossed=crossed, totals=zero)
     return lowered, _amended(plan, ledger), _policy_fields(plan)
@@ -191,5 +228,6 @@ CHANGES: Final[dict[type[DatasetRecord], Callable[[DatasetLedger, Any, int], _Ch
     Pause: _pause_or_resume,
     Resume: _pause_or_resume,
     Label: _label,
+    SetBudget: _set_budget,
 }
 """How a record changes a dataset that takes it, and is as the record's `follows` says."""

@@ -96,7 +96,8 @@ def ledger_of_row(row: Snapshot) -> DatasetLedger:
 
     Raises: LogDamaged: the row does not fit its own policy.
     """
-    plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
+    budget = tuple(row.budget.values())
+    plan = stored_plan(decode_policy(row.policy), budget, row.in_force)
     mechanisms, totals = totals_from(plan, row.totals, row.rounded_up or None)
     return DatasetLedger(
         dataset=row.dataset,
@@ -188,7 +189,7 @@ def _finite(amount: Units) -> int:
 def remaining_wire(ledger: DatasetLedger) -> dict[str, str]:
     """Return the amounts left in the filter's sums, rounded down, by name."""
     plan = ledger.plan
-    remaining = plan.kind.remaining(plan.capacity, round_up_amounts(ledger.spent))
+    remaining = plan.remaining(round_up_amounts(ledger.spent))
     return dict(zip(plan.kind.sums, map(format_units, remaining), strict=True))
 
 

@@ -260,7 +260,7 @@ def refund(
     for state in after:
         trial.put(state)
     promised = plus(ledger.spent, trial.reserved(ledger.dataset))
-    if any(map(gt, promised, ledger.plan.capacity)):
+    if any(map(gt, promised, ledger.plan.limits)):
         after = [_less(state, each, ledger.sequence, shares=False) for state, each in pairs]
     return tuple(after)
 

@@ -18,6 +18,7 @@ from accountant.fractional import round_up_amounts
 from accountant.policy import filter_of
 from accountant.policy.cap import CappedFilter
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.policy.in_force import BrakedFilter
 from accountant.records.limit_fields import own_policy
 from accountant.records.limit_records import LimitName, LimitRecord, Texts
 
@@ -32,6 +33,7 @@ class CompiledLimit(NamedTuple):
         own: the limit has its own filter, so a claim has another price there.
         thresholds: the spent amount at each of the dataset's `alert_at`.
         cap: the maximum of one request.
+        brake: the budget in force, of a dataset's whole budget.
     """
 
     kind: Filter
@@ -40,11 +42,12 @@ class CompiledLimit(NamedTuple):
     own: bool = False
     thresholds: tuple[int, ...] = ()
     cap: CappedFilter | None = None
+    brake: BrakedFilter | None = None
 
     @property
-    def search_filter(self) -> Filter | CappedFilter:
-        """The filter for the search for the largest claim that fits, with the cap if any."""
-        return self.cap or self.kind
+    def search_filter(self) -> Filter | CappedFilter | BrakedFilter:
+        """The filter for the search for the largest claim that fits, with cap and brake if any."""
+        return self.brake or self.cap or self.kind
 
     @property
     def nothing(self) -> tuple[Units, ...]:
@@ -65,7 +68,11 @@ class CompiledLimit(NamedTuple):
             return None
         if self.cap is not None and not self.cap.admits(cost):
             return None
-        return self.kind.charge(self.capacity, spent, cost)
+        after = self.kind.charge(self.capacity, spent, cost)
+        return after if after is None or self._is_within_brake(after) else None
+
+    def _is_within_brake(self, after: tuple[Units, ...]) -> bool:
+        return self.brake is None or self.brake.admits(after)
 
     def charge_reserved(
         self, spent: tuple[Units, ...], claim: CheckedClaim, cost: Price
@@ -87,7 +94,7 @@ class CompiledLimit(NamedTuple):
         dearer = kind.charge(self.capacity, spent, voidable_price(kind, kind.needs, claim))
         if dearer is None or (isinstance(kind, BesideBasic) and dearer[-1] != spent[-1]):
             return after
-        return dearer
+        return dearer if self._is_within_brake(dearer) else after
 
     def is_over(self, spent: tuple[Units, ...]) -> bool:
         """Tell whether a lowered limit with a filter of its own is below what was spent.
@@ -130,13 +137,13 @@ class CompiledLimits(NamedTuple):
 @lru_cache(maxsize=4096)
 def whole_of(plan: CompiledPolicy) -> CompiledLimit:
     """Return the whole budget of a dataset."""
-    return CompiledLimit(plan.kind, plan.capacity, cap=plan.cap)
+    return CompiledLimit(plan.kind, plan.capacity, cap=plan.cap, brake=plan.brake)
 
 
 @lru_cache(maxsize=4096)
 def reserved_of(plan: CompiledPolicy) -> CompiledLimit:
     """Return the dataset's budget for comparison with spent plus reserved amounts."""
-    return CompiledLimit(plan.kind, plan.capacity, LimitName("dataset", None, "reserved"))
+    return CompiledLimit(plan.kind, plan.limits, LimitName("dataset", None, "reserved"))
 
 
 def compile_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimits:

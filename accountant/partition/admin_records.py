@@ -14,7 +14,7 @@ from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import DatasetRecord, administer
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.apply import apply_record, is_possible, limit_record_of
-from accountant.limits.reserved_totals import plus
+from accountant.limits.reserved_totals import any_reserved, plus
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.thresholds import reached_limits
@@ -54,6 +54,9 @@ def decide_admin(draft: Draft, ledger: DatasetLedger | None, record: AdminRecord
 
 def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecord) -> AdminVerdict:
     after, verdict, extra = administer(ledger, record, draft.decided_at)
+    if ledger is not None and _breaks_shares(draft, ledger, after):
+        refused = advance(ledger, draft.decided_at)
+        return refused, Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), {}
     if verdict.outcome.opens:
         owners = extra.get("owners", ())
         for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]
@@ -62,6 +65,14 @@ def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecor
     if verdict.outcome is Outcome.AMENDED and after.plan.policy.alert_at != alert_at:
         extra |= _reached(draft, after, draft.levels.of_dataset(after.dataset))
     return after, verdict, extra
+
+
+def _breaks_shares(draft: Draft, before: DatasetLedger, after: DatasetLedger) -> bool:
+    """Tell whether a smaller budget in force would not hold what is reserved for shares."""
+    if not any(map(gt, before.plan.limits, after.plan.limits)):
+        return False
+    withheld = draft.levels.reserved(after.dataset)
+    return any_reserved(withheld) and any(map(gt, plus(after.spent, withheld), after.plan.limits))
 
 
 def _reached(draft: Draft, after: DatasetLedger, states: Iterable[LimitState]) -> dict[str, object]:
@@ -202,7 +213,7 @@ def _is_over_reserved(
 ) -> bool:
     """Tell whether the dataset would promise more than it has, or a team more than its share."""
     after = reserved_after(store, before, level)
-    if any(map(gt, plus(ledger.spent, after.total), ledger.plan.capacity)):
+    if any(map(gt, plus(ledger.spent, after.total), ledger.plan.limits)):
         return True
     team = level.name if level.scope == "team" else level.within
     key = ledger.dataset, team

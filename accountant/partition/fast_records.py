@@ -11,6 +11,8 @@ import math
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+
 from accountant.amounts import UNIT, Units, format_units
 from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts
@@ -104,7 +106,7 @@ def encode_grant(
     plan, totals, rounded_up = ledger.plan, ledger.totals, b""
     if ledger.fractional:
         totals, rounded_up = round_up_amounts(totals), _rounded_up(ledger)
-    texts = _texts(totals + plan.kind.remaining(plan.capacity, totals[: plan.width]))
+    texts = _texts(totals + plan.remaining(totals[: plan.width]))
     texts.insert(len(totals), rounded_up)
     amounts: Amounts = (ledger.mechanisms, *texts, *map(_reading, ledger.readings))
     asked, ends, more, last = verdict.price, verdict.ends, b"", b""
@@ -115,6 +117,8 @@ def encode_grant(
         more += b',"ends":"%b"' % ends.encode()
     if verdict.charged or ledger.held is not None or ledger.guarantee or derived is not None:
         last = _last_fields(ledger, verdict.charged, derived)
+    if verdict.crossed and plan.in_force is not UNSET:
+        last += b',"in_force":%b' % encode(plan.in_force)
     value = form(plan).grant % (
         number,
         head,

@@ -28,6 +28,7 @@ class CappedFilter:
 
     Args:
         ratio: in (0, 1], as text.
+        limits: what is in force of each sum; None for all.
 
     Attributes:
         known: answers of `admits`, by the address of the price, which each of them holds.
@@ -36,11 +37,18 @@ class CappedFilter:
 
     adds_up = False
 
-    def __init__(self, kind: Filter, capacity: tuple[Units, ...], ratio: str) -> None:
+    def __init__(
+        self,
+        kind: Filter,
+        capacity: tuple[Units, ...],
+        ratio: str,
+        limits: tuple[Units, ...] | None = None,
+    ) -> None:
         self._kind = kind
         self._capacity = capacity
+        self._limits = capacity if limits is None else limits
         self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.state)
-        self.maximum = math.floor(Fraction(ratio) * WITH_SLACK * int(capacity[0]))
+        self.maximum = math.floor(Fraction(ratio) * WITH_SLACK * int(self._limits[0]))
         self.needs = kind.needs
         self.known: dict[int, tuple[Price, bool]] = {}
 
@@ -83,7 +91,7 @@ class CappedFilter:
 
     def _progress_alone(self, price: Price) -> Units | None:
         alone = self._kind.charge(self._capacity, self._empty, price)
-        return None if alone is None else self._kind.progress(self._capacity, alone)
+        return None if alone is None else self._kind.progress(self._limits, alone)
 
 
 def check_cap(ratio: str, capacity: tuple[Units, ...], *, field: str) -> None:

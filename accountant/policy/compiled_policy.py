@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from accountant.amounts import Units, format_units, parse_units, part_up, units_down
 from accountant.errors import RequestInvalid
@@ -17,8 +17,16 @@ from accountant.filters import Filter
 from accountant.filters.beside import ENDED
 from accountant.filters.summed import SummedFilter
 from accountant.odometers import Reader, sums_of
-from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
+from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget, resolve
 from accountant.policy.cap import CappedFilter, check_cap
+from accountant.policy.in_force import (
+    BrakedFilter,
+    BudgetInForce,
+    StoredBudgetInForce,
+    check_one_amount,
+    policy_under,
+    stored,
+)
 
 _ENCODE = msgspec.json.encode
 # A refusal after this part of the budget is spent counts as exhaustion: claims rarely spend a
@@ -40,28 +48,40 @@ class CompiledPolicy:
         priced: names of the sums of a price: the filter's needs, then the odometers' sums.
         needed: how many of `priced` the filter needs.
         cap: what one request may take at most, None for no such limit.
-        offered: the filter, with the cap if there is one: what a request would be granted by.
-        capacity: the limit of each of the filter's sums, in units of 1e-40.
+        search_filter: the filter, with cap and brake if there are any: what a request would be
+            granted by.
+        capacity: the limit of each of the filter's sums, in units of 1e-40: the ceiling's.
+        in_force: the budget in force, UNSET where all of the ceiling is.
+        limits: of each of the filter's sums what is in force, in units; `most` is the first.
+        is_plain: the filter alone decides, without cap and brake.
+        brake: what grants no more than is in force, None where all of the ceiling is.
         readers: its odometers; `reader_names` are their names.
         thresholds: the spent amounts that cross each ratio of `policy.alert_at`.
         nearly: a refusal from this spent amount on means exhaustion; 0 if the policy halts on
             any refusal.
         members_only: only members may ask.
         dates_grants: the time of the first grant is stored, since the policy names a population.
-        policy_wire, budget_wire: their form in the log and in snapshots.
+        policy_wire, budget_wire: their form in the log and in snapshots. `limits_wire`: that of
+            `limits` in views.
     """
 
     __slots__ = (
         "_reads",
         "additive",
+        "brake",
         "budget_wire",
         "cap",
         "capacity",
         "dates_grants",
         "ended",
         "horizon_seconds",
+        "in_force",
+        "is_plain",
         "kind",
+        "limits",
+        "limits_wire",
         "members_only",
+        "most",
         "nearly",
         "needed",
         "policy",
@@ -75,7 +95,12 @@ class CompiledPolicy:
         "width",
     )
 
-    def __init__(self, policy: Policy, capacity: tuple[Units, ...]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        capacity: tuple[Units, ...],
+        in_force: StoredBudgetInForce | UnsetType = UNSET,
+    ) -> None:
         kind: Filter = filter_of(policy)
         odometers = policy.odometers or ()
         budget = parse_budget(policy)
@@ -99,17 +124,26 @@ class CompiledPolicy:
         self.capacity = capacity
         ratio = policy.most_per_request
         capped = ratio is not UNSET and Fraction(ratio) < 1
-        self.cap = CappedFilter(kind, capacity, str(ratio)) if capped else None
-        self.search_filter: Filter | CappedFilter = self.cap or kind
+        self.in_force = in_force
+        self.limits = limits = capacity if in_force is UNSET else in_force.limits(capacity)
+        self.most = most = int(limits[0])
+        self.cap = CappedFilter(kind, capacity, str(ratio), limits) if capped else None
+        offered: Filter | CappedFilter = self.cap or kind
+        self.brake = None if limits == capacity else BrakedFilter(offered, kind, limits)
+        self.search_filter: Filter | CappedFilter | BrakedFilter = self.brake or offered
+        self.is_plain = self.search_filter is kind
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
         self._reads = tuple(reader.read for reader in self.readers)
         self.reader_names = tuple(reader.name for reader in self.readers)
-        self.thresholds = _thresholds(policy.alert_at, int(capacity[0]))
-        nearly = -(-int(capacity[0]) * _NEARLY[0] // _NEARLY[1])
+        self.thresholds = _thresholds(policy.alert_at, most)
+        nearly = -(-most * _NEARLY[0] // _NEARLY[1])
         self.nearly = 0 if policy.halt_on_refusal else nearly
         self.policy_wire = msgspec.Raw(_ENCODE(policy))
         self.budget_wire = dict(
             zip(kind.sums, [format_units(limit) for limit in capacity], strict=True)
+        )
+        self.limits_wire = dict(
+            zip(kind.sums, [format_units(limit) for limit in limits], strict=True)
         )
         self.members_only = policy.access == "members"
         self.dates_grants = policy.population is not UNSET
@@ -117,11 +151,16 @@ class CompiledPolicy:
 
     def progress(self, totals: tuple[Units, ...]) -> Units:
         """Return the spent amount of the additive budget, in units of 1e-40."""
-        return self.kind.progress(self.capacity, totals[: self.width])
+        return min(self.kind.progress(self.limits, totals[: self.width]), self.most)
 
     def spent_ratio(self, totals: tuple[Units, ...]) -> float:
-        """Return the spent part of the additive budget, rounded up, in [0, 1]."""
-        return part_up(self.progress(totals), self.capacity[0])
+        """Return the spent part of the additive budget in force, rounded up, in [0, 1]."""
+        return part_up(self.progress(totals), self.most)
+
+    def remaining(self, spent: tuple[Units, ...]) -> tuple[Units, ...]:
+        """Return the amount by which each of the filter's sums may still grow."""
+        room = self.kind.remaining(self.limits, spent)
+        return room if self.brake is None else tuple([max(0, each) for each in room])
 
     def count_crossed(self, spent: Units, *, exhausted: bool) -> int:
         """Return how many thresholds an amount has crossed; exhaustion crosses them all."""
@@ -160,6 +199,47 @@ def open_plan(policy: Policy) -> CompiledPolicy:
 
 
 @lru_cache(maxsize=4096)
-def stored_plan(policy: Policy, budget: tuple[str, ...]) -> CompiledPolicy:
-    """Return a policy compiled with the capacity stored at opening, never computed again."""
-    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget))
+def stored_plan(
+    policy: Policy,
+    budget: tuple[str, ...],
+    in_force: StoredBudgetInForce | UnsetType = UNSET,
+) -> CompiledPolicy:
+    """Return a policy compiled with the amounts stored in the log, never computed again."""
+    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget), in_force)
+
+
+@lru_cache(maxsize=4096)
+def below(plan: CompiledPolicy, in_force: StoredBudgetInForce | UnsetType) -> CompiledPolicy:
+    """Return a compiled policy below a budget in force, UNSET for all of its ceiling."""
+    return CompiledPolicy(plan.policy, plan.capacity, in_force)
+
+
+def budget_below(plan: CompiledPolicy, budget: BudgetInForce) -> StoredBudgetInForce | None:
+    """Return a budget in force as it is stored, None where the ceiling has no such part.
+
+    Raises: RequestInvalid: the filter cannot use so small a budget.
+    """
+    policy = policy_under(plan.policy, budget)
+    if policy is None:
+        return None
+    return stored(budget, plan.kind.sums, open_plan(policy).capacity)
+
+
+def open_below(wanted: Policy, ceiling: str) -> CompiledPolicy:
+    """Return the compiled policy of an opening whose ceiling is above its budget.
+
+    Args:
+        wanted: its budget is in force.
+        ceiling: in the same parameter.
+    Raises: RequestInvalid: a field breaks its rule, or the ceiling is below the budget.
+    """
+    field = "rho" if wanted.epsilon is None else "epsilon"
+    budget = BudgetInForce(**{field: getattr(wanted, field)})
+    check_one_amount(budget, "policy")
+    whole = msgspec.structs.replace(wanted, **{field: ceiling})
+    plan = open_plan(resolve(whole))
+    in_force = budget_below(plan, budget)
+    if in_force is None:
+        rule = f"must be at least the budget in force, {budget.amount}"
+        raise RequestInvalid("ceiling", rule, ceiling)
+    return below(plan, in_force)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.policy.in_force import StoredBudgetInForce
 from accountant.questions.schema import Schema, encode_schema
 from accountant.records.kinds import KINDS, RecordKind
 from accountant.records.outcomes import Outcome, paused_by
@@ -31,12 +32,14 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
         paused: whether nothing is granted until the dataset is resumed.
         schema: what questions may name, in its canonical form; left out for none.
         label: what the dataset is, in its owner's words.
+        in_force: the budget in force; left out where all of the policy's is.
     """
 
     closed_at: int = 0
     paused: bool = False
     schema: msgspec.Raw | UnsetType = UNSET
     label: str = ""
+    in_force: StoredBudgetInForce | UnsetType = UNSET
 
 
 NO_FACTS: Final = DatasetFacts()
@@ -79,6 +82,8 @@ def facts_set_by(decision: Decision, *, dates_grants: bool) -> dict[str, Any]:
     if outcome.is_applied and not outcome.answers_request:
         if outcome is Outcome.CLOSED and dates_grants:
             facts["closed_at"] = from_iso(decision.decided_at)
+        if decision.in_force is not None:
+            facts["in_force"] = decision.in_force
         read = _READERS.get(outcome)
         if read is not None:
             for name, value in msgspec.structs.asdict(read(decision.request)).items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from accountant.policy.in_force import StoredBudgetInForce
 from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationUpdate
@@ -35,6 +36,7 @@ class PartHeader(msgspec.Struct, gc=False):
     levels: tuple[LimitUpdate, ...] = ()
     reservation: ReservationUpdate | None = None
     totals: msgspec.Raw = msgspec.Raw(b"")
+    in_force: StoredBudgetInForce | None = None
 
 
 class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False):
@@ -71,6 +73,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     refused_by: str | None = None
     part_of: str | None = None
     derived: Derived | None = None
+    in_force: StoredBudgetInForce | None = None
 
 
 decode_header = reader(DecisionHeader)

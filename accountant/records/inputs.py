@@ -15,7 +15,8 @@ from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.claims.fields import check_grant, check_noise
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_open_per_holder, resolve
-from accountant.policy.compiled_policy import open_plan
+from accountant.policy.compiled_policy import budget_below, open_plan
+from accountant.policy.in_force import BudgetInForce, check_one_amount, policy_under
 from accountant.questions.laws import ACCURACY_FIRST, is_session
 from accountant.questions.noise import Noise
 from accountant.questions.noise_wanted import check_noise_wanted
@@ -34,6 +35,7 @@ from accountant.records.requests import (
     MechanismRequest,
     Open,
     Resolve,
+    SetBudget,
     SetLimit,
     SetMember,
     Settle,
@@ -344,6 +346,23 @@ def _check_open(record: Open) -> None:
     _check_policy(record.policy)
     if record.schema is not UNSET:
         _check_schema(record.schema, record.policy)
+    if record.budget is not UNSET:
+        _check_part_of(record.budget, record.policy)
+
+
+def _check_part_of(budget: BudgetInForce, policy: Policy) -> None:
+    check_one_amount(budget)
+    if policy_under(policy, budget) is None:
+        rule = "must be at most that of the policy, which is its ceiling"
+        raise RequestInvalid(f"budget.{budget.field}", rule, budget.amount)
+    try:
+        budget_below(open_plan(resolve(policy)), budget)
+    except RequestInvalid as error:
+        raise RequestInvalid(f"budget.{budget.field}", error.rule, budget.amount) from None
+
+
+def _check_budget(record: SetBudget) -> None:
+    check_one_amount(record.budget)
 
 
 def _check_policy(policy: Policy) -> None:
@@ -404,6 +423,7 @@ def _check_lower(record: Amend) -> None:
 _CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     Open: _check_open,
     Amend: _check_amend,
+    SetBudget: _check_budget,
     Resolve: _check_resolve,
     SetMember: _check_member,
 }

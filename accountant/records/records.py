@@ -20,6 +20,7 @@ from accountant.field_rules import (
     Totals,
 )
 from accountant.policy import Policy
+from accountant.policy.in_force import StoredBudgetInForce
 from accountant.records.limit_records import (
     LimitName,
     LimitRecord,
@@ -175,6 +176,7 @@ class DatasetPart(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     held: HeldRow | None = None
     guarantee: GuaranteeState | None = None
     holder: HolderCount | None = None
+    in_force: StoredBudgetInForce | None = None
 
 
 class Decision(
@@ -208,6 +210,8 @@ class Decision(
             has admitted alone; of a refusal, the filter that the offered claim would end.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
+        in_force: of an opening or a `budget_set`, and beside `crossed`: the budget in force; left
+            out where all of the policy's is.
         seal: what replaces the beginning of the log, of an outcome `sealed`.
         rollback: what was lost, of an outcome `rolled_back`.
         key_change: which key signs checkpoints, of an outcome `key_changed`.
@@ -285,6 +289,7 @@ class Decision(
     part_of: Hash | None = None
     derived: Derived | None = None
     holder: HolderCount | None = None
+    in_force: StoredBudgetInForce | None = None
 
     @property
     def granted(self) -> bool:

@@ -22,6 +22,7 @@ from accountant.field_rules import (
     Until,
 )
 from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.policy.in_force import BudgetInForce
 from accountant.questions.noise import Noise
 from accountant.questions.schema import Schema
 from accountant.questions.statistics import Question
@@ -160,12 +161,15 @@ class Open(_Admin, frozen=True, tag="open"):
         schema: what is declared about the data, for questions. Its `neighbours` are the policy's.
             It is never amended; left out, no question can be asked.
         owners: 1 to 100 names, each once. Left out, `by` is the only owner.
+        budget: the budget in force, `{"epsilon": "1"}` or `{"rho": "0.1"}`: the policy is its
+            ceiling then. Left out, all of the policy's budget is in force.
     """
 
     policy: Policy
     reason: Note = ""
     owners: Owners | UnsetType = UNSET
     schema: Schema | UnsetType = UNSET
+    budget: BudgetInForce | UnsetType = UNSET
 
 
 class Amend(_Admin, frozen=True, tag="amend"):
@@ -239,6 +243,22 @@ class Label(_Admin, frozen=True, tag="label"):
     """
 
     label: Note
+    reason: Note = ""
+    follows: int | None = None
+
+
+class SetBudget(_Admin, frozen=True, tag="budget"):
+    """An owner sets the budget in force, at most the ceiling: the budget of the policy.
+
+    The guarantee stays the ceiling's. A raise lets more requests in, and its thresholds are
+    reported again; a smaller budget stops grants.
+
+    Attributes:
+        budget: `{"epsilon": "1"}` or `{"rho": "0.1"}`, the one that the policy has.
+        follows: as of `Amend`.
+    """
+
+    budget: BudgetInForce
     reason: Note = ""
     follows: int | None = None
 
@@ -326,5 +346,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
         return all(each is None for each in said)
 
 
-AdminRecord = Open | Amend | Close | Pause | Resume | Label | Resolve | SetMember | SetLimit
+AdminRecord = (
+    Open | Amend | Close | Pause | Resume | Label | SetBudget | Resolve | SetMember | SetLimit
+)
 Body = MechanismRequest | ReservationStep | AdminRecord

@@ -7,14 +7,15 @@ from functools import lru_cache
 from operator import lt
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
 from accountant.errors import LogDamaged
-from accountant.ledger.administer import crossed_under
+from accountant.ledger.administer import crossed_under, set_in_force
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity, id_key, pack_decision
-from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
 from accountant.records import Decision, Source
 from accountant.records.dataset_facts import NO_FACTS, facts_after
 from accountant.records.outcomes import Outcome, Reason
@@ -93,7 +94,8 @@ def plan_of(decision: Decision) -> CompiledPolicy:
     """
     if decision.policy is None or decision.budget is None:
         raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
-    return stored_plan(decision.policy, tuple(decision.budget.values()))
+    budget = tuple(decision.budget.values())
+    return stored_plan(decision.policy, budget, decision.in_force or UNSET)
 
 
 def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> DatasetLedger:
@@ -103,6 +105,7 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         if ledger is None:
             facts = facts_after(NO_FACTS, decision, dates_grants=plan.dates_grants)
             return DatasetLedger.new(str(decision.dataset), plan, at, facts)
+        plan = below(plan, ledger.plan.in_force)
         crossed = crossed_under(plan, ledger)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
         if not ledger.mechanisms and not any(ledger.totals):
@@ -133,7 +136,7 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         totals=totals,
         # An amendment's are counted above, under its own thresholds.
         crossed=ledger.crossed + (0 if outcome is Outcome.AMENDED else len(decision.crossed)),
-        exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.capacity[0],
+        exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.most,
         closed=ledger.closed or outcome is Outcome.CLOSED,
         changed_at=at,
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
@@ -141,6 +144,8 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
         facts=facts_after(ledger.facts, decision, dates_grants=plan.dates_grants),
     )
+    if outcome is Outcome.BUDGET_SET and decision.in_force is not None:
+        return set_in_force(after, decision.in_force)
     return _resolved(after, decision) if outcome is Outcome.RESOLVED else after
 
 

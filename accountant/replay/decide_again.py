@@ -55,6 +55,7 @@ _DECIDED: Final = (
     "guarantee",
     "refused_by",
     "derived",
+    "in_force",
     "decided_at",
     "floor",
 )

@@ -156,7 +156,7 @@ class _Sums:
         spent = totals[: plan.width]
         if not plan.kind.holds(plan.capacity, spent):
             return None
-        remaining = map(format_units, plan.kind.remaining(plan.capacity, spent))
+        remaining = map(format_units, plan.remaining(spent))
         if (of_left % (*remaining,)).encode() != bytes(grant.left):
             return None
         readings = map(format_reading, plan.readings(totals))
@@ -172,7 +172,7 @@ class _Sums:
     def result(self) -> DatasetLedger:
         """Return the ledger that the log's amounts come to, as `apply` gives it."""
         ledger, plan = self.ledger, self.ledger.plan
-        exhausted = ledger.exhausted or plan.progress(self.totals) >= plan.capacity[0]
+        exhausted = ledger.exhausted or plan.progress(self.totals) >= plan.most
         return msgspec.structs.replace(
             ledger,
             sequence=self.sequence,
@@ -190,9 +190,10 @@ def _is_plain(ledger: DatasetLedger) -> bool:
     stopped = ledger.closed or ledger.facts.paused or ledger.halted or ledger.fractional
     changed = ledger.held is not None or ledger.guarantee or ledger.limits or ledger.levels
     plan = ledger.plan
-    return not (stopped or changed or plan.ended is not None or not plan.additive) and all(
-        type(amount) is int for amount in ledger.totals
-    )
+    braked = plan.brake is not None
+    return not (
+        stopped or changed or braked or plan.ended is not None or not plan.additive
+    ) and all(type(amount) is int for amount in ledger.totals)
 
 
 class GrantRun:

@@ -16,9 +16,10 @@ import msgspec
 from accountant.amounts import Units, format_units, parse_units
 from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts
+from accountant.ledger.administer import set_in_force
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
-from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
@@ -222,6 +223,11 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
             ledger = lowered
     else:
         yield from same("policy", None, decision.policy)
+    if decision.outcome is Outcome.BUDGET_SET:
+        if decision.in_force is None:
+            yield Finding("in_force", "the budget in force", "nothing")
+            return
+        ledger = set_in_force(ledger, decision.in_force)
     yield from _check_sums(ledger, decision)
 
 
@@ -237,6 +243,7 @@ def _lower(ledger: DatasetLedger, decision: Decision) -> DatasetLedger | None:
     plan = stored_plan(decision.policy, tuple((decision.budget or {}).values()))
     if any(map(gt, plan.capacity, ledger.plan.capacity)):
         return None
+    plan = below(plan, ledger.plan.in_force)
     return msgspec.structs.replace(ledger, plan=plan, totals=(0,) * len(plan.sums))
 
 
@@ -277,7 +284,7 @@ def _check_sums(ledger: DatasetLedger, decision: Decision) -> Findings:
     spent = totals[: plan.width]
     if not plan.kind.holds(plan.capacity, spent):
         yield from _over(plan, spent)
-    room = plan.kind.remaining(plan.capacity, round_up_amounts(spent))
+    room = plan.remaining(round_up_amounts(spent))
     remaining = [format_units(amount) for amount in room]
     yield from same("left", dict(zip(plan.kind.sums, remaining, strict=True)), decision.left)
     is_void = _is_void_after(ledger, decision)

@@ -204,7 +204,7 @@ def after_returning(ledger: DatasetLedger, totals: Sums) -> DatasetLedger:
     return msgspec.structs.replace(
         ledger,
         totals=totals,
-        exhausted=plan.progress(totals) >= plan.capacity[0],
+        exhausted=plan.progress(totals) >= plan.most,
         fractional=Fractional in map(type, totals),
     )
 

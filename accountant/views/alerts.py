@@ -11,7 +11,7 @@ from accountant.records import Decision
 from accountant.records.header import DecisionHeader
 from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, scope_alert_id
 from accountant.records.parts import by_dataset
-from accountant.views.datasets import Alert, DatasetView
+from accountant.views.datasets import Alert, DatasetView, alert_id_of
 from accountant.views.limit_views import ScopeView
 
 D = TypeVar("D", bound=Decision | DecisionHeader)
@@ -30,7 +30,7 @@ def _alerts_of_part(part: Decision | DecisionHeader) -> Iterator[Alert]:
     dataset, generation, at = str(part.dataset), part.generation or 1, part.decided_at
     for threshold in part.crossed:
         yield Alert(
-            alert_id=f"{dataset}/{generation}/{threshold}",
+            alert_id=alert_id_of(dataset, generation, threshold, part.in_force),
             dataset=dataset,
             generation=generation,
             threshold=threshold,

@@ -19,6 +19,7 @@ from accountant.ledger.snapshots import (
 )
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.policy.in_force import StoredBudgetInForce
 from accountant.questions.schema import Schema, decode_schema
 from accountant.records.limit_records import Scope
 from accountant.records.records import HeldRow
@@ -36,8 +37,9 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     """The current state of a dataset.
 
     Attributes:
-        dataset, generation, sequence, policy, budget, totals, rounded_up, left, odometers: as in a
+        dataset, generation, sequence, policy, totals, rounded_up, left, odometers: as in a
             decision, after the dataset's last one.
+        budget: what each sum may reach now.
         partition_sequence: number in the log of the decision as of which this is shown; -1 where
             the server has counted none on the dataset.
         spent_ratio: of the additive budget, rounded up, 0 to 1. It is no epsilon: the filter's
@@ -53,6 +55,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         guarantee: `explained`, `if_bounded` or `void`; empty while it holds.
         schema: what questions may name; left out of a dataset that takes none.
         label: what the dataset is, in its owner's words; empty for none.
+        in_force: the budget in force; left out where all of the policy's is.
+        ceiling: what each sum may reach under the policy; empty without `in_force`.
         closed: an owner has closed it.
         opened_at, last_decided_at: times.
         horizon_ends_at: the opening plus the policy's `horizon`; null without one.
@@ -95,6 +99,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     guarantee: GuaranteeState = ""
     schema: Schema | msgspec.UnsetType = msgspec.UNSET
     label: Note = ""
+    in_force: StoredBudgetInForce | msgspec.UnsetType = msgspec.UNSET
+    ceiling: Amounts = {}
 
     @property
     def is_void(self) -> bool:
@@ -138,8 +144,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A dataset, or a level of it, has crossed a threshold.
 
     Attributes:
-        alert_id: `dataset/generation/threshold`, the same however often it is sent; of a level
-            see `limit_records.scope_alert_id`.
+        alert_id: `dataset/generation/threshold`, below a ceiling with the budget in force as
+            `census/1/epsilon=2/0.8`, the same however often it is sent; of a level see
+            `limit_records.scope_alert_id`.
         spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
         decision: that decision; on the topic and in the webhook's body.
@@ -176,7 +183,8 @@ def view_of_ledger(ledger: DatasetLedger) -> DatasetView:
         sequence=ledger.sequence,
         partition_sequence=UNKNOWN,
         policy=plan.policy,
-        budget=plan.budget_wire,
+        budget=plan.limits_wire,
+        ceiling={} if plan.in_force is UNSET else plan.budget_wire,
         spent_ratio=ledger.spent_ratio,
         totals=totals_wire(ledger),
         left=remaining_wire(ledger),
@@ -219,16 +227,30 @@ def _held_fields(held: HeldRow | None) -> dict[str, Any]:
     return {"reserved": held.totals, "open_reservations": held.count, "broken": held.broken}
 
 
+def alert_id_of(
+    dataset: str, generation: int, threshold: str, in_force: StoredBudgetInForce | None
+) -> str:
+    """Return the id of the alert that a dataset's budget in force has reached a threshold."""
+    place = f"{dataset}/{generation}"
+    return f"{place}/{threshold}" if in_force is None else f"{place}/{in_force.text}/{threshold}"
+
+
 def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:
     """Return an alert for each threshold that `after` has crossed and `before` had not.
 
     Without `before`, for each that is crossed: what to send again after a start.
     """
-    known = () if before is None or before.generation != after.generation else before.crossed
+    same = before is not None and (before.generation, before.in_force) == (
+        after.generation,
+        after.in_force,
+    )
+    known = before.crossed if same and before is not None else ()
     return tuple(
         [
             Alert(
-                alert_id=f"{after.dataset}/{after.generation}/{threshold}",
+                alert_id=alert_id_of(
+                    after.dataset, after.generation, threshold, after.in_force or None
+                ),
                 dataset=after.dataset,
                 generation=after.generation,
                 threshold=threshold,

@@ -35,7 +35,9 @@ def ledger_of(view: DatasetView) -> DatasetLedger:
         fractional=bool(view.rounded_up),
         held=_held(view, plan),
         guarantee=view.guarantee,
-        facts=DatasetFacts(paused=view.paused, schema=schema_fact(view.schema)),
+        facts=DatasetFacts(
+            paused=view.paused, schema=schema_fact(view.schema), in_force=view.in_force
+        ),
     )
 
 
@@ -65,4 +67,5 @@ def plan_of(view: DatasetView) -> CompiledPolicy:
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
-    return stored_plan(view.policy, tuple(view.budget.values()))
+    capacity = view.ceiling or view.budget
+    return stored_plan(view.policy, tuple(capacity.values()), view.in_force)

@@ -125,6 +125,14 @@ def open_(
             "population's joint guarantee would end. Without it, each is refused.",
         ),
     ] = False,
+    ceiling: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT",
+            help="The most to which --epsilon, or --rho, may be raised later: the dataset's "
+            "guarantee from the first day. Without it, the budget can never be raised.",
+        ),
+    ] = None,
     owner: Annotated[
         list[str] | None,
         typer.Option(help="An owner of the dataset; repeat it for several. Default: --by."),
@@ -141,15 +149,13 @@ def open_(
     admin: AdminOptions,
     **fields: str | None,
 ) -> None:
-    """Open a dataset with a privacy budget, which can never be raised.
+    """Open a dataset with a privacy budget, which can never be raised above its ceiling.
 
     The budget is all that requests may ever spend together. --preview shows what it promises.
 
     Example: `accountant dataset open survey --epsilon 1 --delta 1e-6`. Exit code 1 if the name was
     opened before.
     """
-    from accountant.policy import resolve
-    from accountant.policy.compiled_policy import open_plan
     from accountant.records.names import check_name
     from streams.cli.dataset_proposal import OpeningDraft, print_policy, propose_for
     from streams.client import PolicyDiffers
@@ -169,7 +175,7 @@ def open_(
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
         with named_options(context) if policy is None else nullcontext():
-            plan = open_plan(resolve(wanted))
+            plan = _plan_of(wanted, ceiling)
         if preview:
             check_name("dataset", name)
             print_policy(OpeningDraft(name, declared, new, admin), plan)
@@ -179,7 +185,13 @@ def open_(
             try:
                 # `wanted` contains the proposed fields already.
                 decision = admin.owner(ledger, request).open(
-                    name, wanted, owners=owner, schema=declared, as_given=True, new=new
+                    name,
+                    wanted,
+                    owners=owner,
+                    schema=declared,
+                    ceiling=ceiling,
+                    as_given=True,
+                    new=new,
                 )
             except PolicyDiffers as error:
                 say(str(error), err=True)
@@ -191,6 +203,19 @@ def open_(
                     by = admin.name(ledger)
                     _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
             admin.end(ledger, request, decision)
+
+
+def _plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
+    """Return the compiled policy of an opening.
+
+    Args:
+        wanted: its budget is in force, below the ceiling if there is one.
+    Raises: RequestInvalid.
+    """
+    from accountant.policy import resolve
+    from accountant.policy.compiled_policy import open_below, open_plan
+
+    return open_plan(resolve(wanted)) if ceiling is None else open_below(wanted, ceiling)
 
 
 def _explain_opening(
@@ -353,6 +378,31 @@ def resume(
     Exit code 1 if it is refused, also where the dataset is not paused.
     """
     admin.send_as_administrator(lambda caller: caller.resume(name))
+
+
+@app.command("set-budget")
+@admin_command()
+def set_budget(
+    name: Name,
+    epsilon: Annotated[
+        str | None, typer.Option(help="The budget in force, in epsilon, at most the ceiling.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Instead: the budget in force, in rho, of filter zcdp.")
+    ] = None,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Raise or lower the budget in force, below the ceiling that the opening has fixed.
+
+    The guarantee stays the ceiling's. A raise lets more requests in; a smaller budget stops grants.
+
+    Example: `accountant dataset set-budget survey --epsilon 2`. Exit code 1 if it is refused.
+    """
+    if (epsilon is None) == (rho is None):
+        hint = "add --epsilon AMOUNT, or --rho AMOUNT if the dataset's budget is in rho"
+        fail(Exit.USAGE, "say how much is in force", hint=hint)
+    admin.send(lambda owner: owner.set_budget(name, epsilon=epsilon, rho=rho))
 
 
 @app.command("label")

@@ -283,6 +283,7 @@ GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
 OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
+    "budget_set",
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }
@@ -297,6 +298,7 @@ class Dataset:
 
     def __init__(self, opening: Record) -> None:
         self.policy, self.budget = opening["policy"], opening["budget"]
+        self.in_force: Record | None = None
         self.schema = (opening.get("request") or {}).get("schema")
         self.sequence, self.mechanisms, self.stopped = 0, 0, ""
         self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
@@ -304,6 +306,11 @@ class Dataset:
         self.limits: dict[tuple[str, str | None], Record] = {}
         self.counts: dict[tuple[str, str | None, str | None], dict[str, Sums]] = {}
         self.windows: dict[tuple[str, str | None, str | None], int | None] = {}
+
+    def allowed(self, total: str) -> Fraction:
+        """Return what a total may reach now, in units."""
+        budgets = [self.budget, *([self.in_force["budget"]] if self.in_force else [])]
+        return min(Fraction(units(each[total])) for each in budgets)
 
     @property
     def adds_up(self) -> bool:
@@ -403,6 +410,21 @@ class Log:
             expect("stage", due, grant.get("stage", due))
             grant |= {"stage": record["outcome"], "shown": request.get("shown")}
 
+    def below_ceiling(self, data: Dataset, request: Record, in_force: Record | None) -> None:
+        """Check a budget in force: the one asked for, and what a policy with it allows."""
+        asked = {name: each for name, each in (request.get("budget") or {}).items() if each}
+        stated = {name: each for name, each in (in_force or {}).items() if name != "budget"}
+        expect("in_force", asked, stated)
+        if in_force is None:
+            return
+        for name, amount in asked.items():
+            expect(
+                f"{name} below its ceiling", True, Fraction(amount) <= Fraction(data.policy[name])
+            )
+        known = is_budget({**data.policy, **asked}, in_force["budget"])
+        self.known(known, f"budget of {data.policy['filter']}")
+        data.in_force = in_force
+
     def numbered(self, part: Record, request: Record, grant: Record) -> None:
         """Check a decision that its dataset counts: sums, budget, limits."""
         name, outcome = part["dataset"], part["outcome"]
@@ -424,6 +446,10 @@ class Log:
             for field in [each for each in POLICY if each in asked]:
                 expect(f"policy.{field}", asked[field], data.policy.get(field))
             expect("budget", data.budget, part["budget"])
+        if outcome in ("opened", "budget_set"):
+            self.below_ceiling(data, request, part.get("in_force"))
+        elif "in_force" in part:
+            expect("in_force", data.in_force, part["in_force"])
         expect("names of totals", list(data.totals), list(after))
         growth, charged = less(after, data.totals), part.get("cost", {})
         claim: Record = (grant if outcome in GRANTS else request if charged else {}).get(
@@ -450,9 +476,9 @@ class Log:
         for total, grown in less(up_now, up_before).items():
             if grown is not None and charged.get(total) != "inf":
                 expect(f"growth of {total}", Fraction(charged.get(total, 0)) * UNIT, grown)
-        for total, budget in data.budget.items() if data.adds_up else ():
-            left = units(part["left"][total])
-            expect(f"{total} spent and left of {name}", units(budget), left + finite(up_now[total]))
+        for total in data.budget if data.adds_up else ():
+            left = max(Fraction(0), data.allowed(total) - finite(up_now[total]))
+            expect(f"{total} left of {name}", left, units(part["left"][total]))
         self.known(data.adds_up, f"whether {data.policy['filter']} admits the totals")
         data.sequence, data.totals = part["sequence"], after
         data.mechanisms = part["totals"]["mechanisms"]

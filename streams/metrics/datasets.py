@@ -102,7 +102,7 @@ def _fixed(ledger: DatasetLedger) -> tuple[str, ...]:
     name, amount, delta = guarantee_of(policy)
     add("privacy_guarantee", float(amount), parameter=name)
     add("privacy_guarantee", float(delta), parameter="delta")
-    for unit, capacity in zip(plan.kind.sums, plan.capacity, strict=True):
+    for unit, capacity in zip(plan.kind.sums, plan.limits, strict=True):
         add("privacy_filter_budget", capacity / UNIT, unit=unit)
     if plan.horizon_seconds is not None:
         add("privacy_filter_horizon_seconds", plan.horizon_seconds)

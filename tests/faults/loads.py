@@ -6,6 +6,7 @@ import heapq
 import json
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from tests.faults.load_limits import LimitLoad
@@ -127,6 +128,7 @@ class Load:
         self._people = People(seed + 2)
         self._limit_load = LimitLoad(seed + 3)
         self._brakes = random.Random(seed + 6)
+        self._budgets = random.Random(seed + 6)
         self._reservations = ReservationLoad(seed + 7)
         self.now = start
         self.window, self.skew = window, skew
@@ -171,6 +173,8 @@ class Load:
     def _step(self) -> SentInput:
         if self._brakes.random() < (0.25 if self._paused else 0.006):
             return self._brake()
+        if self._budgets.random() < 0.012:
+            return self._budget()
         if self._limit_load.is_next():
             return self._limit()
         if self._reservations.is_next():
@@ -279,7 +283,32 @@ class Load:
 
     def _opening(self, name: str, policy: Body) -> Body:
         fields, more = self._people.opened(int(name.rpartition("-")[2]))
+        if self._budgets.random() < 0.3:
+            fields = {**fields, "budget": self._below(policy)}
         return {**self._owner("open", name), "policy": {**policy, **more}, **fields}
+
+    def _below(self, policy: Body) -> Body:
+        """Return a budget in force below a policy's: now and then one that is not."""
+        field = "rho" if "rho" in policy else "epsilon"
+        part = self._budgets.choice([Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), 1])
+        part = Fraction(2) if self._budgets.random() < 0.1 else part
+        return {field: f"{float(Fraction(policy[field]) * part):.6g}"}
+
+    def _budget(self) -> SentInput:
+        """Raise or lower the budget in force of a dataset, from a seed of its own."""
+        chance = self._budgets
+        name = chance.choice(self._names)
+        budget = self._below(POLICIES[self._names.index(name) % len(POLICIES)])
+        body = {
+            "version": 1,
+            "type": "budget",
+            "request_id": id_at(self.now, chance),
+            "dataset": name,
+            "by": OWNER,
+            "budget": budget,
+        }
+        self._known.append(("admin", value := json.dumps(body).encode()))
+        return self._send("admin", value, later=0)
 
     def _member(self) -> SentInput:
         name = self.chance.choice([*self._names[:3], self.chance.choice(self._names)])

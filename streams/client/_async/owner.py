@@ -15,6 +15,7 @@ from streams.client.requests.admin_requests import (
     AdminContext,
     AdminRequest,
     amend_fields,
+    budget_fields,
     limit_fields,
     member_fields,
     open_fields,
@@ -105,10 +106,11 @@ class AsyncOwner(AsyncAdministrator):
         *,
         owners: Sequence[str] | None = None,
         schema: Schema | Mapping[str, Any] | None = None,
+        ceiling: object = None,
         as_given: bool = False,
         new: bool = False,
     ) -> Call[Decision]:
-        """Open a dataset under a policy; the first grant fixes the budget.
+        """Open a dataset under a policy; the first grant fixes the budget, or its ceiling.
 
         As with `accountant dataset open`, the policy gets defaults: a request may use at most 0.1
         of the budget (`most_per_request`; "1" means no cap), basic composition counts in addition
@@ -122,6 +124,8 @@ class AsyncOwner(AsyncAdministrator):
             owners: the owners of the dataset; by default the caller alone. They are not compared
                 with those of an open dataset, which `members` of the client shows.
             schema: what questions may name, for ever; without one, no question can be asked.
+            ceiling: the most that the budget may ever be raised to, in the policy's epsilon, or
+                rho. It is what the dataset guarantees, from the first day.
             as_given: add none of the defaults but `access`.
             new: what is asked back otherwise is meant as it is.
 
@@ -136,7 +140,9 @@ class AsyncOwner(AsyncAdministrator):
             SourceDiffers: it is not open, and its schema does not match its source, as far as the
                 server reads that.
         """
-        fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema)
+        fields = open_fields(
+            policy, as_given=as_given, owners=owners, schema=schema, ceiling=ceiling
+        )
         return self._send("open", dataset, fields, new=new)
 
     def amend(
@@ -181,6 +187,18 @@ class AsyncOwner(AsyncAdministrator):
     def close(self, dataset: str) -> Call[Decision]:
         """Close a dataset: it grants nothing more."""
         return self._send("close", dataset)
+
+    def set_budget(
+        self, dataset: str, *, epsilon: object = None, rho: object = None
+    ) -> Call[Decision]:
+        """Set the budget in force, at most the ceiling of the opening; it stays the guarantee.
+
+        A raise lets more requests in. A smaller budget stops grants, and promises nothing less.
+
+        Args:
+            epsilon, rho: a decimal string; the one that the policy has.
+        """
+        return self._send("budget", dataset, budget_fields(epsilon, rho))
 
     def label(self, dataset: str, text: str) -> Call[Decision]:
         """Say in a public text what a dataset is; an empty text removes it.

@@ -192,11 +192,13 @@ def open_fields(
     as_given: bool,
     owners: Sequence[str] | None,
     schema: Schema | Mapping[str, Any] | None,
+    ceiling: object = None,
 ) -> dict[str, object]:
     """Return the fields that open a dataset.
 
     Args:
         as_given: add no proposed fields to the policy.
+        ceiling: the budget of the record's policy; the given one is in force then.
     Raises: RequestInvalid.
     """
     if not isinstance(schema, Schema | Mapping | None):
@@ -205,10 +207,40 @@ def open_fields(
         schema = _schema_of(schema)
     fields = dict(coerce_policy(policy))
     return {
-        "policy": fields if as_given else propose_defaults(fields),
+        **below_ceiling(fields if as_given else propose_defaults(fields), ceiling),
         "owners": None if owners is None else coerce_texts("owners", owners),
         "schema": schema,
     }
+
+
+def below_ceiling(policy: Mapping[str, Any], ceiling: object) -> dict[str, object]:
+    """Return the fields `policy` and `budget` of an opening.
+
+    Args:
+        policy: its budget is in force.
+        ceiling: in the policy's epsilon, or rho; None for none.
+    Raises: RequestInvalid.
+    """
+    if ceiling is None:
+        return {"policy": policy}
+    field = "rho" if policy.get("epsilon") is None else "epsilon"
+    budget = policy.get(field)
+    if budget is None:
+        raise RequestInvalid("policy.epsilon", "must be given, or rho, where ceiling is", None)
+    return {
+        "policy": {**policy, field: coerce_text("ceiling", ceiling)},
+        "budget": {field: budget},
+    }
+
+
+def budget_fields(epsilon: object, rho: object) -> dict[str, object]:
+    """Return the fields that set the budget in force.
+
+    Raises: RequestInvalid.
+    """
+    given = {"epsilon": epsilon, "rho": rho}
+    amounts = {name: coerce_text(name, it) for name, it in given.items() if it is not None}
+    return {"budget": amounts}
 
 
 def _schema_of(fields: Mapping[str, Any]) -> Schema:

@@ -180,12 +180,23 @@ _CLAIM_OR_QUESTION: Final[JsonSchema] = {
     "else": _given(_TERMS, "noise", "stop"),
 }
 """A claim with its terms, or a question in its place."""
-_CLAIM_OR_MISTAKEN: Final[JsonSchema] = {
-    "if": {"required": ["claim"], "properties": {"claim": {"type": "object"}}},
-    "then": {"properties": {"mistaken": NULL}},
-    "else": {"required": ["mistaken"], "properties": {"mistaken": {"type": "string"}}},
-}
-"""Exactly one of two fields that may be null."""
+
+
+def _one_of(first: str, kind: str, second: str) -> JsonSchema:
+    """Return the schema of exactly one of two fields that may be null; the second is a text.
+
+    Args:
+        kind: the type of the first.
+    """
+    return {
+        "if": {"required": [first], "properties": {first: {"type": kind}}},
+        "then": {"properties": {second: NULL}},
+        "else": {"required": [second], "properties": {second: {"type": "string"}}},
+    }
+
+
+_CLAIM_OR_MISTAKEN: Final = _one_of("claim", "object", "mistaken")
+_EPSILON_OR_RHO: Final = _one_of("epsilon", "string", "rho")
 _ANALYST_IF_VIA: Final[JsonSchema] = {
     "via": {"required": ["analyst"], "properties": {"analyst": {"type": "string"}}}
 }
@@ -226,6 +237,7 @@ def components() -> dict[str, JsonSchema]:
         found[name] |= _CLAIM_OR_QUESTION
     found["BatchLine"] = _BATCH_LINE
     found["Resolve"] |= _CLAIM_OR_MISTAKEN
+    found["BudgetInForce"] |= _EPSILON_OR_RHO
     for by, rule in USAGE_BY.items():
         found[f"UsageBy{by.title()}"] = _usage_by(found["UsageView"], by, rule)
     return PRIMITIVES | found

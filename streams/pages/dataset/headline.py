@@ -9,6 +9,7 @@ from accountant.display.datasets import (
     STATES,
     cap_words,
     filter_words,
+    in_force_words,
     joint_sentence,
     open_words,
     pause_words,
@@ -125,6 +126,8 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
         ("Alerts at", percents(policy.alert_at) or "none"),
         ("Mechanisms run", f"{int(view.totals['mechanisms']):,}"),
     ]
+    if view.in_force:
+        facts.insert(0, ("Budget in force", in_force_words(view)))
     if view.horizon_ends_at is not None:
         facts.append(("To last until", day(view.horizon_ends_at)))
     return tuple((name, shorten(text)) for name, text in facts)

@@ -37,8 +37,10 @@ from tests.faults.oracle.worth import atoms, is_sampled, price
 Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields of such a decision."""
-FACTS: Final[Fields] = {"closed_at": 0, "paused": False, "label": ""}
+FACTS: Final[Fields] = {"closed_at": 0, "paused": False, "label": "", "in_force": None}
 """What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
+_OUTSIDE: Final = ("cost", "crossed", "spent_ratio", "in_force")
+"""What the decision on a release beyond a maximum says of it."""
 _NEARLY = Fraction(19, 20)
 
 
@@ -103,7 +105,7 @@ class Dataset:
 
     def spent_part(self) -> Fraction:
         """Return the spent part of the additive budget."""
-        return halves.spent_part(self.policy, self.capacity, self.totals)
+        return min(Fraction(1), self.division.meter.part(self.division.meter.limits, self.totals))
 
     def crossed_now(self) -> int:
         """Return the number of thresholds that the totals have reached; exhaustion reaches all."""
@@ -119,7 +121,10 @@ class Dataset:
 
     def standing(self) -> Fields:
         """Return the fields that every decision of the dataset has, after it."""
-        room = halves.left(self.policy, self.capacity, self.totals)
+        meter = self.division.meter
+        room = halves.left(self.policy, meter.limits, self.totals)
+        if meter.limits != meter.whole:
+            room = {name: max(0, each) for name, each in room.items()}
         guarantee = self.reservations.stated_guarantee
         left = {name: as_text(whole_down(each)) for name, each in room.items()}
         return {
@@ -154,7 +159,10 @@ class Dataset:
         """Return the fields about thresholds that a decision is the first to reach."""
         if not crossed:
             return {}
-        return {"crossed": crossed, "spent_ratio": spent_ratio(min(self.spent_part(), Fraction(1)))}
+        ratio = spent_ratio(min(self.spent_part(), Fraction(1)))
+        in_force = self.facts["in_force"]
+        more = {} if in_force is None else {"in_force": in_force}
+        return {"crossed": crossed, "spent_ratio": ratio, **more}
 
     def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
         """Decide an admin request on a dataset that is open."""
@@ -242,12 +250,14 @@ class Dataset:
         analyst = request["analyst"]
         team = self.members.team(analyst, clock.at)
         levels = Levels(self.division, self.totals, analyst, team, clock)
-        fits = Fits(policy, self.capacity, self.totals, claim, levels)
+        fits = Fits(policy, self.division.meter, self.totals, claim, levels)
         if fits.is_above_cap(claim, cost):
             return "refused", "above_cap", {**asked, **fits.offered(said)}
         charged = self._voidable(claim, cost) if "reserve" in request else None
+        charged = charged if self._is_in_force(charged) else None
         by_state = charged is None and self.division.meter.is_by_state
         charged = self._charged(claim, cost, said) if charged is None else charged
+        charged = charged if self._is_in_force(charged) else None
         if charged is None:
             more = {**asked, **levels.left_at()}
             return "refused", "exhausted", {**more, **self._exhaust(fits, said)}
@@ -300,6 +310,33 @@ class Dataset:
         self.reservations.add(new, clock.at)
         return "reserved", None, {**fields, "reservation": granted(new)}
 
+    def _is_in_force(self, charged: dict[str, Range] | None) -> bool:
+        """Return whether a charge stays within the budget in force."""
+        if charged is None:
+            return False
+        after = {name: plus(total, charged[name][0]) for name, total in self.totals.items()}
+        return self.division.meter.is_in_force(after)
+
+    def take_in_force(self, budget: Fields, said: Fields) -> Fields:
+        """Put a budget in force; return it as its decision states it.
+
+        Raises: Disagreement: what it allows of a sum is not as of a policy with this budget.
+        """
+        part = {**self.policy, **budget}
+        stated = said.get("in_force") or {}
+        ranges = dict(zip(self.sums, halves.capacities(part), strict=True))
+        agree("in_force.budget", stated.get("budget"), AmountRanges(ranges), self.name)
+        self.facts["in_force"] = {**budget, "budget": stated["budget"]}
+        self.limit_to(self.facts["in_force"])
+        return {"in_force": self.facts["in_force"]}
+
+    def limit_to(self, in_force: Fields | None) -> None:
+        """Limit each sum to what a budget in force allows of it."""
+        if in_force is not None:
+            allowed = {name: units(text) for name, text in in_force["budget"].items()}
+            limits = {name: min(most, allowed[name]) for name, most in self.capacity.items()}
+            self.division.meter = self.division.meter.below(limits)
+
     def charge_outside(self, claim: Fields, said: Fields) -> Fields | None:
         """Charge what was released beyond a maximum; return None if it does not fit.
 
@@ -316,7 +353,7 @@ class Dataset:
         if any(after[n] + withheld[n] > most for n, most in self.capacity.items()):
             return None
         fields = self._grant(claim, charged, said)
-        return {name: fields[name] for name in ("cost", "crossed", "spent_ratio") if name in fields}
+        return {name: fields[name] for name in _OUTSIDE if name in fields}
 
     def _voidable(self, claim: Fields, cost: dict[str, Range]) -> dict[str, Range] | None:
         """Return what a reservation is charged under gdp_residue, where all of it fits."""

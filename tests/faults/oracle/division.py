@@ -152,7 +152,7 @@ class Division:
             if any(sum(part[n] for part in parts) > most for n, most in pot.share.items()):
                 return True
         reserved = trial.all_withheld()
-        return any(spent[n] + reserved[n] > self.meter.whole[n] for n in self.meter.sums)
+        return any(spent[n] + reserved[n] > self.meter.limits[n] for n in self.meter.sums)
 
     def take(self, body: Fields, team: str | None, at: int, said: Fields, sequence: int) -> Fields:
         """Apply a record; return the fields of its decision."""

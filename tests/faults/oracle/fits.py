@@ -10,6 +10,7 @@ from tests.faults.oracle import filters, halves, residue
 from tests.faults.oracle.amounts import INFINITE, Range
 from tests.faults.oracle.claims import is_claim
 from tests.faults.oracle.levels import Levels, as_json
+from tests.faults.oracle.meter import Meter
 from tests.faults.oracle.worth import atoms, price
 
 Claim = dict[str, Any]
@@ -61,13 +62,13 @@ class Fits:
     def __init__(
         self,
         policy: dict[str, Any],
-        capacity: Totals,
+        meter: Meter,
         spent: Totals,
         claim: Claim,
         levels: Levels | None = None,
     ) -> None:
         self._policy = policy
-        self._capacity = capacity
+        self._meter, self._capacity = meter, meter.whole
         self._spent = spent
         self._claim = plain(claim)
         self._levels = levels
@@ -82,7 +83,7 @@ class Fits:
         alone = self._after(claim, cost, nothing)
         if alone is None:
             return True
-        return halves.spent_part(self._policy, self._capacity, alone) > self._cap
+        return self._meter.part(self._meter.limits, alone) > self._cap
 
     def _after(self, claim: Claim, cost: dict[str, Range], spent: Totals) -> Totals | None:
         own = self._by_filter(claim, cost, spent)
@@ -118,7 +119,7 @@ class Fits:
         return {"fits": self, **({"ends": self._policy["filter"]} if ends else {})}
 
     def _within(self, claim: Claim) -> Fits:
-        return Fits(self._policy, self._capacity, self._spent, claim, self._levels)
+        return Fits(self._policy, self._meter, self._spent, claim, self._levels)
 
     def _like(self, offer: str) -> Claim | None:
         """Return the claim of an offer; None if it is not like the requested one."""
@@ -138,7 +139,8 @@ class Fits:
         cost = price(claim, halves.needs(self._policy))
         if not halves.accepts(self._policy, claim, cost) or self.is_above_cap(claim, cost):
             return False
-        if self._after(claim, cost, self._spent) is None:
+        after = self._after(claim, cost, self._spent)
+        if after is None or not self._meter.is_in_force(after):
             return False
         return self._levels is None or self._levels.admit(as_json(claim))
 

@@ -103,6 +103,14 @@ def charged(
     return found if totals[ENDED] else {**found, ENDED: (UNIT, UNIT)}
 
 
+def basic_holds(policy: Policy, limits: Totals, totals: Totals) -> bool:
+    """Return whether basic composition beside a filter admits, and is within its limits."""
+    if not is_beside(policy) or totals[WITHOUT]:
+        return False
+    names = [name for name in sums(policy) if name == "epsilon" or name in _DELTAS]
+    return all(totals[name] <= limits[name] for name in names)
+
+
 def left(policy: Policy, capacity: Totals, totals: Totals) -> dict[str, Any]:
     """Return the remaining amount of each sum; 0 if it limits only a half that has ended."""
     own = filters.sums(policy)

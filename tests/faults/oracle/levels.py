@@ -63,7 +63,7 @@ class Levels:
         cost = self._meter.price(claim)
         if self._keeps and any(
             self._spent[name] + self.reserved[name] + cost[name][0] > most
-            for name, most in self._meter.whole.items()
+            for name, most in self._meter.limits.items()
         ):
             return {"scope": "dataset", "what": "reserved"}
         for limit, use in self._applying:
@@ -101,7 +101,7 @@ class Levels:
         if self._keeps:
             free = {
                 name: most - self._spent[name] - self.reserved[name]
-                for name, most in self._meter.whole.items()
+                for name, most in self._meter.limits.items()
             }
             found.append({"scope": "dataset", "left": down(free)})
         for limit, use in self._applying:

@@ -5,6 +5,7 @@ A limit may have a part of a dataset's capacities, so each question is asked wit
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from fractions import Fraction
@@ -31,7 +32,7 @@ class Meter:
 
     Args:
         policy: resolved.
-        whole: the filter's own capacities.
+        whole: the filter's own capacities. `limits`: what of them is in force.
 
     Attributes:
         kind: what two budgets must share so that one counts on where the other was.
@@ -40,13 +41,19 @@ class Meter:
 
     def __init__(self, policy: dict[str, Any], whole: Amounts) -> None:
         self.policy = policy
-        self.whole = whole
+        self.whole = self.limits = whole
         fixed = [f"{name}={_joined(policy[name])}" for name in PARAMETERS if name in policy]
         beside = [f"beside={policy['beside']}"] if "beside" in policy else []
         self.kind = ";".join((policy["filter"], *fixed, *beside))
         self.sums = halves.sums(policy)
         self.state = halves.state(policy)
         self.own = filters.sums(policy)
+
+    def below(self, limits: Amounts) -> Self:
+        """Return the same filter with another part of its capacities in force."""
+        found = copy.copy(self)
+        found.limits = limits
+        return found
 
     def __deepcopy__(self, _: object) -> Self:
         return self  # nothing of it changes
@@ -146,6 +153,15 @@ class Meter:
             own[self.own[0]] = found
         after = {name: grown(spent[name], own[name]) for name in self.own}
         return own if self._admits(capacity, after) else None
+
+    def is_in_force(self, after: Amounts) -> bool:
+        """Return whether totals are within the budget in force, in a half that still admits."""
+        if self.limits == self.whole:
+            return True
+        ended = halves.is_beside(self.policy) and after[halves.ENDED]
+        if not ended and self._admits(self.limits, after):
+            return True
+        return halves.basic_holds(self.policy, self.limits, after)
 
     def _admits(self, capacity: Amounts, after: Amounts) -> bool:
         most, totals = (tuple(each[name] for name in self.own) for each in (capacity, after))

@@ -166,6 +166,11 @@ def _lower(dataset: Dataset, wanted: Fields, said: Fields) -> Verdict:
     )
     if not same or "population" in before or promises_more(wanted, before):
         return "refused", "not_lower", {}
+    in_force = dataset.facts["in_force"]
+    if in_force is not None:
+        given = {name: in_force[name] for name in in_force if name != "budget"}
+        if _amount_below(wanted, given) is None:
+            return "refused", "not_lower", {}
     limits = dataset.capacity.values()
     if any(low > limit for (low, _), limit in zip(halves.capacities(wanted), limits, strict=True)):
         return "refused", "not_lower", {}
@@ -173,6 +178,7 @@ def _lower(dataset: Dataset, wanted: Fields, said: Fields) -> Verdict:
         return "amended", None, {}
     capacity, divided = dataset.capacity, dataset.division.limits
     dataset.take_policy(wanted, said.get("budget", {}))
+    dataset.limit_to(in_force)
     dataset.division.limits = divided
     is_lower = all(now <= capacity[name] for name, now in dataset.capacity.items())
     agree("budget", is_lower, True, dataset.name)
@@ -191,6 +197,71 @@ def _brake(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
 def _label(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
     dataset.facts["label"] = record["label"]
     return "label_set" if record["label"] else "label_removed", None, {}
+
+
+def _budget(dataset: Dataset, record: Fields, said: Fields, _: int) -> Verdict:
+    budget = _amount_below(dataset.policy, record["budget"])
+    if budget is None:
+        return "refused", "above_ceiling", {}
+    meter = dataset.division.meter
+    reported, fact = dataset.crossed, dataset.facts["in_force"]
+    if said["outcome"] != "budget_set":
+        # What it would allow is in no record of a refusal; its own ranges say enough.
+        ranges = zip(dataset.sums, halves.capacities({**dataset.policy, **budget}), strict=True)
+        limits = {n: min(dataset.capacity[n], low) for n, (low, _) in ranges}
+        over = _breaks_shares(dataset, limits)
+        return ("refused", "over_reserved", {}) if over else ("budget_set", None, {})
+    fields = dataset.take_in_force(budget, said)
+    limits, dataset.division.meter = dataset.division.meter.limits, meter
+    if _breaks_shares(dataset, limits):
+        dataset.facts["in_force"] = fact
+        return "refused", "over_reserved", {}
+    dataset.division.meter = meter.below(limits)
+    alerts, part = dataset.policy["alert_at"], dataset.spent_part()
+    dataset.exhausted = part >= 1
+    dataset.crossed = sum(Fraction(ratio) <= part for ratio in alerts)
+    newly = dataset.reached_first(alerts[reported : dataset.crossed])
+    return "budget_set", None, {**newly, **fields}
+
+
+def _breaks_shares(dataset: Dataset, limits: Fields) -> bool:
+    """Return whether a smaller budget in force would not hold what is withheld for shares."""
+    before, withheld = dataset.division.meter.limits, dataset.division.all_withheld()
+    smaller = any(limits[name] < before[name] for name in before)
+    return (
+        smaller
+        and any(withheld.values())
+        and any(dataset.totals[name] + withheld[name] > most for name, most in limits.items())
+    )
+
+
+def is_budget_in_force(value: Any) -> bool:
+    """Return whether a value is one amount of a budget."""
+    if not isinstance(value, dict) or value.keys() - {"epsilon", "rho"}:
+        return False
+    given = {name: each for name, each in value.items() if each is not None}
+    if len(given) != 1:
+        return False
+    (name,) = given
+    policy = {"filter": "basic" if name == "epsilon" else "zcdp", **given}
+    return isinstance(given[name], str) and not broken_policy(policy)
+
+
+def _below_ceiling(record: Fields) -> set[str]:
+    """Return the budget in force of an opening, where its policy is no ceiling of it."""
+    budget, policy = record.get("budget"), record.get("policy")
+    if not is_budget_in_force(budget) or not isinstance(policy, dict) or broken_policy(policy):
+        return set()
+    return set() if _amount_below(policy, budget) else {"budget"}
+
+
+def _amount_below(policy: Fields, budget: Fields) -> Fields | None:
+    """Return a budget in force without what it leaves out; None if it is not below a policy's."""
+    given = {name: each for name, each in budget.items() if each is not None}
+    (name,) = given
+    ceiling = policy.get(name)
+    fits = ceiling is not None and Fraction(given[name]) <= Fraction(ceiling)
+    return given if fits and not broken_policy({**policy, **given}) else None
 
 
 def _by_administrator(record: Fields) -> Fields:
@@ -235,7 +306,8 @@ OWNERS: Final = {
     "open": OwnersRecord(
         _open,
         needed={"policy": lambda v: not broken_policy(v)},
-        optional={"owners": are_owners},
+        optional={"owners": are_owners, "budget": is_budget_in_force},
+        odd=_below_ceiling,
         follows=False,
     ),
     "amend": OwnersRecord(
@@ -247,6 +319,7 @@ OWNERS: Final = {
     "pause": OwnersRecord(_brake, is_administered=True),
     "resume": OwnersRecord(_brake, is_administered=True),
     "label": OwnersRecord(_label, needed={"label": is_short}, after_closing=True),
+    "budget": OwnersRecord(_budget, needed={"budget": is_budget_in_force}),
     "resolve": OwnersRecord(
         decide_resolve,
         needed={"grant": is_grant},

@@ -317,6 +317,9 @@ class Partition:
             named = fields.get("owners", [fields["by"]])
             dataset.members.open(named)
             more = {**dataset.terms(), "owners": named}
+            if fields.get("budget") is not None:
+                part = {n: each for n, each in fields["budget"].items() if each is not None}
+                more |= dataset.take_in_force(part, said)
         else:
             dataset.reservations.drop_final(self.at)
             if source == "requests":

@@ -195,6 +195,10 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         lambda: scene().amend(policy=POLICY | {"epsilon": "2"}),
         ("epsilon 2, and dataset census has epsilon 1", "dataset show census"),
     ),
+    Reason.ABOVE_CEILING: (
+        lambda: scene().owners("budget", budget={"epsilon": "2"}),
+        ("Dataset census has the ceiling epsilon 1 for ever, and 2 is above it", "--epsilon 1"),
+    ),
     Reason.HALTED: (
         lambda: (here := scene(**POLICY, halt_on_refusal=True), here.halt())[0].ask(),
         ("dataset census", OWNERS),

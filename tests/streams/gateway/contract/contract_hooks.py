@@ -301,6 +301,10 @@ def mended(given: Fields) -> Fields:
             alerts_increase,
         ):
             mend(body["policy"])
+    if body.get("type") == "open" and body.get("budget") is not None:
+        # All of the ceiling: how much of it a filter can use is a rule of that filter.
+        amounts = {name: body["policy"].get(name) for name in ("epsilon", "rho")}
+        body["budget"] = {name: amount for name, amount in amounts.items() if amount is not None}
     return body
 
 

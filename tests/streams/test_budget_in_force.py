@@ -1,0 +1,75 @@
+"""A budget in force below a ceiling, as people and programs see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accountant.views.alerts import alerts_of
+from streams.client import Accountant
+from tests.accountant.judged_life import Body
+from tests.streams.cli.here import run_here
+from tests.streams.pages.dataset.pages_server import PagesServer
+
+POLICY = {"filter": "basic", "epsilon": "1", "most_per_request": "1", "alert_at": ["0.5", "1"]}
+
+
+def test_a_command_opens_below_a_ceiling_and_raises_up_to_it(tmp_path: Path) -> None:
+    def run(*words: str) -> str:
+        done = run_here(tmp_path, *words)
+        return done.out + done.err
+
+    opened = ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6", "--by", "olga")
+    assert "ceiling must be at least the budget in force, 1, got 0.5" in run(
+        *opened, "--ceiling", "0.5"
+    )
+    run(*opened, "--ceiling", "3", "--access", "anyone")
+    shown = run("dataset", "show", "census")
+    assert "guarantee          ε = 3, δ = 1e-6" in shown
+    assert "in force           ε = 1 of 3" in shown
+    assert "0 of 1 spent, 1 left" in shown
+    refused = run("dataset", "set-budget", "census", "--epsilon", "4", "--by", "olga")
+    assert "Dataset census has the ceiling epsilon 3 for ever, and 4 is above it." in refused
+    assert "Give the new one by `--epsilon`" in run(
+        "dataset", "set-budget", "census", "--rho", "1", "--by", "olga"
+    )
+    assert "say how much is in force" in run("dataset", "set-budget", "census", "--by", "olga")
+    assert run("dataset", "set-budget", "census", "--epsilon", "2", "--by", "olga").startswith(
+        "budget_set"
+    )
+    assert "in force           ε = 2 of 3" in run("dataset", "show", "census")
+    assert run("audit", "accountant.db").startswith("ok ")
+
+
+def test_an_alert_names_the_budget_whose_part_is_spent(tmp_path: Path) -> None:
+    with Accountant(f"sqlite:///{tmp_path / 'l.db'}", analyst="ana") as ledger:
+        owner = ledger.as_owner("olga")
+        assert owner.open("census", POLICY, ceiling="3", as_given=True).outcome == "opened"
+        # A program may start with its opening each time.
+        assert owner.open("census", POLICY, ceiling="3", as_given=True).outcome == "refused"
+        first = alerts_of(ledger.ask("census", "pure:0.6").decision)
+        assert owner.set_budget("census", epsilon="2").outcome == "budget_set"
+        second = alerts_of(ledger.ask("census", "pure:0.6").decision)
+        ids = [each.alert_id for each in (*first, *second)]
+        assert ids == ["census/1/epsilon=1/0.5", "census/1/epsilon=2/0.5"]
+        view = ledger.dataset("census")
+        assert (view.policy.epsilon, view.left["epsilon"]) == ("3", "0.8")
+
+
+def test_a_server_takes_a_budget_from_owners_alone_and_shows_it(tmp_path: Path) -> None:
+    with PagesServer(tmp_path) as server:
+        server.open_for_olga("survey", access="members", visibility="own")
+        server.enrol("survey", "ana", "analyst")
+
+        def body(by: str, epsilon: str) -> Body:
+            head = {"version": 1, "type": "budget", "by": by, "dataset": "survey"}
+            return {**head, "budget": {"epsilon": epsilon}}
+
+        path = "/datasets/survey/budget"
+        for name in ("ana", "root"):
+            assert server.send(name, path, body(name, "0.1")).status_code == 403, name
+        ceiling = server.see("olga", "/datasets/survey").json()["policy"]["epsilon"]
+        server.done("olga", path, body("olga", "0.1"), "budget_set")
+        assert server.see("ana", "/datasets/survey").json()["in_force"]["epsilon"] == "0.1"
+        shown = f"ε = 0.1 of {ceiling}, the ceiling to which an owner may raise it"
+        assert shown in server.page("ana").text
+        assert f"with ε = {ceiling}" in server.page("ana").text
