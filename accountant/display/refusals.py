@@ -33,7 +33,6 @@ from accountant.display.may_use import (
 )
 from accountant.display.numbers import (
     Texts,
-    counting_amounts,
     counting_cost,
     remaining_amount,
     remaining_line,
@@ -284,10 +283,10 @@ def _clock_words(request_id: str, decided_at: str) -> str:
 
 def _without_cap(refused: Decision | Preview) -> str:
     """Return that a request above the cap does not fit what is left either, "" where it does."""
-    left = refused.left or {}
-    if refused.reason is not Reason.ABOVE_CAP or short_sum(refused.asked or {}, left) is None:
+    asked, left = refused.asked or {}, refused.left or {}
+    if refused.reason is not Reason.ABOVE_CAP or short_sum(asked, left) is None:
         return ""
-    rest = {name: left[name] for name in counting_amounts(left) if name in (refused.asked or {})}
+    rest = {name: left[name] for name in counting_cost(asked, left)}
     return f"{_LESS} Even without the cap, only {remaining_line(rest)} is left."
 
 

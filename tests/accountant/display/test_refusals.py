@@ -156,7 +156,8 @@ def test_the_text_of_a_request_above_the_cap_has_the_cap_and_its_cost() -> None:
 
 
 def test_no_cap_is_raised_for_a_request_that_does_not_fit_without_it() -> None:
-    asked, left = {"rho": "0.4622", "epsilon": "1"}, {"rho": "0.02312", "epsilon": "0.95"}
+    asked = {"rho": "0.4622", "delta": "0", "epsilon": "1"}
+    left = {"rho": "0.02312", "delta": "0", "epsilon": "0.95"}
     decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left)
     words = refusal_words(decision, Policy(most_per_request="0.1"))
     assert words.endswith("Ask for less. Even without the cap, only ρ 0.02312, ε 0.95 is left.")
