@@ -13,6 +13,7 @@ literal = number | text | "true" | "false"
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import UNSET
@@ -61,6 +62,29 @@ def parse_filter(text: str, schema: Schema, *, field: str) -> FilterExpression:
     return expression
 
 
+def _column_first() -> str:
+    return "write the column first, as in age > 65"
+
+
+def _missing_hint(column: Column, token: Token) -> Callable[[], str] | None:
+    meant = f"write {name_text(column.name)} is missing"
+    return (lambda: meant) if token.written.lower() == "null" else None
+
+
+def _test_hint(column: Column, token: Token) -> Callable[[], str] | None:
+    """Return what to write for the tests of other languages, and for a column alone."""
+    name, word = name_text(column.name), token.written.lower()
+    meant = ""
+    if word == "between":
+        meant = f"write {name} >= 18 and {name} <= 65"
+    elif word == "like" and isinstance(column, CategoryColumn):
+        category = column.categories[0].replace("'", "''")
+        meant = f"list the categories, as in {name} in ('{category}')"
+    elif isinstance(column, BooleanColumn) and (token.kind in {"end", "keyword"} or word == ")"):
+        meant = f"write {name} = true"
+    return (lambda: meant) if meant else None
+
+
 class FilterParser:
     """Reads one expression, and leaves what follows it to others."""
 
@@ -105,6 +129,8 @@ class FilterParser:
         return self._test()
 
     def _test(self) -> FilterExpression:
+        if self._reader.peek().kind == "number":
+            raise self._reader.error(_BEGINNING, hint=_column_first)
         name = self._reader.expect_name(_BEGINNING)
         column = self._column(name)
         self._tests += 1
@@ -118,7 +144,7 @@ class FilterParser:
         sign = self._reader.peek()
         found = next((each for each in SIGNS if each == sign.written), None)
         if sign.kind != "symbol" or found is None:
-            raise self._reader.error(_TESTS)
+            raise self._reader.error(_TESTS, hint=_test_hint(column, sign))
         if found not in {"=", "!="} and not isinstance(column, NumberColumn):
             kind = str(column.__struct_config__.tag)
             raise self._reader.error(f"= or != (a {kind} column has no order)")
@@ -136,7 +162,7 @@ class FilterParser:
 
     def _missing_test(self, column: Column, name: Token) -> MissingTest:
         negated = self._reader.take_if("not") is not None
-        self._reader.expect("missing")
+        self._reader.expect("missing", hint=_missing_hint(column, self._reader.peek()))
         if column.missing is not UNSET:
             rule = "a column with missing values (the schema reads them as another value)"
             raise self._reader.error(rule, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ from accountant.questions.schema import (
     Column,
     NumberColumn,
     Schema,
+    name_text,
 )
 from accountant.questions.scope import Scope
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
@@ -100,8 +102,18 @@ def _statistic_column(question: Question, schema: Schema) -> Column | None:
     if not isinstance(column, kind):
         rule = f"must be a {kind.__struct_config__.tag} column"
         named = f"{column.name}, a {column.__struct_config__.tag} column"
-        raise RequestInvalid("column", rule, named)
+        raise RequestInvalid("column", rule, named, hint=lambda: _kind_hint(column))
     return column
+
+
+def _kind_hint(column: Column) -> str:
+    """Return what may be asked of a column where another kind is wanted."""
+    name = name_text(column.name)
+    if isinstance(column, NumberColumn):
+        return f"of numbers ask mean({name}) or quantile({name}, 0.5), or a count of a range"
+    if isinstance(column, CategoryColumn):
+        return f"of categories ask histogram({name}) or count by {name}"
+    return f"ask count by {name}, or count where {name} = true"
 
 
 def _groups(
@@ -117,11 +129,18 @@ def _groups(
         group = schema.find(name, field=f"by[{i}]")
         if isinstance(group, NumberColumn):
             rule = "must be a category or boolean column"
-            raise RequestInvalid(f"by[{i}]", rule, f"{name}, a number column")
+            named = f"{name}, a number column"
+            raise RequestInvalid(f"by[{i}]", rule, named, hint=partial(_range_hint, name))
         if group in groups or group == column:
             raise RequestInvalid(f"by[{i}]", "must be a column that is not named before", name)
         groups.append(group)
     return tuple(groups)
+
+
+def _range_hint(name: str) -> str:
+    """Return how to ask about a part of a column of numbers."""
+    column = name_text(name)
+    return f"ask each range by itself, as in where {column} >= 0 and {column} < 10"
 
 
 def _check_size(checked: CheckedQuestion) -> None:

@@ -8,6 +8,7 @@ column = word | name in double quotes
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -18,7 +19,7 @@ from accountant.questions.filter_parser import FilterParser
 from accountant.questions.question import CheckedQuestion, check_question
 from accountant.questions.schema import Schema, name_text
 from accountant.questions.statistics import WORDS, Argument, Question
-from accountant.questions.tokens import TokenReader
+from accountant.questions.tokens import COUNT_HINT, TokenReader
 from accountant.suggest import did_you_mean
 
 _FIELD: Final = "question"
@@ -36,7 +37,9 @@ def parse_question(text: str, schema: Schema) -> CheckedQuestion:
     while reader.peek().kind != "end":
         clause = reader.take_if("where", "by", "rows")
         if clause is None:
-            raise reader.error(f"{also}where, by, rows or the end")
+            is_count = kind.column_kind is None and not fields and reader.peek().written == "("
+            hint = (lambda: COUNT_HINT) if is_count else None
+            raise reader.error(f"{also}where, by, rows or the end", hint=hint)
         if clause.written in fields:
             raise reader.error(f"{clause.written} only once", clause)
         fields[clause.written] = _clause(reader, clause.written, schema)
@@ -76,10 +79,16 @@ def _statistic(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
         fields["column"] = reader.expect_name("a column").written
         for argument in kind.arguments:
             if argument.name not in given:
-                reader.expect(",")
+                reader.expect(",", hint=partial(_sample, kind, name.written, fields["column"]))
                 fields[argument.name] = _argument(reader, argument)
         reader.expect(")")
     return kind, fields
+
+
+def _sample(kind: Any, word: str, column: str) -> str:
+    """Return how to write a statistic with its arguments."""
+    examples = [argument.example for argument in kind.arguments]
+    return f"write {word}({', '.join([name_text(column), *examples])})"
 
 
 def _argument(reader: TokenReader, argument: Argument) -> int | str:

@@ -23,6 +23,7 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(rf"-?[0-9]{{1,15}}(?:\.[0-9]{{1,{MAX_PLACES}}})?")
 _OTHER_SPELLINGS: Final = {"==": "=", "<>": "!=", "&": "and", "|": "or", "!": "not"}
+COUNT_HINT: Final = "count has no column: write count, as in count where age > 65"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,9 @@ class TokenReader:
             rule = f"must close with {character} the text that begins at character {at + 1}"
             return RequestInvalid(self.field, rule, self.text[at:])
         rule = f"must have a word, a number, a quoted text or a sign at character {at + 1}"
-        return RequestInvalid(self.field, rule, character, hint=_spelling(character))
+        is_count = re.search(r"count *\( *$", self.text[:at], re.IGNORECASE) and character == "*"
+        hint = (lambda: COUNT_HINT) if is_count else _spelling(character)
+        return RequestInvalid(self.field, rule, character, hint=hint)
 
     def peek(self) -> Token:
         """Return the next word, which stays the next one."""
@@ -104,12 +107,12 @@ class TokenReader:
             raise self.error(what)
         return Fraction(self.take().written)
 
-    def expect(self, written: str) -> Token:
+    def expect(self, written: str, *, hint: Callable[[], str] | None = None) -> Token:
         """Take a sign or a word of the grammar. Raises: RequestInvalid: the next one is another."""
         token = self.take_if(written)
         if token is None:
             is_in_a_name = written == ")" and self.peek().kind in {"word", "keyword"}
-            raise self.error(written, hint=_quote_names if is_in_a_name else None)
+            raise self.error(written, hint=_quote_names if is_in_a_name else hint)
         return token
 
     def expect_name(self, what: str) -> Token:

@@ -92,7 +92,10 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ),
             ("counts", "counts: did you mean count?"),
             ("select 1", "one of count, sum"),
-            ("count(age)", "must have where, by, rows or the end at character 6, got ("),
+            (
+                "count(age)",
+                "the end at character 6, got (: count has no column: write count, as",
+            ),
             ("count were age > 5", "must have where, by, rows or the end at character 7, got were"),
             ("count where age > 5 smoker", "must have and, or, where, by, rows or the end at"),
             (
@@ -105,9 +108,12 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ("mean(income", "must have ) at character 12, got the end"),
             ("mean()", "must have a column at character 6, got )"),
             ("mean(incom)", "column incom: did you mean income? column must name a column"),
-            ("mean(region)", "column must be a number column, got region, a category column"),
-            ("histogram(age)", "column must be a category column, got age, a number column"),
-            ("quantile(age)", "must have , at character 13, got )"),
+            ("mean(region)", "got region, a category column: of categories ask histogram(region)"),
+            ("histogram(age)", "got age, a number column: of numbers ask mean(age) or quantile("),
+            ("top(smoker, 1)", "got smoker, a boolean column: ask count by smoker"),
+            ("count(*)", "at character 7, got *: count has no column: write count, as in"),
+            ("quantile(age)", "must have , at character 13, got ): write quantile(age, 0.5)"),
+            ("top(region)", "must have , at character 11, got ): write top(region, 3)"),
             (
                 "quantile(age, x)",
                 "must have a fraction between 0 and 1, such as 0.9 at character 15",
@@ -124,7 +130,7 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ("top(region, 1.5)", "must have a whole number of at most 9 digits at character 13"),
             (
                 "count by age",
-                "by[0] must be a category or boolean column, got age, a number column",
+                "got age, a number column: ask each range by itself, as in where age >= 0",
             ),
             (
                 "count by person",
