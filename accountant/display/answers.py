@@ -180,7 +180,7 @@ def _notes(answer: NoisyAnswer) -> list[str]:
     if None in answer.values:
         return [f"{NO_ESTIMATE}: the noisy count may be of no rows at all"]
     if isinstance(answer.question, ChoiceQuestion):
-        return ["something is chosen where there are no rows, too: ask a count"]
+        return ["a value is chosen even where there are no rows: a count says about how many"]
     return []
 
 

@@ -52,7 +52,8 @@ def schema_of(value: object) -> Schema:
         (field, text), *more = todo
         others = ", ".join(name for name, _ in more[:_MOST_LISTED])
         also = f" (and {others}{', ...' if len(more) > _MOST_LISTED else ''})" if more else ""
-        raise RequestInvalid(field, f"must be filled in{also}", text)
+        column = _column_of(field, value)
+        raise RequestInvalid(field, f"must be filled in{column}{also}", text)
     try:
         schema = msgspec.convert(value, Schema)
     except msgspec.ValidationError as error:
@@ -70,6 +71,15 @@ def _to_fill_in(value: object, field: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for i, inner in enumerate(value):
             yield from _to_fill_in(inner, f"{field}[{i}]")
+
+
+def _column_of(field: str, value: object) -> str:
+    """Return ` for column NAME` of a field within a column that has a name, else ""."""
+    found = re.match(r"columns\[(\d+)\]\.", field)
+    if found is None or not isinstance(value, dict):
+        return ""
+    name = value["columns"][int(found[1])].get("name")
+    return f" for column {name}" if isinstance(name, str) and not name.startswith(FILL_IN) else ""
 
 
 def _in_words(error: msgspec.ValidationError, value: object) -> RequestInvalid:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from accountant.errors import RequestInvalid
-from accountant.questions.schema import check_source_name
+from accountant.questions.schema import SourceKind, check_source_name
 from accountant.records.names import check_name
 from accountant.strict_json import read_json
 from streams.errors import Refused
@@ -97,9 +97,11 @@ def read_source_settings(path: Path) -> dict[str, SourceSettings]:
             if isinstance(settings, DuckdbSource | PostgresqlSource):
                 table_names(settings.table)
     except (msgspec.DecodeError, ValueError) as error:
+        is_kind = "kind`" in str(error)
+        kinds = f". A kind is one of {', '.join(get_args(SourceKind))}" if is_kind else ""
         raise Refused(
             f'{path} must name sources, such as {{"census": {{"kind": "parquet", "path": '
-            f'"census.parquet", "datasets": ["census"]}}}}: {error}'
+            f'"census.parquet", "datasets": ["census"]}}}}: {error}{kinds}'
         ) from error
     folder = path.absolute().parent
     return {name: _under(folder, settings) for name, settings in sources.items()}

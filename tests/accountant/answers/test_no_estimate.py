@@ -101,4 +101,4 @@ def test_a_program_reads_none_and_a_frame_nan() -> None:
 def test_a_choice_says_that_it_is_made_without_rows_too(text: str) -> None:
     question = ask(text, "epsilon: 1")
     shown = answer_text(answer(question, zeros(question), bits_of(1)))
-    assert "something is chosen where there are no rows, too: ask a count" in shown
+    assert "a value is chosen even where there are no rows: a count says about" in shown

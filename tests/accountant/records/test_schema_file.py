@@ -61,7 +61,7 @@ def test_a_schema_is_read() -> None:
         (b"[" * 100_000, "schema must be JSON, got it nests too deep"),
         (
             with_age(lower=FILL_IN + "the least", upper=FILL_IN + "the largest"),
-            "columns[0].lower must be filled in (and columns[0].upper), got FILL IN: the least",
+            "columns[0].lower must be filled in for column age (and columns[0].upper), got FILL IN",
         ),
     ],
 )

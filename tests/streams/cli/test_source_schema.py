@@ -107,7 +107,7 @@ def test_each_text_to_be_filled_in_is_refused_by_every_reader(
     write(tmp_path, 7)
     text = run(tmp_path, *arguments).out
     assert isinstance(schema_of(filled(json.loads(text))), Schema)
-    with pytest.raises(RequestInvalid, match=r"must be filled in \(and "):
+    with pytest.raises(RequestInvalid, match=r"must be filled in.* \(and "):
         read_schema_file(text.encode())
     found = list(to_fill_in(json.loads(text)))
     assert len(found) == text.count(FILL_IN)
@@ -118,7 +118,7 @@ def test_each_text_to_be_filled_in_is_refused_by_every_reader(
         for key in path[:-1]:
             own, place = own[key], place[key]
         place[path[-1]] = own[path[-1]]
-        with pytest.raises(RequestInvalid, match="must be filled in, got FILL IN"):
+        with pytest.raises(RequestInvalid, match=r"must be filled in.*, got FILL IN"):
             schema_of(complete)
         # As a server reads it.
         with pytest.raises((msgspec.ValidationError, RequestInvalid)):

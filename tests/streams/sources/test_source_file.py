@@ -70,7 +70,7 @@ async def test_all_who_go_by_the_file_change_in_one_step(path: Path, by: str) ->
     [
         ("{", "must name sources"),
         ('{"census": {"kind": "csv", "path": "x"}, "census": {}}', "must name sources"),
-        ({"census": {"kind": "xml", "path": "x"}}, "must name sources"),
+        ({"census": {"kind": "xml", "path": "x"}}, "one of parquet, csv, duckdb, postgresql"),
         (csv("census", seconds=151), "ACCOUNTANT_CURATOR_TURN_SECONDS to at least 906"),
         (None, "cannot be read"),
         (os.mkfifo, "is not a regular file: name the file of sources"),
