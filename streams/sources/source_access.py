@@ -23,6 +23,7 @@ from typing import Final, Literal, Self
 from msgspec import UNSET
 
 from accountant.questions import Schema
+from accountant.suggest import closest
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from streams.errors import Unavailable
@@ -246,7 +247,10 @@ class SourceAccess:
         # Without authentication a source may be added later; until then nothing can be read.
         if reader.source not in self._sources and self._unlisted != "nobody":
             return None
-        return SourceRefusal("not_named", _not_named(reader))
+        # Names are shown only where everyone who reaches the server may read everything.
+        settings = None if self._unlisted == "nobody" else self._sources.get(reader.source)
+        names = () if settings is None or settings.datasets is UNSET else settings.datasets
+        return SourceRefusal("not_named", _not_named(reader, closest(reader.dataset, names)))
 
     def _refusal_beside(
         self, reader: SourceReader, settings: SourceSettings, beside: _Beside
@@ -381,12 +385,14 @@ def _plain_table(table: str, default_schema: str) -> str:
     return name if schemas in ([], [default_schema]) else f"{schemas[0]}\0{name}"
 
 
-def _not_named(reader: SourceReader) -> str:
+def _not_named(reader: SourceReader, meant: str) -> str:
     # The same words for a source that is not there: whoever may open one learns no name.
     dataset, source = reader.dataset, reader.source
+    question = f"Did you mean {meant}? " if meant else ""
     return (
         f"dataset {dataset} may not read the source {source}: the file of sources does not name "
-        f"{dataset} for it. Whoever runs the server adds {dataset} to `datasets` of {source} there"
+        f"{dataset} for it. {question}If the name is right, whoever runs the server adds {dataset} "
+        f"to `datasets` of {source} there"
     )
 
 

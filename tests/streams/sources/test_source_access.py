@@ -141,6 +141,17 @@ async def test_a_source_answers_the_datasets_that_are_named_for_it_alone() -> No
             assert await verdict(access, ledger, "new", source=source, new=True) == "not_named"
 
 
+async def test_a_misspelt_dataset_is_asked_back_only_where_everyone_may_read_its_name() -> None:
+    reader = SourceReader(dataset="cenus", source="people", population="")
+    sources: dict[str, SourceSettings] = {"people": csv("a", "census")}
+    asked_back: dict[Unlisted, bool] = {"population": True, "nobody": False}
+    for each, is_asked in asked_back.items():
+        ledger = cast("LedgerService", Ledger())
+        refused = await SourceAccess(sources, each).refusal(ledger, reader)
+        assert refused is not None
+        assert ("Did you mean census?" in refused.what) is is_asked
+
+
 async def test_a_source_for_no_dataset_answers_none() -> None:
     access = SourceAccess({"people": CsvSource(path="a", datasets=())}, "population")
     assert await verdict(access, Ledger(view("census")), "census") == "not_named"
