@@ -355,3 +355,19 @@ def test_the_page_makes_topics_that_the_workers_accept():
     workers = settings_of("accountant-worker")
     for name in ("ACCOUNTANT_PARTITIONS", "ACCOUNTANT_REPLICATION"):
         assert exported[name] == workers[name]
+
+
+def test_the_lines_about_checkpoints_of_a_worker_give_it_a_volume_that_workers_share():
+    text = (WHERE / "worker.yaml").read_text()
+    text = re.sub(
+        r"^( +)# (?=- .*checkpoints|  persistentVolumeClaim)", r"\1", text, flags=re.MULTILINE
+    )
+    (found,) = (each for each in yaml.safe_load_all(text) if each["kind"] == "StatefulSet")
+    pod = found["spec"]["template"]["spec"]
+    (worker,) = pod["containers"]
+    environment = {each["name"]: each.get("value") for each in worker["env"]}
+    mounts = {each["mountPath"]: each["name"] for each in worker["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    volume = volumes[mounts[environment["ACCOUNTANT_CHECKPOINTS"]]]
+    assert volume["persistentVolumeClaim"] == {"claimName": "accountant-checkpoints"}
+    assert "volumeClaimTemplates" not in found["spec"]  # each worker would have its own

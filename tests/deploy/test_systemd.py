@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -164,6 +165,12 @@ def test_a_command_gets_the_addresses_of_a_unit_from_its_files_alone(role):
         assert name in of_files
         if role not in ON_KAFKA or not name.endswith("_URL"):
             assert of_files[name] == unit.environment[name]
+
+
+def test_a_worker_may_write_the_checkpoints_of_its_example():
+    text = (WHERE / "worker.env").read_text()
+    (path,) = re.findall(r"^#ACCOUNTANT_CHECKPOINTS=(\S+)$", text, re.MULTILINE)
+    assert f"#   ReadWritePaths={path}\n" in text
 
 
 @pytest.mark.parametrize("role", ["serve", "curator"])
