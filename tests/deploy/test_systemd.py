@@ -27,7 +27,7 @@ from tests.deploy.units import (
 from tests.docs.typed import command_of, without_unit
 from tests.every_case import every_case
 
-OPENS = ("deploy/systemd/*", "docs/how-to/systemd.md")
+OPENS = ("deploy/systemd/*", "docs/how-to/systemd.md", "Dockerfile")
 
 # The score of `systemd-analyze security`, times ten: 0 is locked down, 100 is not confined.
 MOST_EXPOSED = 20
@@ -165,6 +165,25 @@ def test_a_command_gets_the_addresses_of_a_unit_from_its_files_alone(role):
         assert name in of_files
         if role not in ON_KAFKA or not name.endswith("_URL"):
             assert of_files[name] == unit.environment[name]
+
+
+def test_the_page_has_what_differs_between_the_curator_and_serve():
+    page = (ROOT / "docs/how-to/systemd.md").read_text()
+    (row,) = re.findall(r"^\| serve, with questions \| .*", page, re.MULTILINE)
+    of_serve = {Path(each).name for each in settings_of("serve").values()}
+    for value in settings_of("curator").values():
+        if value.startswith("/etc/accountant/") and Path(value).name not in of_serve:
+            assert f"`{Path(value).name}`" in row
+    assert f"`/var/lib/{unit_of('serve').one('StateDirectory')}`" in row
+
+
+def test_the_page_installs_the_versions_of_the_image():
+    page = (ROOT / "docs/how-to/systemd.md").read_text()
+    image = (ROOT / "Dockerfile").read_text()
+    named = re.findall(r"-r (requirements/\w+\.txt)", page)
+    assert named
+    for each in named:
+        assert f"-r {each}" in image
 
 
 def test_a_worker_may_write_the_checkpoints_of_its_example():

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +38,10 @@ from tests.docs.typed import (
 from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
 
-OPENS = ("README.md", "SECURITY.md", "docs/**", "deploy/**", "Makefile", "pyproject.toml")
+OPENS = (
+    *("README.md", "SECURITY.md", "docs/**", "deploy/**", "Makefile", "pyproject.toml"),
+    "requirements/*.txt",
+)
 
 RUN_BY_ANOTHER_TEST: Final = {
     "README.md": "tests/docs/test_tutorials.py",
@@ -217,6 +221,17 @@ def extras() -> set[str]:
     return set(project["optional-dependencies"])
 
 
+def wrong_packages(words: list[str]) -> str:
+    """Return what is wrong with the words after `pip install`: a package, a file of versions."""
+    options = {"--require-hashes", "--no-deps", "--no-build-isolation", "-r"}
+    files = [after for before, after in pairwise(words) if before == "-r"]
+    missing = [each for each in files if not (ROOT / each).is_file()]
+    if missing:
+        return f"no file {missing[0]}"
+    packages = [each for each in words if each not in {*options, *files}]
+    return next(filter(None, map(wrong_package, packages)), "")
+
+
 def wrong_package(wanted: str) -> str:
     """Return why a package cannot be installed so; "" if it can."""
     if not (ours := re.fullmatch(r"(?:\.|\./WHEEL)(?:\[([\w,-]+)\])?", wanted)):
@@ -264,7 +279,7 @@ def wrong(line: str) -> str:
     if compose := re.match(r"docker compose (.*)", line):
         return wrong_services(shlex.split(compose[1], comments=True))
     if packages := re.match(r"(?:\S*/|\S*python3? -m )?pip install ([^#]*)", line):
-        return next(filter(None, map(wrong_package, shlex.split(packages[1]))), "")
+        return wrong_packages(shlex.split(packages[1]))
     for part in re.split(r" (?:\||&&) ", line) if is_accountants(line) else ():
         if is_accountants(part) and not {"--help", "--version"} & set(
             words := command_of(part).words[1:]
@@ -336,6 +351,7 @@ def test_a_command_that_is_refused_is_noticed(tmp_path: Path) -> None:
     assert wrong("accountant ask DATASET CLAIM [OPTIONS]") == ""
     assert wrong("make no-such-recipe") == "no recipe no-such-recipe"
     assert wrong("pip install '.[servers]'") == "no extra servers"
+    assert wrong("pip install -r requirements/run.txt .") == "no file requirements/run.txt"
     assert "nobody has published" in wrong("pip install 'streaming-privacy-accountant[server]'")
     assert wrong("docker compose --profile demos up") == "no profile demos"
     assert wrong("docker compose logs --follow webhooks") == "no service webhooks"
