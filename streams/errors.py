@@ -25,6 +25,9 @@ from typing import Final
 
 from accountant.errors import BudgetError, LedgerFault
 
+TOKENS_UNCHECKED: Final = "the server cannot check tokens now"
+"""How the message of a server begins that has no decision about a token."""
+
 
 class AccountantWarning(UserWarning):
     """The call succeeds, but its result or its program needs attention."""

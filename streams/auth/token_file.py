@@ -15,8 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from accountant.errors import RequestInvalid
-from accountant.records.names import is_name
+from accountant.records.names import check_name, is_name
 from accountant.strict_json import read_json
 from accountant.times import from_iso, iso
 from streams.errors import Refused
@@ -144,8 +143,7 @@ def create(
     Raises: RequestInvalid, Refused: the name is invalid or has an active token, or the file
         cannot be used.
     """
-    if not is_name(name):
-        raise RequestInvalid("name", "must be a name", name[:100])
+    check_name("name", name)
     if _ID.fullmatch(name) is not None:
         raise Refused(f"{name} looks like the id of a token: choose another name")
     token = TOKEN_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode(

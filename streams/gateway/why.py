@@ -11,7 +11,7 @@ from litestar.params import FromPath, QueryParameter
 from accountant.errors import RequestInvalid
 from accountant.foreign_text import csv_text
 from accountant.records import encode
-from accountant.records.names import is_name
+from accountant.records.names import check_name
 from accountant.views.visibility import visible_why
 from accountant.views.why import WHY_BYS, columns, rows
 from streams.auth.decision_pages import log_reading
@@ -70,8 +70,8 @@ async def show_why(
     table = next((each for each in WHY_BYS if each == by), None)
     if table is None:
         raise RequestInvalid("by", f"must be one of {', '.join(WHY_BYS)}", by)
-    if analyst is not None and not is_name(analyst):
-        raise RequestInvalid("analyst", "must be a name", analyst[:100])
+    if analyst is not None:
+        check_name("analyst", analyst)
     found = await visibility_of(request).dataset(dataset)
     if found is None:
         return await unknown_dataset(request, dataset)

@@ -13,6 +13,7 @@ from litestar import Litestar, Request, Response
 from prometheus_client import CollectorRegistry, Counter
 
 from accountant.records.kinds import KINDS
+from streams.errors import TOKENS_UNCHECKED
 from streams.http.problems import HTTPProblem, problem
 
 ACTIONS: Final = (*(kind.name for kind in KINDS), "questions", "read", "metrics")
@@ -48,7 +49,7 @@ def refusal_response(refusal: Refusal) -> Response[bytes]:
         headers = {"WWW-Authenticate": "Bearer"}
         what, field = refusal.what, refusal.field
         return problem(401, "unauthenticated", what, headers=headers, field=field, rule=rule)
-    what = "the server cannot check tokens now: try again later. The server's log has the reason"
+    what = f"{TOKENS_UNCHECKED}: try again later. The server's log has the reason"
     headers = {"Retry-After": str(_UNAVAILABLE_S)}
     return problem(503, "authentication_unavailable", what, headers=headers)
 

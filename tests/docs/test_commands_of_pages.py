@@ -39,7 +39,12 @@ from tests.streams.clock import TestClock
 from tests.streams.embedded.archived import HOURS, fill, latest
 
 OPENS = (
-    *("README.md", "SECURITY.md", "docs/**", "deploy/**", "Makefile", "pyproject.toml"),
+    "README.md",
+    "SECURITY.md",
+    "docs/**",
+    "deploy/**",
+    "Makefile",
+    "pyproject.toml",
     "requirements/*.txt",
 )
 

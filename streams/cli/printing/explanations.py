@@ -16,7 +16,14 @@ from streams.address import AddressInvalid
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
 from streams.clock import CLOCK_OUT_OF_RANGE
-from streams.errors import ClockOutOfRange, InputInvalid, JournalFault, NotPermitted, Refused
+from streams.errors import (
+    TOKENS_UNCHECKED,
+    ClockOutOfRange,
+    InputInvalid,
+    JournalFault,
+    NotPermitted,
+    Refused,
+)
 from streams.variables import PREFIX
 
 _CLOCK: Final = "correct the clock of the machine that runs the ledger, for example with NTP"
@@ -89,6 +96,8 @@ def _explained_fault(error: JournalFault) -> Explained:
     # Over HTTP, only the text of the message tells a wrong clock from other faults.
     if message.startswith(CLOCK_OUT_OF_RANGE):
         return Explained(Exit.OPERATOR, message, _CLOCK)
+    if message.startswith(TOKENS_UNCHECKED):  # it has the next step itself
+        return Explained(Exit.UNAVAILABLE, message)
     hint = _UNDECIDED if isinstance(error, Undecided) else _ADDRESS
     return Explained(Exit.UNAVAILABLE, message, hint)
 

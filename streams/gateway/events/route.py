@@ -12,8 +12,7 @@ from litestar.params import QueryParameter
 from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import Receive, Scope, Send
 
-from accountant.errors import RequestInvalid
-from accountant.records.names import is_name
+from accountant.records.names import check_name
 from streams.auth.decision_pages import log_reading
 from streams.auth.principal import principal_of
 from streams.auth.unknown_dataset import unknown_dataset
@@ -109,8 +108,8 @@ def _name(field: str, text: str | None) -> str | None:
 
     Raises: RequestInvalid: not a valid name, which no event could ever match.
     """
-    if text is not None and not is_name(text):
-        raise RequestInvalid(field, "must be a name", text[:_SHOWN])
+    if text is not None:
+        check_name(field, text)
     return text
 
 

@@ -109,8 +109,8 @@ def test_a_token_may_expire(accountant: Command, text: str, hours: int) -> None:
 @every_case(
     ("arguments", "code", "said"),
     [
-        (("--name", "a b"), 2, "must be a name"),
-        (("--name", ""), 2, "must be a name"),
+        (("--name", "a b"), 2, "name must be 1 to 100 letters, digits, '.', '_', '-', '@' or ':'"),
+        (("--name", ""), 2, "name must be 1 to 100 letters, digits"),
         (("--name", "t-0123456789ab"), 4, "choose another name"),
         (("--name", "ana", "--expires", "90"), 2, "P90D"),
         (("--name", "ana", "--expires", "P0D"), 2, "P90D"),

@@ -16,6 +16,8 @@ import pytest
 from accountant.records import encode
 from accountant.records.members import Member
 from streams.auth import token_file
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.explanations import explain
 from streams.client import (
     Accountant,
     AsyncAccountant,
@@ -309,8 +311,14 @@ def test_a_servers_private_certificate_authority_is_accepted_by_setting(
 def test_a_server_that_cannot_authenticate_is_retried(server: RolesServer) -> None:
     server.tokens_file.chmod(0o644)
     with client(server, "ana") as ledger:
-        with pytest.raises(Exception, match="cannot check tokens now"):
+        with pytest.raises(Exception, match="cannot check tokens now") as refused:
             ledger.ask("closed-own", CLAIM, wait=0.2)
+        said = explain(refused.value)
+        assert said is not None
+        assert said.code == Exit.UNAVAILABLE
+        # The server's address is right: the message ends with the next step.
+        assert said.message.endswith("The server's log has the reason")
+        assert said.hint is None
         server.tokens_file.chmod(0o600)
         assert ledger.ask("closed-own", CLAIM).granted
 
