@@ -27,7 +27,7 @@ from tests.deploy.units import (
 from tests.docs.typed import command_of, without_unit
 from tests.every_case import every_case
 
-OPENS = ("deploy/systemd/*", "docs/how-to/systemd.md", "Dockerfile")
+OPENS = ("deploy/systemd/*", "docs/how-to/*.md", "Dockerfile")
 
 # The score of `systemd-analyze security`, times ten: 0 is locked down, 100 is not confined.
 MOST_EXPOSED = 20
@@ -184,6 +184,15 @@ def test_the_page_installs_the_versions_of_the_image():
     assert named
     for each in named:
         assert f"-r {each}" in image
+
+
+@role
+def test_the_backup_page_names_every_file_that_a_role_writes_or_cannot_make_again(role):
+    page = (ROOT / "docs/how-to/backup-and-restore.md").read_text()
+    section = page.partition("## What to back up\n")[2].partition("\n## ")[0]
+    for name, value in environment_of(role, examples=True).items():
+        if "/var/lib/" in value or name == f"{PREFIX}TOKENS":
+            assert f"`{name}`" in section, name
 
 
 def test_a_worker_may_write_the_checkpoints_of_its_example():
