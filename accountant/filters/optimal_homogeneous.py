@@ -39,7 +39,9 @@ class OptimalHomogeneousFilter(AdditiveFilter):
 
     name = "optimal_homogeneous"
     parameters: ClassVar[Parameters] = {
-        "epsilon_each": Parameter("Of optimal_homogeneous: the most epsilon of one claim.", "0.01")
+        "epsilon_each": Parameter(
+            "The most epsilon of one claim under filter optimal_homogeneous.", "0.01"
+        )
     }
 
     def __init__(self, epsilon_each: str | None = None) -> None:

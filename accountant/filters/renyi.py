@@ -37,7 +37,9 @@ class RenyiFilter(AdditiveFilter):
 
     name = "renyi"
     parameters: ClassVar[Parameters] = {
-        "order": Parameter("Of renyi. Default: the best one, which is printed.", "22")
+        "order": Parameter(
+            "The order of filter renyi. Default: the best one, which is printed.", "22"
+        )
     }
 
     def __init__(self, order: str | None = None) -> None:

@@ -35,9 +35,11 @@ class RenyiWeightedFilter(SummedFilter):
     name = "renyi_weighted"
     parameters: ClassVar[Parameters] = {
         "orders": Parameter(
-            f"Of {_NAMES}, as in 22,40. Default: the best of each claim.", ("22", "40")
+            f"The orders of {_NAMES}, as in 22,40. Default: the best of each claim.", ("22", "40")
         ),
-        "weights": Parameter(f"Of {_NAMES}, as in 0.5,0.5. Default: all the same.", ("0.5", "0.5")),
+        "weights": Parameter(
+            f"The weights of {_NAMES}, as in 0.5,0.5. Default: all the same.", ("0.5", "0.5")
+        ),
     }
 
     def __init__(

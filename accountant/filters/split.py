@@ -32,8 +32,12 @@ class SplitFilter(SummedFilter):
 
     name = "split"
     parameters: ClassVar[Parameters] = {
-        "epsilon_ex_post": Parameter("Budget of split for ex-post claims, in nats.", "1"),
-        "delta_ex_post": Parameter("What their deltas may add up to.", "1e-7"),
+        "epsilon_ex_post": Parameter(
+            "The epsilon that filter split sets apart for ex-post claims.", "1"
+        ),
+        "delta_ex_post": Parameter(
+            "The delta that filter split sets apart for ex-post claims.", "1e-7"
+        ),
     }
     settles_ex_post = True
     sums = ("apart_rho", "apart_delta", "ex_post_epsilon", "ex_post_delta")

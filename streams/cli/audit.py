@@ -51,8 +51,8 @@ def audit(
     head: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER:HASH",
-            help="NUMBER:sha256:... of a decision that the log must contain; store it elsewhere.",
+            metavar="NUMBER:sha256:HEX",
+            help="A decision that the log must contain; `accountant head` prints it.",
         ),
     ] = None,
     checkpoints: Annotated[
@@ -100,8 +100,8 @@ def audit(
         int | None,
         typer.Option(
             min=1,
-            help="Processes: 1; of more, a second one decides again, or each audits a partition. "
-            "Default: for a long log, one for each core.",
+            help="How many processes audit. With two or more, one of them decides again, or each "
+            "audits a partition. Default: for a long log, one for each core.",
         ),
     ] = None,
     json: Json = False,

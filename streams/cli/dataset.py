@@ -89,8 +89,8 @@ _OTHER_SCHEMA = "A schema is fixed by the opening: to change it, open another da
 @policy_options(
     *_OF_A_POLICY,
     after="name",
-    order="Of renyi, which needs it; --for proposes one.",
-    orders="Of renyi_weighted and renyi_mixture, as in 22,40; --for proposes some.",
+    order="The order of filter renyi, which needs one; --for proposes it.",
+    orders="The orders of filters renyi_weighted and renyi_mixture, as in 22,40. See --for.",
 )
 @admin_command()
 def open_(
@@ -299,7 +299,9 @@ def amend(
     ] = None,
     open_per_holder: Annotated[
         str | None,
-        typer.Option(help="Most open reservations of one analyst or engine; none: no limit."),
+        typer.Option(
+            help="How many reservations an analyst or engine may have open; none: no limit."
+        ),
     ] = None,
     access: Annotated[str | None, typer.Option(help="Who may ask: members or anyone.")] = None,
     visibility: Annotated[
@@ -348,7 +350,10 @@ def close(
     *,
     admin: AdminOptions,
 ) -> None:
-    """Close a dataset: it grants nothing more, and its name cannot be used again."""
+    """Close a dataset for ever: it grants nothing more, and its name cannot be used again.
+
+    To stop grants for a while, use `accountant dataset pause`.
+    """
     admin.send(lambda owner: owner.close(name))
 
 

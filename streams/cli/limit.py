@@ -10,7 +10,7 @@ import typer
 from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
-from streams.cli.printing.limit_notes import limit_notes
+from streams.cli.printing.limit_notes import limit_notes, note_of_uncounted
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import limits_and_members
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
@@ -66,7 +66,9 @@ def set_(
 
     A limit says how much in all (--part or --epsilon), how much in each period (--pace), and how
     much is reserved (--reserved). It replaces the earlier limit of the same team or analyst as a
-    whole. Without --team, --analyst and --each, --pace limits everyone together.
+    whole. Without --team, --analyst and --each, --pace limits everyone together. Usage is counted
+    from the first limit on, and again from a change of its filter on: what was used before is not
+    counted.
 
     Example: `accountant limit set survey --team blue --part 0.25`. Exit code 1 if it is refused.
     """
@@ -104,7 +106,13 @@ def set_(
         def notes() -> list[str]:
             if decision.outcome != "limit_set":
                 return []
-            return limit_notes(*before, scope, name, options | {"reserved": reserved})
+            found = limit_notes(*before, scope, name, options | {"reserved": reserved})
+            # Usage under a default of a team is each analyst's own.
+            if scope != "each" and (part is not None or policy or pace is not None):
+                limits = limits_and_members(ledger, dataset)[0]
+                new_one = [level for level in limits if (level.scope, level.name) == (scope, name)]
+                found += note_of_uncounted(ledger.dataset(dataset), new_one)
+            return found
 
         admin.end(ledger, request, decision, notes=notes)
 

@@ -87,8 +87,8 @@ def begin(
 ) -> None:
     """Begin a reservation: after exit code 0 its mechanism may run, once.
 
-    Exit code 1: refused, nothing may run. 5: this id has begun it before, so its mechanism may have
-    run already.
+    Exit code 1: refused, nothing may run. 5: a request with this id began it before, so its
+    mechanism may have run already.
     """
     _send(
         "begin",

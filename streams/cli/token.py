@@ -40,7 +40,10 @@ def create(
     ],
     expires: Annotated[
         str | None,
-        typer.Option(help="Lifetime: P90D or PT8H. Without it, the token does not expire."),
+        typer.Option(
+            metavar="LIFETIME",
+            help="How long the token is valid: P90D or PT8H. Without it, it does not expire.",
+        ),
     ] = None,
     another: Annotated[
         bool,
@@ -54,8 +57,8 @@ def create(
     """Create a token and print it once, or write it to a file: the server's file has its hash only.
 
     Creates the server's file (mode 0600) if it does not exist. A running server accepts the token
-    at once. Write it with --out: a shell empties the file after `>` whatever happens. stdout that
-    is a file which other users may read is refused.
+    at once. Write it with --out: a shell empties the file after `>`, even if the command then
+    fails. stdout that is a file which other users may read is refused.
     """
     from streams.auth.token_file import create as create_token
     from streams.cli.printing.output import print_json

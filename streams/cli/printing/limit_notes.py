@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from accountant.display.numbers import exact_percent
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from accountant.records.members import Member
+    from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import ScopeView
 
 _OF_A_BUDGET: Final = ("epsilon", "delta", "filter")
@@ -46,6 +48,25 @@ def limit_notes(
     elif scope != "dataset" and name is not None:
         notes += notes_of_limit(members, name)
     return notes
+
+
+def note_of_uncounted(view: DatasetView | None, limits: Iterable[ScopeView]) -> list[str]:
+    """Return the note that a limit begins at nothing, although the dataset is in use.
+
+    Args:
+        limits: the new limit, after it was set.
+    """
+    if view is None or not _is_used(view.totals):
+        return []
+    for each in limits:
+        paced = {} if each.pace is None else each.pace.used
+        if not _is_used(each.used or {}) and not _is_used(paced):
+            return ["usage is counted from now on; what was used before is not counted"]
+    return []
+
+
+def _is_used(amounts: Mapping[str, str | int]) -> bool:
+    return any(Decimal(each) for each in amounts.values())
 
 
 def _removed(earlier: ScopeView, options: Mapping[str, str | None]) -> list[str]:

@@ -44,7 +44,7 @@ _HELP: Final = {
     "neighbours": NEIGHBOURS_HELP,
     "horizon": "How long the budget should last, such as P365D; forecasts compare with it.",
     "most_per_request": "At most this part of the budget for one request; 0.1 is 10 %, 1 no cap.",
-    "open_per_holder": "Most open reservations of one analyst or engine; none: no limit of one.",
+    "open_per_holder": "How many reservations an analyst or engine may have open; none: no limit.",
     "access": "Who may ask: members or anyone. Default: members with a token, else anyone.",
     "visibility": "Whose requests analysts see: own, or members (those of all members).",
     "population": "Name of the people in the data. Datasets of one population add up.",

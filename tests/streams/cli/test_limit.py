@@ -84,6 +84,15 @@ def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     assert "census has no limit for team blue" in done.out + done.err
 
 
+def test_a_limit_after_grants_says_that_they_are_not_counted(census: Command) -> None:
+    assert ask_for_record(census, "ana", "0.2")["outcome"] == "granted"
+    note = "note: usage is counted from now on; what was used before is not counted\n"
+    set_to = ("limit", "set", "census", "--analyst", "ana", "--part")
+    assert census(*set_to, "0.3", *BY).err == note
+    assert ask_for_record(census, "ana", "0.2")["outcome"] == "granted"
+    assert census(*set_to, "0.25", *BY).err == ""
+
+
 def test_a_changed_limit_prints_a_note_about_each_removed_part(census: Command) -> None:
     def noted(*words: str) -> str:
         done = census("limit", "set", "census", *words, *BY)
