@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, spent_amount, spent_percent
+from accountant.display.reasons import OWNER
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
 from accountant.policy import MAX_OPEN, Policy, guarantee_of
@@ -44,6 +45,12 @@ def pause_words(pause: Decision) -> str:
     role = ", as administrator" if request.role else ""
     reason = f": {escape_text(request.reason)}" if request.reason else ", without a reason"
     return f"by {request.by}{role} at {moment(pause.decided_at)}{reason}"
+
+
+def pauser_words(pause: Decision) -> str:
+    """Return who can say when a pause ends: `an owner (olga)`, or an administrator."""
+    request = _decode_pause(pause.request)
+    return f"{'an administrator' if request.role else OWNER} ({request.by})"
 
 
 def guarantee(policy: Policy) -> str:

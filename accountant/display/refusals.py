@@ -22,7 +22,7 @@ from accountant.display.binding_limits import (
 )
 from accountant.display.claims_refused import not_accepted_words, sampling_words
 from accountant.display.current_dataset import CurrentDataset, owner_words
-from accountant.display.datasets import cap_words, pause_words
+from accountant.display.datasets import cap_words, pause_words, pauser_words
 from accountant.display.limits import scope_words
 from accountant.display.may_use import (
     FIXED,
@@ -47,7 +47,7 @@ from accountant.questions.derive import NO_ERROR_BEFORE
 from accountant.records import DECODE_ERRORS, Decision, FieldError
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
-from accountant.records.request_names import claim_of, names_in_request
+from accountant.records.request_names import claim_of
 from accountant.records.reservation_rows import HolderCount
 from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import PeriodLimitView, ScopeView
@@ -202,7 +202,7 @@ def _owner(reason: Reason | None, current: CurrentDataset | None) -> str:
     if current is None:
         return UNNAMED_OWNER
     if reason is Reason.PAUSED and current.pause is not None:
-        return names_in_request(current.pause.request).by
+        return pauser_words(current.pause)
     return owner_words(current.members)
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from accountant.errors import BudgetError, LogDamaged, MadeByOtherVersion, RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.replay.replay import GenesisDiffers
+from accountant.views.confirmations import AS_IT_IS
 from streams.address import AddressInvalid
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
@@ -30,6 +31,7 @@ _CLOCK: Final = "correct the clock of the machine that runs the ledger, for exam
 _ADDRESS: Final = (
     "check the address (--url, ACCOUNTANT_URL) and run the command again; retries are safe"
 )
+_MEANT: Final = "add --new to send the record as it is"
 _UNDECIDED: Final = "check that a worker runs: it decides the request, which was accepted"
 _OPTIONS: Final = {
     "unauthenticated_bind": "--bind",
@@ -56,6 +58,8 @@ def explain(error: BaseException, *, again: str | None = None) -> Explained | No
     if found is None or again is None:
         return found
     hint = None if found.hint == _ADDRESS else found.hint
+    if isinstance(error, NotPermitted):
+        return found._replace(hint=f"{hint}. After an owner has given you the role, {again}")
     return found._replace(hint=again if hint is None else f"{hint}; then {again}")
 
 
@@ -68,7 +72,9 @@ def _explained(error: BaseException) -> Explained | None:
     if isinstance(error, InputInvalid):
         return Explained(Exit.USAGE, str(error), error.hint)
     if isinstance(error, RequestInvalid | Undecodable):
-        return Explained(Exit.USAGE, str(error))
+        text = str(error)
+        asked_back = text.removesuffix(AS_IT_IS)
+        return Explained(Exit.USAGE, asked_back, None if text == asked_back else _MEANT)
     if isinstance(error, ClockOutOfRange):
         return Explained(Exit.OPERATOR, str(error), _CLOCK)
     if isinstance(error, Refused):

@@ -62,7 +62,7 @@ from streams.cli.reading.open_releases import OpenRelease
 # A server has no log: whoever asks it can always ask again.
 _OF_THE_ID = {
     Outcome.EXPIRED: "request {id} is too old, and is never granted from now on",
-    Outcome.CONFLICT: "request {id} is another request, which was decided before",
+    Outcome.CONFLICT: "id {id} belongs to another request, which was decided before",
 }
 _ASK_AGAIN = (
     "To ask, run the same command without --id, or with a new one: a grant is then charged, also "

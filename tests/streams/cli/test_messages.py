@@ -24,7 +24,9 @@ def test_every_outcome_shows_the_id(opened):
     assert "\n  id    0" in refused.out
     conflict = opened("ask", "census", "pure:0.02", "--analyst", "ana", "--id", name)
     assert (conflict.code, conflict.out[:8]) == (1, "conflict")
-    assert f"  next  request {name} is another request, which was decided before. " in conflict.out
+    assert (
+        f"  next  id {name} belongs to another request, which was decided before. " in conflict.out
+    )
     assert_asks_again(opened, conflict.out, name)
 
 

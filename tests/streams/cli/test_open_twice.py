@@ -48,5 +48,6 @@ def test_a_misspelt_name_opens_a_second_budget_only_if_it_is_meant(opened: Comma
     done = opened("dataset", "open", "Census", *policy)
     assert done.code == 2
     assert "dataset Census was not opened: census is open already" in " ".join(done.err.split())
-    assert "pass new=True (`--new` of the command" in " ".join(done.err.split())
+    assert done.err.endswith("\ntry:   add --new to send the record as it is\n")
+    assert "new=True" not in done.err
     assert opened("dataset", "open", "Census", "--new", *policy).code == 0

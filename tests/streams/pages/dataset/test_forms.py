@@ -344,7 +344,7 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     assert "Nothing is granted now: the dataset is paused." in mine
     assert "After the pause you may use" in mine
     assert "Dataset survey grants nothing now: paused by olga at" in mine
-    assert "UTC: a loop. Ask olga when it continues" in mine
+    assert "UTC: a loop. Ask an owner (olga) when it continues" in mine
     assert "Pause the dataset" not in mine
     assert "Resume the dataset" not in mine
     assert "paused" in words(paged.see("zoe", "/").text)
