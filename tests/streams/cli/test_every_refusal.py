@@ -147,7 +147,11 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     Reason.SUSPENDED: (lambda: scene("suspend").ask(), ("dataset census", OWNERS)),
     Reason.PAUSED: (
         lambda: (here := scene(), here.owners("pause", reason="a loop"))[0].ask(),
-        ("Dataset census", "paused by owner at 2026-11-21 10:00 UTC: a loop", "Ask owner when"),
+        (
+            "Dataset census",
+            "paused by owner at 2026-11-21 10:00 UTC: a loop",
+            "Ask an owner (owner) when",
+        ),
     ),
     Reason.OUT_OF_DATE: (
         lambda: (here := scene(), here.ask())[0].amend(horizon="P1D", follows=1),
