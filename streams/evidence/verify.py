@@ -6,7 +6,7 @@ Key and id must come from outside of the folder: whoever makes a folder chooses 
 docs/reference/verifying.md of the program describes every byte that is read here.
 
 Exit code 0: all checks hold. 1: one does not. 2: the folder or a --key cannot be read. 3: all hold,
-but no key or no id was given, or the records are not chained.
+but no key or no id was given, the records are not chained, or answers are not signed.
 """
 
 from __future__ import annotations
@@ -341,6 +341,7 @@ class Log:
         self.branch, self.at, self.cut, self.is_cut = 0, "", 0, False
         self.begun: dict[int, int] = {}  # how often each partition's answers began again
         self.signed: dict[int, int] = {}  # how many records the newest checkpoint covers
+        self.answers, self.covered = Counter[int](), Counter[int]()  # how many, and by a head
 
     def take(self, line: bytes) -> None:
         """Check a record's place in the chain, then what it says."""
@@ -667,7 +668,11 @@ def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
         try:
             expect("earlier answers", False, grant in seen)
             seen.add(grant)
-            if "random" in entry:
+            is_chained = "random" in entry
+            if log.answers[partition]:
+                expect("chain, as of the answers before,", partition in chains, is_chained)
+            log.answers[partition] += 1
+            if is_chained:
                 first = sha256(compact(["answers", log.genesis["ledger"], partition]))
                 chain = chains.setdefault(partition, [first])
                 expect("entry", len(chain), entry["entry"])
@@ -730,17 +735,20 @@ def check_note(file: Path, log: Log, known: list[Key], chains: dict[int, list[st
     expect("lines", (6, 4) if is_head else (5, 3), (len(lines), len(origin)))
     lost = [each["rollback"] for _, each in log.commands[partition] if "rollback" in each]
     ended = next((each for each in lost if each["branch"] > branch), {"first": math.inf})
-    if ended["first"] < count and (branch + 1 < ended["branch"] or count <= ended["last"] + 1):
+    keys, is_past = trusted(log, partition, known), branch + 1 < ended.get("branch", 0)
+    if is_head and branch < log.branch_of(partition):
+        return "earlier"  # it proves nothing
+    if not is_head and ended["first"] < count and (is_past or count <= ended["last"] + 1):
         return "given up"  # by whatever key: that may have been named in what was given up
-    keys = trusted(log, partition, known)
     _, key = open_note(file.read_bytes(), [each for each, _, _ in keys])
     head = "sha256:" + base64.b64decode(lines[2], validate=True).hex()
     if is_head:
-        newest = log.branch_of(partition), log.begun[partition]
-        if partition not in chains or newest > (branch, number(lines[4], "begun ")):
+        expect("branch", log.branch_of(partition), branch)
+        if partition not in chains or number(lines[4], "begun ") < log.begun[partition]:
             log.known(partition in chains, "heads of a chain of answers that is not here")
             return "earlier"
         expect(f"answer {count}", head, (chains[partition] + ["cut off"] * count)[count])
+        log.covered[partition] = max(count, log.covered[partition])
         return "head"
     there = [a <= (branch, count - 1) < b for each, a, b in keys if each == key]
     expect("its key and branch there", True, any(there) and branch <= log.branch_of(partition))
@@ -755,7 +763,8 @@ def check_notes(folder: Path, log: Log, known: list[Key], chains: dict[int, list
     for file in (folder / "checkpoints").glob("*.head"):
         lines = file.read_text("utf-8").split("\n")
         partition, begun = int(lines[0].split("/")[2]), number(lines[4], "begun ")
-        log.begun[partition] = max(begun, log.begun.get(partition, 0))
+        if lines[3] == f"branch {log.branch_of(partition)}":  # each such head must be signed
+            log.begun[partition] = max(begun, log.begun.get(partition, 0))
     if not known:
         return "not checked: there is no key"
     for file in sorted((folder / "checkpoints").glob("*")):
@@ -888,6 +897,8 @@ def main() -> int:
         if signed < len(hashes):
             rest = f"partition {partition}: {len(hashes) - signed} records are not signed"
             (notes if signed else outside).append(rest)
+    for partition, count in sorted((log.answers - log.covered).items()):
+        outside.append(f"partition {partition}: the last {count} answers are not signed")
     notes += [f"NOT PROVED: {each}" for each in outside]
     right = all(each["ok"] for each in results)
     code = 1 if not right else 3 if outside else 0

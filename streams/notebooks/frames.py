@@ -20,7 +20,9 @@ from accountant.views.usage import UsageView
 _AMOUNTS: Final = frozenset({"budget", "totals", "left", "odometers", "spent"})
 _POLICY: Final = ("filter", "unit", "neighbours", "horizon")
 _COUNTS: Final = ("outcomes_", "reasons_")
-_HIDDEN: Final = frozenset({"partition_sequence", "joint_guarantee", "schema"})
+_HIDDEN: Final = frozenset(
+    {"partition_sequence", "joint_guarantee", "schema", "in_force", "ceiling"}
+)
 
 
 def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:

@@ -178,6 +178,10 @@ class Forger:
         found = [i for i, each in enumerate(self.log) if _is(each, outcome, dataset)]
         return found[skip]
 
+    def last_hash(self) -> str:
+        """Return the hash of the last record in the file."""
+        return _digest((self.folder / "log.jsonl").read_text().splitlines()[-1])
+
     def at(self, outcome: str, dataset: str, skip: int = 0) -> dict[str, Any]:
         """Return a decision."""
         return self.log[self.index(outcome, dataset, skip)]

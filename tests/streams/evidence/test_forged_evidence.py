@@ -80,6 +80,22 @@ def test_without_a_checkpoint_nothing_is_proved(evidence: Path, tmp_path: Path) 
     assert f"NOT PROVED: partition 0: {count} records are not signed" in found["notes"]
 
 
+@pytest.mark.parametrize("case", ["no head", "an earlier head", "no chain", "neither"])
+def test_an_answer_that_no_head_covers_is_not_proved(
+    evidence: Path, tmp_path: Path, case: str
+) -> None:
+    forger = Forger(evidence, tmp_path / "forged")
+    if case != "no chain":
+        without_heads(after=case == "an earlier head")(forger)
+    if case in {"no chain", "neither"}:
+        without_chain(forger)
+    code, found = verified(tmp_path / "forged", *from_outside(evidence))
+    assert (code, wrong(found)) == (3, [])
+    rest = 1 if case == "an earlier head" else 2
+    said = f"NOT PROVED: partition 0: the last {rest} answers are not signed"
+    assert [each for each in found["notes"] if "PROVED" in each] == [said]
+
+
 # ---- edits ----
 
 
@@ -274,6 +290,71 @@ def other_value(forger: Forger) -> None:
     value = json.loads(forger.answers[0]["value"])
     value["values"] = [str(int(value["values"][0]) + 1)]
     forger.answers[0]["value"] = json.dumps(value, separators=(",", ":"))
+
+
+def rolled_back(forger: Forger) -> None:
+    """Change an answer after a rollback, and add a head that nobody has signed."""
+    last, count = forger.log[-1], len(forger.log)
+    ledger, after = forger.log[0]["genesis"]["ledger"], forger.last_hash()
+    lost = {"branch": 1, "first": count, "last": count + 9, "head": f"sha256:{'a' * 64}"}
+    lost["key"] = forger.key.verifier.text
+    lines = [f"accountant/{ledger}/0", "rollback", "branch 1", f"lost {count}-{count + 9}"]
+    lines += [f"head {lost['head']}", f"after {after}", f"key {lost['key']}", ""]
+    lost["signature"] = base64.b64encode(forger.key.sign("\n".join(lines).encode())).decode()
+    own = {"outcome": "rolled_back", "note": {"by": "root", "reason": "lost"}, "rollback": lost}
+    place = {"partition_sequence": count, "previous": after}
+    names = ("type", "version", "rules", "decided_at", "floor")
+    forger.log.append({name: last[name] for name in names} | place | own)
+    forger.write()
+    for file in forger.folder.glob("checkpoints/*.head"):
+        text = file.read_text().split("\n\n")[0] + "\n"
+        forger.note(file, another_line(3, "branch 1")(text))
+    other_value(forger)
+    forger.write(sign=False)
+    unsigned(forger, count + 5, 0)
+
+
+def unsigned(forger: Forger, count: int = 1, branch: int = 0) -> None:
+    """Add a head of answers that began again, which nobody has signed."""
+    ledger, text = forger.log[0]["genesis"]["ledger"], base64.b64encode(bytes(32)).decode()
+    lines = [f"accountant/{ledger}/0/answers", str(count), text, f"branch {branch}", "begun 99"]
+    lines += ["time 2026-11-30T00:00:00.000Z", ""]
+    forger.note(forger.folder / "checkpoints/0-0.head", "\n".join(lines), lambda _: bytes(64))
+
+
+def unsigned_head(forger: Forger) -> None:
+    other_value(forger)
+    forger.write(sign=False)
+    unsigned(forger)
+
+
+def without_heads(*, after: int) -> Edit:
+    """Change the last answer, and leave out each head of more answers than these."""
+
+    def edit(forger: Forger) -> None:
+        value = json.loads(forger.answers[-1]["value"])
+        value["values"] = ["12345"]
+        forger.answers[-1]["value"] = json.dumps(value, separators=(",", ":"))
+        forger.write(sign=False)
+        for file in forger.folder.glob("checkpoints/*.head"):
+            if int(file.read_text().split("\n")[1]) > after:
+                file.unlink()
+        forger.sum()
+
+    return edit
+
+
+CHAIN: Final = ("random", "entry", "batch", "hash")
+
+
+def without_chain(forger: Forger, start: int = 0) -> None:
+    """Leave out what chains the answers, from one on, as if they were Kafka's."""
+    for row in forger.answers[start:]:
+        for name in CHAIN:
+            del row[name]
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in forger.answers]
+    (forger.folder / "answers.jsonl").write_text("".join(lines))
+    forger.sum()
 
 
 def rewound(forger: Forger) -> None:
@@ -629,6 +710,13 @@ FORGERIES: Final = [
         "answers",
     ),
     Forged(
+        "an answer without its chain",
+        "nothing",
+        lambda f: without_chain(f, 1),
+        "answers",
+        "chain",
+    ),
+    Forged(
         "an answer twice",
         "everything",
         lambda f: f.answers.append(dict(f.answers[0])),
@@ -689,6 +777,8 @@ FORGERIES: Final = [
         note(str, lambda s: bytes([s[0] ^ 1]) + s[1:]),
         "checkpoints",
     ),
+    Forged("an unsigned head after a rollback", "signed", rolled_back, "checkpoints", "answer"),
+    Forged("an unsigned head", "signed", unsigned_head, "checkpoints", "no known key"),
     Forged("a key of small order", "small", small_order, "checkpoints", "no known key"),
     # what no verifier can notice alone: verifying.md says so
     Forged("everything, by another key", "everything", lambda f: None, ""),
