@@ -212,9 +212,8 @@ def cost(name: str, claim: Record) -> Fraction | None:
         of["epsilon"] = of["sensitivity"] / of["scale"]
     if name in ("epsilon", "loss_epsilon"):
         return of.get("epsilon")
-    return (
-        RHO[kind](of) * (2 if name == "loss_time" else 1) if name in ("rho", "loss_time") else None
-    )
+    times = {"rho": 1, "loss_time": 2}.get(name)
+    return None if times is None else RHO[kind](of) * times
 
 
 def atoms(claim: Record, times: int = 1) -> Iterator[tuple[Record, int]]:
@@ -311,10 +310,6 @@ class Dataset:
         """Return what a total may reach now, in units."""
         budgets = [self.budget, *([self.in_force["budget"]] if self.in_force else [])]
         return min(Fraction(units(each[total])) for each in budgets)
-
-    @property
-    def adds_up(self) -> bool:
-        return adds_up(self.policy)
 
 
 def adds_up(policy: Record) -> bool:
@@ -453,14 +448,13 @@ class Log:
             expect("in_force", data.in_force, part["in_force"])
         expect("names of totals", list(data.totals), list(after))
         growth, charged = less(after, data.totals), part.get("cost", {})
-        claim: Record = (grant if outcome in GRANTS else request if charged else {}).get(
-            "claim", {}
-        )
+        of = grant if outcome in GRANTS else request if charged else {}
+        claim: Record = of.get("claim", {})
         more = sum(times for _, times in atoms(claim)) if claim else 0
         expect("mechanisms", data.mechanisms + more, part["totals"]["mechanisms"])
         for total, grown in growth.items() if claim else ():
             what = f"cost of a claim {claim['type']} under {data.policy['filter']}"
-            self.known(data.adds_up and is_cost(name, total, claim, grown), what)
+            self.known(adds_up(data.policy) and is_cost(name, total, claim, grown), what)
         if outcome in GRANTS:
             expect("stop before a grant", "", data.stopped)
             for field in ("unit", "neighbours") if "claim" in request else ():
@@ -477,10 +471,10 @@ class Log:
         for total, grown in less(up_now, up_before).items():
             if grown is not None and charged.get(total) != "inf":
                 expect(f"growth of {total}", Fraction(charged.get(total, 0)) * UNIT, grown)
-        for total in data.budget if data.adds_up else ():
+        for total in data.budget if adds_up(data.policy) else ():
             left = max(Fraction(0), data.allowed(total) - finite(up_now[total]))
             expect(f"{total} left of {name}", left, units(part["left"][total]))
-        self.known(data.adds_up, f"whether {data.policy['filter']} admits the totals")
+        self.known(adds_up(data.policy), f"whether {data.policy['filter']} admits the totals")
         data.sequence, data.totals = part["sequence"], after
         data.mechanisms = part["totals"]["mechanisms"]
         stops = {"paused": outcome, "closed": outcome, "resumed": ""}
@@ -505,7 +499,7 @@ class Log:
     ) -> None:
         """Check what a step of a reservation gives back, to its dataset and to its limits."""
         claim, shown = grant["claim"], request.get("shown")
-        adds = data.adds_up and (shown is None or claim["type"] == "brownian")
+        adds = adds_up(data.policy) and (shown is None or claim["type"] == "brownian")
         self.known(adds, f"what a reservation returns under {data.policy['filter']}")
         charged = grant["charged"][part["dataset"]]
         if shown is not None and claim["type"] == "brownian":
@@ -516,7 +510,8 @@ class Log:
             if shown is not None:
                 full, last = cost(name, claim), cost(name, {**claim, "variance": shown})
                 due = ((full or 0) - (last or 0)) * UNIT
-            if grown is not None and abs(due + grown) > 2 + due / 10**18:
+            most_off = 2 + due / 10**18 if shown is not None else 0
+            if grown is not None and abs(due + grown) > most_off:
                 raise Wrong(f"{name} falls by {float(-grown / UNIT)}, not {float(due / UNIT)}")
         self.limits(data, part, grant, growth)
 
@@ -577,7 +572,7 @@ class Log:
                     is_fresh = field == "paced" and is_new and now[name] == due
                     if own and not is_step:
                         self.known(is_cost(what, name, grant["claim"], more), "cost at a limit")
-                    elif data.adds_up and not (back or is_fresh):
+                    elif adds_up(data.policy) and not (back or is_fresh):
                         expect(f"growth of {what}", due, more)
                     budget = (budgets.get(field) or {}).get(name)
                     if budget and not is_step and adds_up(own or data.policy):
@@ -618,16 +613,21 @@ def change(name: str, question: Record, schema: Record) -> tuple[Fraction, Fract
     return 2 * size, max(2 * size**2, within**2)
 
 
-def check_noise(answer: Record, claim: Record, schema: Record) -> bool:
+LAWS = {"discrete_laplace", "discrete_gaussian", "rounded_gaussian"}
+LAWS |= {"laplace_reduction", "gaussian_refinement"}
+
+
+def check_noise(answer: Record, claim: Record, schema: Record, last: Fraction | None) -> bool:
     """Check that each statistic's noise costs what was claimed for it. False: not known here."""
     for (atom, _), noise in zip(atoms(claim), answer["statistics"], strict=True):
-        if noise["law"] not in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian"):
+        if atom["type"] == "bounded_range":
             return False
+        expect("a known law", True, noise["law"] in LAWS)
         l1, l2_squared = change(noise["statistic"], answer["question"], schema)
-        is_laplace = "scale" in noise
+        is_laplace = "laplace" in noise["law"]
         least = l1 / Fraction(noise["scale"]) if is_laplace else l2_squared / 2
         least /= 1 if is_laplace else Fraction(noise["variance"])
-        off = (cost("epsilon" if is_laplace else "rho", atom) or 0) - least
+        off = (last or cost("epsilon" if is_laplace else "rho", atom) or 0) - least
         most = least / 10**12 + Fraction(1, 10**39)
         expect(f"noise of {noise['statistic']} at its claim", True, -most / 10**6 <= off <= most)
     return True
@@ -643,7 +643,7 @@ def check_answer(answer: Record, grant: Record, data: Dataset | None, log: Log) 
     if answer["outcome"] == "failed":
         expect("values of a failed answer", set(), answer.keys() & {"values", "levels", "low"})
         return
-    ((name, amount),) = answer["cost"].items()
+    ((name, amount),), last = answer["cost"].items(), None
     if "stop" in answer:
         power = 2 if name == "rho" else 1
         last = Fraction(claim["sensitivity"]) ** power / power / Fraction(levels[-1]["level"])
@@ -653,9 +653,9 @@ def check_answer(answer: Record, grant: Record, data: Dataset | None, log: Log) 
     elif all(cost(name, atom) is not None for atom, _ in atoms(claim)):
         costs = [(cost(name, atom) or Fraction(0)) * times for atom, times in atoms(claim)]
         expect("cost", math.ceil(sum(costs) * UNIT), units(amount))
-    schema = data.schema if data is not None and "stop" not in answer else None
-    known = schema is not None and check_noise(answer, claim, schema)
-    log.known(known, "noise of a session, of a choice, or without the schema")
+    schema = data.schema if data is not None else None
+    known = schema is not None and check_noise(answer, claim, schema, last)
+    log.known(known, "noise of a choice, or without the schema")
 
 
 def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
@@ -888,9 +888,7 @@ def main() -> int:
         check("ledger", lambda: check_ledger(asked.ledger, log.genesis.get("ledger")))
     notes = [f"needs accountant audit: {what} ({n})" for what, n in sorted(log.needs.items()) if n]
     notes += ["needs accountant audit: each decision again, odometers, noisy values"]
-    outside = [
-        f"no --{name} from outside" for name in ("key", "ledger") if not getattr(asked, name)
-    ]
+    outside = [f"no --{n} from outside" for n in ("key", "ledger") if not getattr(asked, n)]
     outside += [] if chained else ["the records are not chained"]
     for partition, hashes in log.hashes.items():
         signed = log.signed.get(partition, 0)

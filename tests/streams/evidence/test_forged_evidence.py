@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -252,6 +252,19 @@ def period_again(forger: Forger) -> None:
         for part in row.get("parts") or [row]:
             for level in part.get("levels", ())[:1]:
                 level["paced"]["rho"] = f"{Decimal(level['paced']['rho']) - Decimal(before):f}"
+
+
+def void_more(forger: Forger) -> None:
+    """Return 2e-40 more, and lower all later totals by as much."""
+    at, more = forger.index("voided", "rho"), Decimal("2e-40")
+    with localcontext(Context(prec=60)):
+        back = forger.log[at]["reservation"]["returned"]
+        back["rho"] = f"{Decimal(back['rho']) + more:f}"
+        forger.later("rho", "rho", at, lambda text: f"{Decimal(text) - more:f}")
+        for row in forger.log[at:]:
+            for part in row.get("parts") or [row]:
+                if part.get("dataset") == "rho" and "left" in part:
+                    part["left"]["rho"] = f"{Decimal(part['left']['rho']) + more:f}"
 
 
 def without_use(forger: Forger) -> None:
@@ -607,6 +620,7 @@ FORGERIES: Final = [
         set_in("voided", "rho", "reservation", "returned", "rho", to="1"),
         "log",
     ),
+    Forged("a void that returns a unit more", "everything", void_more, "log", "falls"),
     Forged(
         "a settlement without begin",
         "everything",
@@ -729,6 +743,23 @@ FORGERIES: Final = [
         answer(1, "levels", -1, "level", to="9"),
         "answers",
         "level",
+    ),
+    Forged(
+        "a session's scale",
+        "everything",
+        answer(1, "statistics", 0, "scale", to="2"),
+        "answers",
+        "noise",
+    ),
+    Forged(
+        "another law with another scale",
+        "everything",
+        lambda f: (
+            answer(0, "statistics", 0, "law", to="laplace")(f),
+            answer(0, "statistics", 0, "scale", to="9")(f),
+        ),
+        "answers",
+        "law",
     ),
     Forged(
         "a failure with a value",
