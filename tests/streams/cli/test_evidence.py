@@ -85,7 +85,8 @@ def test_the_verifier_runs_alone_in_an_empty_environment(used: Path, tmp_path: P
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     lines = done.stdout.splitlines()
     assert [each.split(":")[0] for each in lines if each.startswith("ok")] == [
-        f"ok    {name}" for name in ("files", "log", "answers", "checkpoints", "receipts", "ledger")
+        f"ok    {name}"
+        for name in ("files", "log", "datasets", "answers", "checkpoints", "receipts", "ledger")
     ]
     assert lines[-1].startswith("needs accountant audit: ")
 

@@ -111,6 +111,16 @@ def in_file(name: str, old: str, new: str) -> Edit:
     return edit
 
 
+def shown(old: str, new: str) -> Edit:
+    """Change what the folder shows of a dataset beside the log."""
+
+    def edit(forger: Forger) -> None:
+        in_file("datasets.jsonl", old, new)(forger)
+        forger.sum()
+
+    return edit
+
+
 def set_in(outcome: str, dataset: str, *places: Any, to: Any, skip: int = 0) -> Edit:
     """Set a field of a decision."""
 
@@ -385,7 +395,8 @@ def rewound(forger: Forger) -> None:
     answers = (forger.folder / "answers.jsonl").read_text().splitlines(keepends=True)
     kept = [each for each in answers if json.loads(each)["grant"] in grants]
     (forger.folder / "answers.jsonl").write_text("".join(kept[:0]))
-    (forger.folder / "receipts.jsonl").write_text("")
+    for name in ("receipts.jsonl", "datasets.jsonl"):
+        (forger.folder / name).write_text("")
     forger.sum()
 
 
@@ -592,6 +603,37 @@ FORGERIES: Final = [
         "log",
         "policy",
     ),
+    Forged(
+        "a generation",
+        "everything",
+        set_in(*RHO, "generation", to=2),
+        "log",
+        "sequence",
+    ),
+    Forged(
+        "a cost in a sum that is not there",
+        "everything",
+        lambda f: f.at(*RHO)["cost"].update(epsilon="0"),
+        "log",
+        "names",
+    ),
+    Forged(
+        "totals of a dataset as shown",
+        "sums alone",
+        shown('"epsilon":"1.0625"', '"epsilon":"0.01"'),
+        "datasets",
+        "census",
+    ),
+    Forged(
+        "a policy as shown",
+        "sums alone",
+        shown(
+            '"filter":"zcdp","epsilon":null,"rho":"0.5"',
+            '"filter":"zcdp","epsilon":null,"rho":"0.1"',
+        ),
+        "datasets",
+        "rho",
+    ),
     # reservations
     Forged(
         "a void of no grant",
@@ -629,6 +671,13 @@ FORGERIES: Final = [
     ),
     Forged(
         "a void after begin", "everything", set_in("settled", "rho", "outcome", to="voided"), "log"
+    ),
+    Forged(
+        "a void of another's reservation",
+        "everything",
+        set_in("voided", "rho", "reservation", "analyst", to="eve"),
+        "log",
+        "analyst",
     ),
     Forged("settled twice", "everything", again("settled", "rho"), "log"),
     # limits
