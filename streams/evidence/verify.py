@@ -470,8 +470,9 @@ class Log:
             if grown is not None and charged.get(total) != "inf":
                 expect(f"growth of {total}", Fraction(charged.get(total, 0)) * UNIT, grown)
         for total in data.budget if adds_up(data.policy) else ():
-            left = max(Fraction(0), data.allowed(total) - finite(up_now[total]))
-            expect(f"{total} left of {name}", left, units(part["left"][total]))
+            left, spent = units(part["left"][total]), up_now[total]
+            due = None if spent is None else max(Fraction(0), data.allowed(total) - spent)
+            expect(f"{total} left of {name}", due, left)
         self.known(adds_up(data.policy), f"whether {data.policy['filter']} admits the totals")
         data.sequence, data.totals = part["sequence"], after
         data.mechanisms, data.written = part["totals"]["mechanisms"], part["totals"]

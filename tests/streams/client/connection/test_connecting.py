@@ -175,7 +175,7 @@ def test_an_unreachable_address_gives_the_id_to_retry_with() -> None:
 
 @pytest.mark.slow
 def test_an_unreachable_broker_is_named_with_the_reason() -> None:
-    said = r"127\.0\.0\.1:1 does not answer within 2 s: there is no connection"
+    said = r"127\.0\.0\.1:1 does not answer within 2 s: .*there is no connection"
     with pytest.raises(Unavailable, match=said):
         Accountant("kafka://127.0.0.1:1", wait=0)
 
