@@ -59,7 +59,7 @@ def explain(error: BaseException, *, again: str | None = None) -> Explained | No
         return found
     hint = None if found.hint == _ADDRESS else found.hint
     if isinstance(error, NotPermitted):
-        return found._replace(hint=f"{hint}. After an owner has given you the role, {again}")
+        return found._replace(hint=f"{hint}. Once it is permitted, {again}")
     return found._replace(hint=again if hint is None else f"{hint}; then {again}")
 
 

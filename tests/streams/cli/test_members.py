@@ -57,7 +57,7 @@ def test_each_does_the_job_with_a_token_and_no_other(
     assert denied.code == 1
     assert "does not permit this" in denied.err
     assert "accountant me" in denied.err
-    assert "After an owner has given you the role, run the same command with --id" in denied.err
+    assert "Once it is permitted, run the same command with --id" in denied.err
     for name, command in (
         ("ana", ("member", "set", "census", "ben", "--role", "analyst")),
         ("eng", ("dataset", "close", "census")),
