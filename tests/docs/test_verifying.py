@@ -63,9 +63,11 @@ def test_a_verifier_written_from_the_page_verifies_a_log(tmp_path: Path) -> None
 
 
 def blocks(language: str) -> list[str]:
-    """Return the worked examples of the page."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "verifying.md"
-    return re.findall(rf"^```{language}\n(.*?\n)```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    """Return the worked examples of both pages."""
+    folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
+    pages = [folder / name for name in ("verifying.md", "verifying-answers.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    return re.findall(rf"^```{language}\n(.*?\n)```$", text, re.DOTALL | re.MULTILINE)
 
 
 def test_the_worked_examples_are_one_ledger_that_both_verifiers_accept(tmp_path: Path) -> None:

@@ -367,6 +367,12 @@ def without_heads(*, after: int) -> Edit:
     return edit
 
 
+def without_answers(forger: Forger) -> None:
+    for file in [forger.folder / "answers.jsonl", *forger.folder.glob("checkpoints/*.head")]:
+        file.unlink()
+    forger.sum()
+
+
 CHAIN: Final = ("random", "entry", "batch", "hash")
 
 
@@ -862,6 +868,7 @@ FORGERIES: Final = [
     Forged("a key of small order", "small", small_order, "checkpoints", "no known key"),
     # what no verifier can notice alone: verifying.md says so
     Forged("everything, by another key", "everything", lambda f: None, ""),
+    Forged("answers left out with their heads", "sums alone", without_answers, ""),
     Forged("an older copy of everything", "sums alone", rewound, ""),
 ]
 
