@@ -49,9 +49,29 @@ def own_heads(
         seconds=settings.checkpoint_seconds,
         required=settings.checkpoints_required,
         compares_clock=True,
+        missing=lambda: _missing(path, settings),
         send=None if senders is None else senders.take,
         background=background,
     )
+
+
+def _missing(path: Path, settings: Settings) -> str | None:
+    """Return why no checkpoint of a ledger's file is in their directory, None if one is."""
+    from streams.evidence.checkpoint_troubles import no_checkpoint
+    from streams.evidence.lost_ledger import checkpoint_numbers
+    from streams.evidence.store import folder_of, has_key
+
+    directory = directory_of(settings)
+    if directory is None:
+        return None  # the store reports it, and a directory that cannot be read
+    with contextlib.suppress(OSError, Unavailable):
+        ledger = ledger_id(path)
+        if any(not each.is_dir() for each in folder_of(directory, ledger).glob("*/0")):
+            return None  # it cannot be read
+        if next(checkpoint_numbers(directory, ledger), None) is None:
+            new_key = not has_key(directory, settings.checkpoint_key)
+            return no_checkpoint(directory, required=settings.checkpoints_required, new_key=new_key)
+    return None
 
 
 def check_missing(path: Path, settings: Settings, *, replaces: bool) -> None:

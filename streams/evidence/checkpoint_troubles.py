@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from accountant.times import iso
 from streams.evidence.log_end import LogEnd
@@ -59,6 +60,28 @@ def other_ledgers(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator
             "one; or, to give it up for ever, remove that folder"
         )
         yield "ledger_replaced", why
+
+
+def no_checkpoint(directory: Path, *, required: bool, new_key: bool) -> str:
+    """Return the words for a log with decisions of which no checkpoint is in its place.
+
+    Args:
+        required: such a log is refused.
+        new_key: no signing key is there either.
+    """
+    here = f"no checkpoint of this ledger is in {directory}"
+    risk = "is it mounted? An older copy of the ledger would not be noticed"
+    if required:
+        return (
+            f"{here}, and ACCOUNTANT_CHECKPOINTS_REQUIRED is set: {risk}. To begin checkpoints for "
+            "a ledger that never had any, start once without the setting"
+        )
+    if not new_key:
+        return f"{here}: {risk}"
+    return (
+        f"{here}: {risk}. No signing key was there either: a new one is made, and auditors who "
+        "have an earlier one reject what it signs"
+    )
 
 
 def describe_lost(lost: LostDecisions, head: LogEnd) -> str:

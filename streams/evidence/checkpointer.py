@@ -54,6 +54,8 @@ class Checkpointer:
         required: refuse to decide while the checkpoints cannot be read.
         compares_clock: warn if the clock is far ahead of the newest checkpoint. For a file, which
             has no other clock to compare with.
+        missing: returns why no checkpoint is in the place of a log with decisions, None if one is.
+            Called before the store is opened, which would make its directory and key.
         send: gets each stored checkpoint with its signed text; must not block.
         background: calls the steps.
 
@@ -73,6 +75,7 @@ class Checkpointer:
         seconds: float,
         required: bool,
         compares_clock: bool = False,
+        missing: Callable[[], str | None] = lambda: None,
         at_once: bool = True,
         send: Callable[[Checkpoint, bytes], None] | None = None,
         background: Background = THREADS,
@@ -84,7 +87,10 @@ class Checkpointer:
         self._seconds = seconds
         self._required = required
         self._compares_clock = compares_clock
+        self._missing = missing
         self._clock_note: str | None = None
+        self._missing_note: str | None = None
+        self._had = False  # its place has had checkpoints of this log
         self._send = send
         self.newest: bytes | None = None
         self.key_differs = False
@@ -110,8 +116,8 @@ class Checkpointer:
 
     @property
     def notes(self) -> list[str]:
-        first = [note for note in (self._trouble, self._clock_note) if note is not None]
-        return first + self._other_troubles
+        first = (self._trouble, self._missing_note, self._clock_note)
+        return [note for note in first if note is not None] + self._other_troubles
 
     @property
     def refused(self) -> str | None:
@@ -171,11 +177,20 @@ class Checkpointer:
         """
         self._rest_until = self._steady() + max(_REST * self._seconds, _SHORTEST_REST_S)
         if self._store is not None and self._compared:
+            self._check_place(self._store)
             self._compare_news(self._store, head)
             return self._store
         store = self._look(head, self._digest)
         self._compared = True
         return store
+
+    def _check_place(self, store: CheckpointStore) -> None:
+        """Raises: Unavailable: the place had checkpoints of this log, and has none now."""
+        if self._had and not store.has_own():
+            raise Unavailable(
+                f"{store.folder} had checkpoints of this log, and has none now: is its disk "
+                "mounted? None is stored until they are back. To begin others, restart"
+            )
 
     def _compare_news(self, store: CheckpointStore, head: LogEnd) -> None:
         """Compare the log with what other processes have stored since.
@@ -194,12 +209,17 @@ class Checkpointer:
 
         Raises: as `_compare`.
         """
+        if self._store is not None:
+            self._check_place(self._store)
+        elif head.sequence > 0:
+            self._check_missing()
         try:
             store = self._store or self._open_store()
         except Refused as error:  # such as a key that other users may read
             raise Unavailable(str(error)) from error
         stored = store.load(head.key)
         self._store, self._own = store, stored.checkpoints
+        self._had = self._had or bool(stored.checkpoints)
         self._report_stored(stored, store)
         if self._compares_clock:
             self._compare_clock(stored)
@@ -213,6 +233,18 @@ class Checkpointer:
         self._must_sign = lost is not None and lost.copy is not None and head != self._begun
         self._check(lost, head)
         return store
+
+    def _check_missing(self) -> None:
+        """Report a log with decisions if no checkpoint of it is in its place.
+
+        Raises: Refused: one must be there.
+        """
+        why = self._missing()
+        if why is not None and self._required:
+            raise Refused(why)
+        if why is not None and why != self._missing_note:
+            _log.error("checkpoints_missing", why=why, then="decisions go on")
+        self._missing_note = why
 
     def _compare_clock(self, stored: StoredCheckpoints) -> None:
         """Warn if the clock is far ahead of the newest checkpoint; only a person knows which is so.
@@ -351,7 +383,8 @@ class Checkpointer:
     def _sign(self, store: CheckpointStore, head: LogEnd) -> None:
         """Raises: Unavailable: the checkpoint cannot be stored."""
         done = store.put(head.sequence, head.head, head.branch, self._clock.now())
-        self._own = self._own or (done[0],)
+        self._own, self._had = self._own or (done[0],), True
+        self._missing_note = None
         self.newest = done[1]
         if self._send is not None:
             self._send(*done)

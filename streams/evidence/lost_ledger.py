@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,7 @@ def check_new_ledger(directory: Path, path: Path, new: str | None = None) -> Non
     """
     for name in paths_of(path):
         for ledger in ledgers_at(directory, name):
-            newest = _newest(directory, ledger)
+            newest = max(checkpoint_numbers(directory, ledger), default=0)
             if ledger != new and newest > 0:
                 what = f"{path} is missing, and ledger {ledger}"
                 if new is not None:
@@ -50,20 +51,19 @@ def check_new_ledger(directory: Path, path: Path, new: str | None = None) -> Non
                 )
 
 
-def _newest(directory: Path, ledger: str) -> int:
-    """Return the largest decision number of a ledger's checkpoints at any path, 0 without any.
+def checkpoint_numbers(directory: Path, ledger: str) -> Iterator[int]:
+    """Yield the decision number of each checkpoint of a ledger, at any path.
 
     Raises: OSError.
     """
-    newest = 0
     with contextlib.suppress(FileNotFoundError):
         for place in folder_of(directory, ledger).iterdir():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 for note in (place / "0").iterdir():
                     # The name tells it: a file that is damaged is evidence, too.
                     found = _NOTE.fullmatch(note.name)
-                    newest = max(newest, 0 if found is None else int(found[1]))
-    return newest
+                    if found is not None:
+                        yield int(found[1])
 
 
 def _seen_at(directory: Path, ledger: str, path: Path) -> str:

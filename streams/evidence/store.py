@@ -197,6 +197,16 @@ class CheckpointStore:
         """
         return ()
 
+    def has_own(self) -> bool:
+        """Tell whether a checkpoint of this log is in its directory, by the names of the files.
+
+        Raises: Unavailable: the directory cannot be read.
+        """
+        try:
+            return bool(self._notes(self._own))
+        except OSError as error:
+            raise Unavailable(f"checkpoints cannot be read: {error}") from error
+
     def has_copy(self) -> bool:
         """Tell whether another file of this ledger is at a path that has checkpoints."""
         return False
@@ -409,6 +419,11 @@ class FileCheckpoints(CheckpointStore):
 def folder_of(directory: Path, ledger: str) -> Path:
     """Return the folder of a ledger's checkpoints."""
     return directory / ledger.replace(":", "-")
+
+
+def has_key(directory: Path, file: Path | None) -> bool:
+    """Tell whether the key that `signing_key_at` returns exists already."""
+    return file is not None or (directory / _KEY).exists()
 
 
 def signing_key_at(directory: Path, file: Path | None) -> SigningKey:

@@ -228,7 +228,8 @@ class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSet
         1.0, ge=0.1, le=86_400, description="shortest time between two checkpoints, in seconds"
     )
     checkpoints_required: bool = Field(
-        False, description="decide nothing if the checkpoints cannot be read"
+        False,
+        description="decide nothing if the checkpoints cannot be read, or a file's are missing",
     )
     checkpoint_places: Annotated[SecretStr | None, AfterValidator(_given)] = Field(
         None, description="additional sinks for checkpoints, separated by commas"

@@ -198,6 +198,57 @@ def test_unreachable_checkpoints_refuse_the_start_if_required(file: Path, away: 
     EmbeddedService.open(file, Settings(checkpoints_required=True)).close_sync()
 
 
+def test_a_ledger_without_its_checkpoints_is_refused_if_required(
+    file: Path, checkpoint_directory: Path
+) -> None:
+    required = Settings(checkpoints_required=True)
+    EmbeddedService.open(file, required).close_sync()  # a new ledger has none yet
+    ledger_files.opened(file).close_sync()
+    aside = checkpoint_directory.rename(checkpoint_directory.with_name("elsewhere"))
+    missing = f"no checkpoint of this ledger is in {checkpoint_directory}, and ACCOUNTANT_CHECKP"
+    for _ in range(2):  # the first one has begun none
+        with pytest.raises(Refused, match=missing):
+            EmbeddedService.open(file, required)
+    assert not (checkpoint_directory / "key").exists()
+    shutil.rmtree(checkpoint_directory)
+    aside.rename(checkpoint_directory)
+    EmbeddedService.open(file, required).close_sync()
+
+
+def test_a_ledger_without_its_checkpoints_is_reported_until_it_has_one(
+    file: Path, checkpoint_directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask_and_close(file, 1)
+    assert "checkpoints_missing" not in caplog.text
+    shutil.rmtree(checkpoint_directory)
+    settings = Settings(checkpoint_seconds=86_400)
+    service = EmbeddedService.open(file, settings)
+    said = " ".join(service.readiness().notes)
+    assert said.startswith(f"no checkpoint of this ledger is in {checkpoint_directory}: is it")
+    assert "a new one is made" in said
+    assert "checkpoints_missing" in caplog.text
+    service.close_sync()
+    service = EmbeddedService.open(file, settings)
+    assert service.readiness().notes == []
+    service.close_sync()
+
+
+def test_checkpoints_that_go_away_are_not_begun_again_by_a_running_ledger(
+    file: Path, checkpoint_directory: Path
+) -> None:
+    service = opened(file)
+    eventually(lambda: notes(checkpoint_directory))
+    aside = checkpoint_directory.rename(checkpoint_directory.with_name("elsewhere"))
+    ask(service, 1)
+    eventually(lambda: service.readiness().notes or checkpoint_directory.exists())
+    assert not checkpoint_directory.exists()
+    assert "had checkpoints of this log, and has none now" in service.readiness().notes[0]
+    aside.rename(checkpoint_directory)
+    eventually(lambda: not service.readiness().notes)
+    service.close_sync()
+    assert notes(checkpoint_directory)[-1].sequence == 2
+
+
 def test_a_loss_found_late_stops_the_ledger(file: Path, checkpoint_directory: Path) -> None:
     ask_and_close(file, 1)
     back_up(file)
@@ -325,7 +376,7 @@ def test_a_replaced_ledger_is_reported_at_each_start(
     file.unlink()
     original.rename(file)
     service = opened(file)
-    (note,) = checkpoint_report(service)[0]
+    *_, note = checkpoint_report(service)[0]
     assert "it was here, too, and what it has granted is not charged in this one" in note
     service.close_sync()
 
