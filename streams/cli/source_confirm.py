@@ -36,7 +36,7 @@ def confirm(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Confirm the names and types that a source has now, and print how they differ from before.
+    """Accept at once the names and types that a source has now; print how they differ from before.
 
     Until then no question on it is answered. Run it where the file of sources is, as the user that
     reads it. Names and types may tell of people: a column of whole numbers with one empty cell may

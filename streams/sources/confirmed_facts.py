@@ -22,7 +22,9 @@ _log = get_logger(__name__)
 CONFIRMED: Final = ".confirmed"
 """What ends the name of the file, after that of the file of sources."""
 _MOST_BYTES: Final = 20_000_000
-_THEN: Final = "compare it with the sources: `accountant source confirm NAME`"
+_THEN: Final = (
+    "compare it with the sources; `accountant source confirm NAME` accepts at once what one has now"
+)
 
 Confirmer = Literal["owner", "check"]
 """Who confirmed: `accountant source confirm`, or the first check that found nothing."""

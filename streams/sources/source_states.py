@@ -8,7 +8,7 @@ a cell that cannot be read may depend on one person. The owner gets the cause.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -151,7 +151,8 @@ class SourceStates:
         """Return what an owner should know of an open dataset's source, "" if it is as declared."""
         state, name = self.state(schema), schema.source.name
         if state.cause:
-            return f"No question on this dataset is answered: {state.cause}. To go on, {_do(name)}."
+            why = f"No question on this dataset is answered: {state.cause}."
+            return f"{why} If that is right, {_accept([name])}."
         lacking = [] if state.confirmed is None else _refused(schema, state.confirmed)
         if not lacking:
             return ""
@@ -186,7 +187,9 @@ class SourceStates:
                 self._closed[schema] = cause
             after = self._causes(name)
         for new in after - before:
-            _log.error("source_closed", source=name, cause=new, do=_do(name))
+            _log.error(
+                "source_closed", source=name, cause=new, do=f"if that is right, {_accept([name])}"
+            )
         if before and not after:
             _log.info("source_open_again", source=name)
 
@@ -250,8 +253,8 @@ def closed_words(name: str) -> str:
     """Return the words of a source that answers nobody for its analysts, whatever the cause."""
     return (
         f"the source {name} answers no question now, so this one was not decided, and nothing is "
-        "charged. Whoever runs the server finds the cause in its log, and by "
-        f"`accountant source confirm {name}`"
+        "charged. Whoever runs the server finds the cause in its log. If a changed name or type is "
+        f"right, `accountant source confirm {name}` accepts it"
     )
 
 
@@ -261,8 +264,8 @@ def note_of(closed: Collection[str]) -> str | None:
         return None
     return (
         f"questions on the source {', '.join(sorted(closed))} are refused before they are charged. "
-        "Run `accountant source check SCHEMA` and `accountant source confirm NAME` where the file "
-        "of sources is; the log of the process that reads data has the cause"
+        "The log of the process that reads data has the cause, and `accountant source check "
+        f"SCHEMA` shows what differs. If that is right, {_accept(sorted(closed))}"
     )
 
 
@@ -275,8 +278,9 @@ def finding_words(findings: Collection[SchemaFinding]) -> str:
     )
 
 
-def _do(name: str) -> str:
-    return f"run `accountant source confirm {name}` where the file of sources is"
+def _accept(names: Iterable[str]) -> str:
+    commands = ", ".join(f"`accountant source confirm {name}`" for name in names)
+    return f"{commands} accepts it at once, where the file of sources is"
 
 
 def _refused(schema: Schema, confirmed: Confirmed) -> list[SchemaFinding]:

@@ -139,7 +139,7 @@ def test_no_route_appends_a_question_that_its_source_cannot_answer(server: World
         before = server.last_sequence()
         closed = route(server, dataset, {"ask": "count"})
         assert (closed.status_code, closed.json().get("error")) == (403, "source_closed")
-        assert "accountant source confirm people" in closed.json()["message"]
+        assert "`accountant source confirm people` accepts it" in closed.json()["message"]
         assert "area" not in closed.text, "analysts learn no name or type of the source"
         assert server.last_sequence() == before
 

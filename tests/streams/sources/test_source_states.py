@@ -237,7 +237,7 @@ def test_an_analyst_reads_the_same_words_whatever_the_cause(
         assert refused is not None
         assert refused.what == closed_words("people")
     assert world.states.note() is not None
-    assert "people" in str(world.states.note())
+    assert "`accountant source confirm people` accepts it at once" in str(world.states.note())
     state = world.states.state(SCHEMA)
     assert state.cause, "for its owner"
     assert state.cause not in str(world.states.note())
