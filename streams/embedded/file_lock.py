@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shlex
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import IO, Final
 from streams.clock import SystemClock
 from streams.embedded.file_identity import FileIdentity, identify
 from streams.errors import Refused
+from streams.files.ledger_url import url_option
 from streams.files.lock_holder import (
     LockHolder,
     find_flock_holder,
@@ -96,10 +96,10 @@ class FileLock:
         what = f"{holder} has {self._ledger} open{holder.since_words}"
         if holder.address:
             return f"{what}. Use it at {holder.address}"
-        url = shlex.quote(f"sqlite:///{self._ledger.absolute()}")
         return (
-            f"{what}. End it first. To let both use the file, run `accountant serve --url {url}`: "
-            "programs with this URL then find the server by themselves"
+            f"{what}. End it first. To let both use the file, run `accountant serve "
+            f"{url_option(self._ledger)}`: programs with this URL then find the server by "
+            "themselves"
         )
 
     def _in_use_elsewhere_message(self) -> str:

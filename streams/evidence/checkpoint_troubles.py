@@ -84,14 +84,17 @@ def no_checkpoint(directory: Path, *, required: bool, new_key: bool) -> str:
     )
 
 
-def describe_lost(lost: LostDecisions, head: LogEnd) -> str:
+def describe_lost(lost: LostDecisions, head: LogEnd, options: str) -> str:
     """Return what a log has lost, and what to do next.
 
     Args:
         head: the log's end.
+        options: of the command that accepts the loss.
     """
     newest = lost.newest
-    command = f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT"
+    command = (
+        f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT{options}"
+    )
     if lost.copy is not None:
         here = f"this log ends at decision {head.sequence}"
         if not lost.is_shorter:

@@ -280,7 +280,8 @@ class Checkpointer:
     def _check(self, lost: LostDecisions | None, head: LogEnd) -> None:
         """Raises: Refused: the log has lost decisions, or another one is signed, too."""
         if lost is not None:
-            self._lost = Refused(describe_lost(lost, head))
+            options = "" if self._store is None else self._store.options
+            self._lost = Refused(describe_lost(lost, head, options))
             raise self._lost
 
     def wake(self, partition: Partition) -> None:

@@ -22,6 +22,7 @@ from streams.evidence.signed_checkpoint import (
     sign_checkpoint,
 )
 from streams.evidence.sinks import Kind
+from streams.files.ledger_url import url_option
 from streams.files.private_files import state_directory
 from streams.files.whole_files import write_whole
 
@@ -135,6 +136,7 @@ class CheckpointStore:
     Attributes:
         ledger, key: the arguments.
         unread: the number of files that `load` skipped, because no known key has signed them.
+        options: those by which a command finds the log, after a blank.
         closed: the folders of other paths that cannot be read.
 
     Raises: Unavailable: the directory cannot be used.
@@ -148,6 +150,7 @@ class CheckpointStore:
         self.ledger = ledger
         self.key = key
         self.unread = 0
+        self.options = ""
         self.closed = list[Path]()
 
     @property
@@ -345,6 +348,7 @@ class FileCheckpoints(CheckpointStore):
         self._of_ledger = folder_of(directory, ledger)
         own = self._of_ledger / place_of(str(file))
         super().__init__(own, 0, ledger, signing_key_at(directory, key))
+        self.options = f" {url_option(file)}"
         self._file = file
         self._is_same_ledger = is_same_ledger
         self._read_elsewhere = set[Path]()  # notes

@@ -47,7 +47,8 @@ def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
     refused = lost("ask", "census", "pure:0.001", "--analyst", "ana")
     assert refused.code == 4
     assert "the log ends at decision 3, but decision 5 was there at" in refused.err
-    assert "`accountant accept-rollback --lost 4-5 --reason TEXT`" in refused.err
+    command = "`accountant accept-rollback --lost 4-5 --reason TEXT --url sqlite:///"
+    assert f"{command}{tmp_path / 'accountant.db'}`" in " ".join(refused.err.split())
     assert lost("dataset", "show", "census").code == 0  # to read is allowed
 
     for wrong in ("3-5", "4-6", "5-5", "4", "all", "4-5-6", "-1-5"):
@@ -191,7 +192,7 @@ def test_on_an_older_branch_every_decision_of_the_newer_one_is_lost(older):
     said = " ".join(refused.err.split())
     assert "is of branch 0 and ends at decision 6, but decision 8 of branch 1 was there" in said
     assert "this copy lacks the rollback that began branch 1" in said
-    assert "`accountant accept-rollback --lost 3-8 --reason TEXT`" in said
+    assert "`accountant accept-rollback --lost 3-8 --reason TEXT --url sqlite:///" in said
     for wrong in ("7-8", "4-8", "6-8", "0-8", "3-7", "3-6", "3-9"):
         done = accept(older, wrong)
         assert done.code == 2, wrong

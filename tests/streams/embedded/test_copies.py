@@ -65,9 +65,11 @@ def test_an_idle_ledger_and_its_copy_both_halt_once_both_have_granted(
         ask(second, 12)
     eventually(lambda: refuse(original, 3) and refuse(second, 13))
     for service, other in ((original, copy), (second, file)):
+        own = file if other == copy else copy
         (why,) = service.readiness().reasons
         assert f"fork: {other} is a file of this ledger, too. Its decision 3 was" in why
-        assert "`accountant accept-rollback --lost 3-3 --reason TEXT`" in why
+        accept = f"accountant accept-rollback --lost 3-3 --reason TEXT --url sqlite:///{own}"
+        assert f"`{accept}`" in why
         assert "To try a copy, set ACCOUNTANT_CHECKPOINTS to another directory" in why
         service.close_sync()
     signed = [each.head for each in notes(checkpoint_directory) if each.sequence == 3]
