@@ -345,14 +345,14 @@ class Log:
             expect("genesis records of the partition", False, genesis["partition"] in self.hashes)
             self.genesis, self.branch, self.at, self.cut = genesis, 0, "", 0
             self.hashes[genesis["partition"]], self.commands[genesis["partition"]] = [], []
-        hashes = self.hashes[self.genesis["partition"]]
+        hashes, own = self.hashes[self.genesis["partition"]], self.genesis["partition"]
         if len(hashes) == 1 and place > 1:  # records before it are in archives: a seal must say so
             hashes += [""] * (place - 2) + [record["previous"]]
             self.cut, self.is_cut = place - 1, True
-        expect("partition_sequence", len(hashes), place)
+        found = place, record.get("source", {}).get("partition", own)
+        expect("partition_sequence and source.partition", (len(hashes), own), found)
         expect("previous", hashes[-1] if hashes else "sha256:" + "0" * 64, record["previous"])
-        later = record["decided_at"] >= self.at
-        expect("order of decided_at", record["outcome"] != "clock_reset", later)
+        expect("decided_at", record["outcome"] == "clock_reset", record["decided_at"] < self.at)
         self.at = record["decided_at"]
         hashes.append(sha256(line))
         self.decision(record, hashes[-1])

@@ -610,6 +610,13 @@ FORGERIES: Final = [
         "policy",
     ),
     Forged(
+        "a record of another partition",
+        "everything",
+        set_in(*RHO, "source", "partition", to=1),
+        "log",
+        "source.partition",
+    ),
+    Forged(
         "a generation",
         "everything",
         set_in(*RHO, "generation", to=2),
