@@ -26,6 +26,7 @@ from streams.answers.mark import SUFFIX, fits_mark
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoreDamaged, StoredAnswer
 from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, check_schema, insert_first
 from streams.errors import Refused, Unavailable
+from streams.files.ledger_url import url_option
 from streams.files.private_files import check_private, make_private
 from streams.files.whole_files import sync_directory
 from streams.tasks.broadcast import Broadcast, Subscription
@@ -43,17 +44,21 @@ _OF_THE_DISK: Final = (
     apsw.BusyError,
 )
 """Errors that say nothing of the file's content: nobody should remove it."""
-_LOST: Final = (
-    "run `accountant accept-answers`: every question without an answer that was granted before "
-    "fails, and stays charged"
-)
 _PUT_BACK: Final = "Stop the server and put the newest copy of the answers back. If there is none, "
-_WAY_OUT: Final = _PUT_BACK + _LOST
 
 
 def answers_path(ledger: Path, path: Path | None) -> Path:
     """Return the path of the store of a ledger's file: the setting's, or one beside the ledger."""
     return ledger.with_name(ledger.name + _SUFFIX) if path is None else path.absolute()
+
+
+def _accept(beside: Path) -> str:
+    """Return what to do without a copy of the answers, beside whose file the ledger is."""
+    ledger = beside.with_name(beside.name.removesuffix(_SUFFIX))
+    return (
+        f"run `accountant accept-answers {url_option(ledger)}`: every question without an answer "
+        "that was granted before fails, and stays charged"
+    )
 
 
 class SqliteAnswers:
@@ -64,14 +69,20 @@ class SqliteAnswers:
     """
 
     def __init__(
-        self, writer: AnswerTables, reader: AnswerTables, path: Path, heads: AnswerHeads, mark: Path
+        self,
+        writer: AnswerTables,
+        reader: AnswerTables,
+        path: Path,
+        heads: AnswerHeads,
+        beside: Path,
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._path = path
         self._inode = path.stat().st_ino
         self._heads = heads
-        self._mark = mark
+        self._mark = beside.with_name(beside.name + SUFFIX)
+        self._accept = _accept(beside)
         self._firsts = dict[int, ChainHead]()  # of the chains that were compared
         self._shown = dict[int, int]()  # numbers up to which answers are shown
         self._unsent = list[StoredAnswer]()  # committed, and not named by a head yet
@@ -86,7 +97,8 @@ class SqliteAnswers:
 
         Args:
             heads: of the ledger.
-            beside: the file that an earlier version's mark is beside, by default this one.
+            beside: the default store of the ledger's file, which is beside it; by default this
+                one. An earlier version's mark is beside it, too.
 
         Raises: Refused: it is no store of answers, other users can access it, or it cannot be
             opened.
@@ -99,14 +111,13 @@ class SqliteAnswers:
                 kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
                 raise Refused(
                     f"{path} is {kind}, and not the store of answers. {_PUT_BACK}move {path} away "
-                    f"and {_LOST}"
+                    f"and {_accept(beside or path)}"
                 )
             check_private(path, status, "remember that they may have read the answers")
             writer = AnswerTables(_connect(path))
             # In WAL mode a second connection reads while the first one waits for the disk.
             reader = AnswerTables(_connect(path))
-            mark = (beside or path).with_name((beside or path).name + SUFFIX)
-            return cls(writer, reader, path, heads, mark)
+            return cls(writer, reader, path, heads, beside or path)
         except (OSError, *_OF_THE_DISK) as error:
             raise Refused(
                 f"the answers in {path} cannot be opened: {error}. Free the disk, or make them "
@@ -115,7 +126,7 @@ class SqliteAnswers:
         except apsw.Error as error:
             raise Refused(
                 f"the answers in {path} cannot be opened: {error}. {_PUT_BACK}remove {path} and "
-                f"{_LOST}"
+                f"{_accept(beside or path)}"
             ) from error
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
@@ -199,7 +210,7 @@ class SqliteAnswers:
         try:
             return self._reader.chain(partition, ledger)
         except Refused as error:
-            way_out = f"{_PUT_BACK}remove {self._path} and {_LOST}"
+            way_out = f"{_PUT_BACK}remove {self._path} and {self._accept}"
             raise Refused(f"{self._path}: {error}. {way_out}") from error
 
     def _check_heads(self, chain: ChainEnd, partition: int, stored: StoredHead | None) -> None:
@@ -207,7 +218,7 @@ class SqliteAnswers:
         signed = self._heads.signed(partition)
         why = difference_from_heads(chain, stored, signed)
         if why is not None:
-            raise Refused(f"{self._path} is {why}. {_WAY_OUT}")
+            raise Refused(f"{self._path} is {why}. {_PUT_BACK}{self._accept}")
 
     def _begin_again(self, partition: int, begins: int) -> int:
         self._writer.begin_again(partition, begins)
@@ -264,7 +275,7 @@ class SqliteAnswers:
         if stored is None or not is_here or not self._is_in_place():
             raise Refused(
                 f"{self._path} was replaced while it was in use, and nothing more is stored in it. "
-                f"{_WAY_OUT}"
+                f"{_PUT_BACK}{self._accept}"
             )
         last = last_entry(db, partition) or first
         if last != stored.head:
@@ -356,7 +367,7 @@ class SqliteAnswers:
             yield
         except (apsw.CorruptError, apsw.NotADBError) as error:
             what = f"the answers in {self._path} cannot be used: {error}"
-            way_out = f"{_PUT_BACK}remove {self._path} and {_LOST}"
+            way_out = f"{_PUT_BACK}remove {self._path} and {self._accept}"
             # Whoever has noticed it: a server that shows answers may be the first.
             self.trouble = f"{what}. {way_out}. Once that is done, start the server again"
             raise StoreDamaged(what, way_out) from error

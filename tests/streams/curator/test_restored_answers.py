@@ -196,7 +196,9 @@ def test_what_is_no_file_in_the_place_of_a_store_is_named_first(tmp_path: Path) 
         with pytest.raises(Refused) as error:
             SqliteAnswers.open(found, MemoryAnswerHeads())
         assert str(error.value).startswith(f"{found} {words}, and not the store of answers. ")
-        assert f"move {found} away and run `accountant accept-answers`" in str(error.value)
+        assert f"move {found} away and run `accountant accept-answers --url sqlite:///" in str(
+            error.value
+        )
 
 
 async def test_a_second_store_of_one_ledger_and_then_the_first_are_refused(
@@ -263,7 +265,10 @@ async def test_a_store_that_is_damaged_while_it_runs_says_what_to_do(
         await running
         note = ledger.store.trouble or ""
         assert "put the newest copy of the answers back" in note
-        assert f"remove {ledger.store_path} and run `accountant accept-answers`" in note
+        assert (
+            f"remove {ledger.store_path} and run `accountant accept-answers --url sqlite:///"
+            in note
+        )
 
 
 async def test_a_file_that_was_renamed_over_a_running_store_takes_nothing(tmp_path: Path) -> None:

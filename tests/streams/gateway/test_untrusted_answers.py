@@ -53,9 +53,9 @@ def do_as_it_says(note: str, file: Path) -> None:
     moved = re.search(r"(?:remove|move) (\S+) (?:away )?and run", note)
     if moved:
         Path(moved[1]).rename(file.with_name("away"))
-    command = re.search(r"`accountant (accept-answers)`: every question", note)
+    command = re.search(r"`accountant (accept-answers --url \S+)`: every question", note)
     assert command, note
-    done = run_here(file.parent, command[1], "--url", f"sqlite:///{file}")
+    done = run_here(file.parent, *command[1].split())
     assert done.code == 0, done.err
 
 
