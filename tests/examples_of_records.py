@@ -249,9 +249,9 @@ _OWNERS: Final = (
     ),
     Example(
         kind="budget",
-        fields={"budget": {"epsilon": "0.05"}, **WHY},
+        fields={"budget": {"epsilon": "0.3"}, **WHY},
         call="set_budget",
-        arguments={"epsilon": "0.05"},
+        arguments={"epsilon": "0.3"},
     ),
     Example(
         kind="budget",

@@ -95,8 +95,7 @@ class LiveRules:
 
     def ledger(self, state: LedgerState) -> DatasetLedger:
         """Return the dataset's ledger in a state."""
-        readings = self.plan.readings(state.totals)
-        ledger = msgspec.structs.replace(self._opened, totals=state.totals, readings=readings)
+        ledger = msgspec.structs.replace(self._opened, totals=state.totals)
         for each in state.held:
             if each.reservation is not None:
                 ledger = with_reservation(ledger, each.reservation)

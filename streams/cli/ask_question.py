@@ -76,9 +76,6 @@ class WantedQuestion:
             "sigma": self.sigma,
             "error": self.error,
         }
-        if re.match(r"\s*\w+:", self.text):  # no question has a colon behind its first word
-            what = f"{self.text} is a claim, which has its own amount"
-            fail(Exit.USAGE, what, hint="leave out the options of a question's noise")
         if sum(each is not None for each in forms.values()) != 1:
             what = "a question needs exactly one of --epsilon, --rho, --sigma and --error"
             fail(Exit.USAGE, what, hint="such as --epsilon 0.1, or --error '50 at 0.95'")

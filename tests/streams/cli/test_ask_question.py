@@ -59,7 +59,7 @@ def test_a_question_prints_answer_interval_cost_and_what_is_left(served: Command
 
 def test_a_claim_has_its_own_amount(ledger: Command) -> None:
     done = ask(ledger, "pure:0.1", "--epsilon", "0.1")
-    assert (done.code, "pure:0.1 is a claim, which has its own amount" in done.err) == (2, True)
+    assert (done.code, "for questions, and pure:0.1 is a claim" in done.err) == (2, True)
 
 
 def test_json_is_the_stored_answer_and_an_id_repeats_it(served: Command) -> None:
@@ -139,7 +139,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     ((QUESTION, "--law", "laplace_reduction"), "exactly one of"),
     (("count where agee > 65", "--epsilon", "1"), "did you mean age?"),
     (("cont", "--epsilon", "1"), "did you mean count?"),
-    (("pure:0.1", "--epsilon", "1"), "question must have a word"),
+    (("pure:0.1", "--epsilon", "1"), "--epsilon is for questions, and pure:0.1 is a claim"),
     ((QUESTION, "--epsilon", "x"), "noise.epsilon must be"),
     ((QUESTION, "--error", "50 at 2"), "confidence must be"),
     ((QUESTION, "--error", "50 at 0.9", "--relative-error", "0.1 at 0.9"), "one confidence"),
