@@ -141,7 +141,9 @@ async def test_a_worker_with_a_slow_clock_stops_until_the_clock_is_corrected(
             assert (await ledger.decided(body))["outcome"] == "granted"
         clock = ShiftedClock(-600_000)
         async with working(ledger, clock=clock, ready=False) as worker:
-            await until(lambda: "ClockOutOfRange" in str(worker.status.readiness()), "refusal")
+            await until(
+                lambda: "behind the last decision" in str(worker.status.readiness()), "refusal"
+            )
             place = await ledger.send(body)
             await asyncio.sleep(1)
             assert ledger.visible() == 3
