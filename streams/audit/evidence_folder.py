@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from streams.errors import Refused
+from streams.files.temporary_directories import EVIDENCE, temporary_directory
 from streams.files.whole_files import sync_directory
 
 VERIFIER: Final = "verify.py"
@@ -135,19 +135,21 @@ def new_folder(target: Path) -> Iterator[EvidenceFolder]:
     """
     if target.is_symlink() or target.exists():
         raise Refused(f"{target} exists. Name a new folder: evidence never replaces anything")
-    partial = target.parent / f".{target.name}.{os.getpid()}"
-    try:
-        partial.mkdir(mode=0o700)
-    except OSError as error:
-        raise Refused(f"{target} cannot be written: {error.strerror or error}") from error
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            directory = stack.enter_context(temporary_directory(EVIDENCE, target.parent))
+        except OSError as error:
+            raise _not_writable(target, error) from error
+        partial = Path(directory)
         yield EvidenceFolder(partial)
         for folder in {partial, *(each.parent for each in partial.rglob("*"))}:
             sync_directory(folder)
         try:
             partial.rename(target)
         except OSError as error:
-            raise Refused(f"{target} cannot be written: {error.strerror or error}") from error
+            raise _not_writable(target, error) from error
         sync_directory(target.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _not_writable(target: Path, error: OSError) -> Refused:
+    return Refused(f"{target} cannot be written: {error.strerror or error}")

@@ -49,11 +49,7 @@ def comparison_of(
         is_needed = topic is not None and (looked or bool(topic.ends()))
         yield AnswerComparison(topic) if topic is not None and is_needed else None
         return
-    if answers is None and isinstance(source, SqliteLog):
-        from streams.answers import answers_path
-
-        beside = answers_path(source.path, None)
-        answers = beside if beside.exists() else None
+    answers = answers or store_beside(source)
     if answers is None:
         yield None
         return
@@ -66,6 +62,17 @@ def comparison_of(
         read_head = partial(LedgerAnswerHeads(source.path).read, 0)
     with open_answers(answers) as store:
         yield AnswerComparison(store, read_head)
+
+
+def store_beside(source: DecisionLog) -> Path | None:
+    """Return the store of answers beside a ledger's file, None where there is none."""
+    from streams.answers import answers_path
+    from streams.embedded.sqlite_log import SqliteLog
+
+    if not isinstance(source, SqliteLog):
+        return None
+    beside = answers_path(source.path, None)
+    return beside if beside.exists() else None
 
 
 def answers_report(

@@ -23,7 +23,14 @@ from streams.cli.printing.checkpoints import print_forks, print_report
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
+from streams.cli.reading.options import (
+    DEFAULT_URL,
+    AnswerStoreFile,
+    Archives,
+    Json,
+    LogUrl,
+    Receipts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,23 +79,8 @@ def audit(
         str | None,
         typer.Option(help="Id that the ledger must have; store it with the key."),
     ] = None,
-    receipt: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Receipts that the log must contain: JSON lines, or a store of results.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    answers: Annotated[
-        Path | None,
-        typer.Option(
-            help="Store of the answers to the log's questions. Default: the one beside a ledger's "
-            "file.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
+    receipt: Receipts = None,
+    answers: AnswerStoreFile = None,
     archive: Archives = None,
     from_seal: Annotated[
         bool,

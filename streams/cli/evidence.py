@@ -10,7 +10,15 @@ import typer
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Archives, Json, TokenFile, Url
+from streams.cli.reading.options import (
+    DEFAULT_URL,
+    AnswerStoreFile,
+    Archives,
+    Json,
+    Receipts,
+    TokenFile,
+    Url,
+)
 
 
 def evidence(
@@ -31,20 +39,8 @@ def evidence(
             "beside the checkpoints."
         ),
     ] = None,
-    receipt: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Receipts: JSON lines, or a store of results.", exists=True, dir_okay=False
-        ),
-    ] = None,
-    answers: Annotated[
-        Path | None,
-        typer.Option(
-            help="Store of the answers. Default: the one beside a ledger's file.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
+    receipt: Receipts = None,
+    answers: AnswerStoreFile = None,
     dataset: Annotated[
         str | None,
         typer.Option(help="Only what an owner of this dataset may read; not chained."),
@@ -74,7 +70,8 @@ def evidence(
             fail(Exit.USAGE, what, hint=hint)
     with explain_errors(), new_folder(folder) as made:
         if dataset is not None:
-            is_right = write_dataset(made, url, token_file, dataset)
+            write_dataset(made, url, token_file, dataset)
+            is_right = True  # there is nothing to audit
         else:
             given = checkpoints or (), key or (), receipt or (), answers
             source = log_at(url, archive or ())

@@ -10,7 +10,6 @@ from contextlib import ExitStack, redirect_stdout
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -58,8 +57,11 @@ def write_ledger(
         source: the log at the address.
     """
     from streams.audit.checkpoints import key_at, read_receipts
+    from streams.audit.log_answers import store_beside
+    from streams.files.temporary_directories import ANSWERS, temporary_directory
     from streams.settings import load_command
 
+    store = store or store_beside(source)
     ledger, own = _ledger_of(source), [key_at(each) for each in keys]
     notes = _notes(source, load_command(url=url), ledger, places)
     for name, note in notes.files.items():
@@ -75,13 +77,13 @@ def write_ledger(
         made.add("receipts.jsonl", "receipts of decisions", found)
     else:
         made.lacks("receipts", "none was named with --receipt")
-    with TemporaryDirectory() as temporary, ExitStack() as open_files:
+    with temporary_directory(ANSWERS) as temporary, ExitStack() as open_files:
         for attempt in range(_ATTEMPTS):
             copy = Path(temporary) / str(attempt)
             answers = _answers(source, store, copy, open_files)
             views = _views(url)
             is_cut, partitions = _write_log(made, source)
-            is_settled = not _has_grown(source, store, answers)
+            is_settled = not _has_grown(store, answers)
             if is_settled or attempt == _ATTEMPTS - 1:
                 break
             made.drop("log.jsonl")
@@ -99,8 +101,8 @@ def write_ledger(
     return is_right
 
 
-def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name: str) -> bool:
-    """Write the records and answers of one dataset that a caller may read; return True."""
+def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name: str) -> None:
+    """Write the records and answers of one dataset that a caller may read."""
     from accountant.answers import encode_answer
     from accountant.records import encode
     from streams.cli.reading.dataset_reader import get_dataset, reader
@@ -131,7 +133,6 @@ def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name:
     made.add("keys.txt", "no public key: nothing here is signed", b"")
     facts = _facts(heads[0].ledger if heads else "unknown")
     made.finish(facts | {"chained": False, "dataset": name, "partitions": []})
-    return True
 
 
 def _answers_of(url: str, ledger: Accountant, dataset: str) -> Iterable[NoisyAnswer]:
@@ -203,33 +204,25 @@ def _answers(
     """Return the answers as they are at this moment, or why there are none."""
     import asyncio
 
-    from streams.answers import answers_path
     from streams.answers.answer_file import open_answers
-    from streams.embedded.sqlite_log import SqliteLog
     from streams.kafka.log.kafka_log import KafkaLog
     from streams.kafka.service.answers import read_all_answers
 
     if store is None and isinstance(source, KafkaLog):
         topic = asyncio.run(read_all_answers(source.deployment))
         return topic or "the ledger has no topic of answers, or this principal may not read it"
-    if store is None and isinstance(source, SqliteLog):
-        store = answers_path(source.path, None)
-    if store is None or not store.exists():
+    if store is None:
         return "no store of answers is beside the log, and --answers was not given"
     with open_answers(store) as live:
         live.copy_to(copy)
     return open_files.enter_context(open_answers(copy))
 
 
-def _has_grown(source: DecisionLog, store: Path | None, answers: AnswerFile | str) -> bool:
+def _has_grown(store: Path | None, answers: AnswerFile | str) -> bool:
     """Tell whether a file of answers has got more since it was copied."""
-    from streams.answers import answers_path
     from streams.answers.answer_file import open_answers
-    from streams.embedded.sqlite_log import SqliteLog
 
-    if store is None and isinstance(source, SqliteLog):
-        store = answers_path(source.path, None)
-    if isinstance(answers, str) or store is None or not store.exists():
+    if isinstance(answers, str) or store is None:
         return False
     with open_answers(store) as live:
         return live.ends() != answers.ends()

@@ -58,6 +58,25 @@ Archives = Annotated[
         exists=True,
     ),
 ]
+Receipts = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--receipt",
+        help="Receipts that the log must contain: JSON lines, or a store of results.",
+        dir_okay=False,
+        exists=True,
+    ),
+]
+AnswerStoreFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers",
+        help="Store of the answers to the log's questions. Default: the one beside a ledger's "
+        "file.",
+        dir_okay=False,
+        exists=True,
+    ),
+]
 ReplaceLedger = Annotated[
     bool,
     typer.Option(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -133,6 +135,30 @@ def fail_within(folder: Path) -> None:
     with new_folder(folder) as made:
         made.add("half", "half", b"half")
         raise RuntimeError
+
+
+def test_a_killed_process_leaves_nothing_behind_the_next_folder(used: Path) -> None:
+    before = {each.name for each in used.iterdir()}
+    kill_within(used / "killed")
+    (left,) = {each.name for each in used.iterdir()} - before
+    assert left.startswith(".accountant-evidence-")
+    with new_folder(used / "next") as made:
+        made.add("whole", "whole", b"whole")
+    assert {each.name for each in used.iterdir()} - before == {"next"}
+
+
+def kill_within(folder: Path) -> None:
+    """Kill a process that has written a part of a folder."""
+    child = os.fork()
+    if not child:
+        try:
+            with new_folder(folder) as made:
+                made.add("half", "half", b"half")
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
 
 
 def test_a_copy_without_its_answers_and_checkpoints_says_so(used: Path, tmp_path: Path) -> None:
