@@ -77,15 +77,13 @@ def admin_refusal_words(decision: Decision, current: CurrentDataset | None = Non
         request = _DECODERS[kind](decision.request)
     except DECODE_ERRORS:
         return ""
+    meaning = _MEANINGS.get((reason, kind))
+    if meaning is not None:
+        said = meaning(request, current, decision.decided_at)
+        subject = Subject(request.dataset, by=_by(request, current))
+        return said and f"{said} {REASONS[reason].remedy_of(subject)}"
     words = _WORDS.get((reason, kind)) or _WORDS.get((reason, ""))
     return "" if words is None else words(request, current, decision.decided_at)
-
-
-def _with_remedy(
-    meaning: str, reason: Reason, request: _AdminRequest, current: CurrentDataset | None
-) -> str:
-    subject = Subject(request.dataset, by=_by(request, current))
-    return f"{meaning} {REASONS[reason].remedy_of(subject)}"
 
 
 def _by(request: _AdminRequest, current: CurrentDataset | None) -> str:
@@ -139,13 +137,10 @@ def _last_owner(request: _Member, current: CurrentDataset | None, __: str) -> st
     )
 
 
-def _too_many_members(request: _Member, current: CurrentDataset | None, __: str) -> str:
-    return _with_remedy(
+def _too_many_members(request: _Member, _: CurrentDataset | None, __: str) -> str:
+    return (
         f"Dataset {request.dataset} has 10,000 members, which is the maximum, and "
-        f"{request.member} would be one more.",
-        Reason.TOO_MANY_MEMBERS,
-        request,
-        current,
+        f"{request.member} would be one more."
     )
 
 
@@ -157,13 +152,10 @@ def _unknown_limit(request: _Limit, _: CurrentDataset | None, __: str) -> str:
     )
 
 
-def _too_many_limits(request: _Limit, current: CurrentDataset | None, __: str) -> str:
-    return _with_remedy(
+def _too_many_limits(request: _Limit, _: CurrentDataset | None, __: str) -> str:
+    return (
         f"Dataset {request.dataset} has 1,000 limits, which is the maximum, and the one for "
-        f"{scope_words(request.scope, request.name)} would be one more.",
-        Reason.TOO_MANY_LIMITS,
-        request,
-        current,
+        f"{scope_words(request.scope, request.name)} would be one more."
     )
 
 
@@ -208,23 +200,15 @@ def _limit_command(request: _Limit) -> str:
 def _has_limits(request: _Amend, current: CurrentDataset | None, __: str) -> str:
     count = 0 if current is None else len([each for each in current.limits if not each.analyst])
     limits = "limits" if not count else f"{count:,} limit{'s' * (count != 1)}"
-    return _with_remedy(
-        f"Dataset {request.dataset} has {limits}, stored as amounts of its present budget.",
-        Reason.HAS_LIMITS,
-        request,
-        current,
-    )
+    return f"Dataset {request.dataset} has {limits}, stored as amounts of its present budget."
 
 
 def _already_granted(request: _Amend, current: CurrentDataset | None, __: str) -> str:
     count = "" if current is None else str(current.view.totals.get("mechanisms", ""))
     granted = f"granted {count} mechanisms" if count.isdecimal() and count != "1" else "a grant"
-    return _with_remedy(
+    return (
         f"Dataset {request.dataset} has {granted}, and its policy can be replaced only before the "
-        "first one.",
-        Reason.ALREADY_GRANTED,
-        request,
-        current,
+        "first one."
     )
 
 
@@ -256,12 +240,7 @@ def _not_lower(request: _Amend, current: CurrentDataset | None, __: str) -> str:
     if found is None:
         return ""
     name, new, old = found
-    return _with_remedy(
-        f"The new policy has {name} {new}, and dataset {request.dataset} has {name} {old}.",
-        Reason.NOT_LOWER,
-        request,
-        current,
-    )
+    return f"The new policy has {name} {new}, and dataset {request.dataset} has {name} {old}."
 
 
 def _disagreement(new: dict[str, Any], old: Policy) -> tuple[str, str, str] | None:
@@ -359,19 +338,23 @@ def _percent(part: Fraction) -> str:
 
 _Words = Callable[[Any, CurrentDataset | None, str], str]
 
+_MEANINGS: Final[dict[tuple[Reason, str], _Words]] = {
+    (Reason.TOO_MANY_MEMBERS, "member"): _too_many_members,
+    (Reason.TOO_MANY_LIMITS, "limit"): _too_many_limits,
+    (Reason.ALREADY_GRANTED, "amend"): _already_granted,
+    (Reason.HAS_LIMITS, "amend"): _has_limits,
+    (Reason.NOT_LOWER, "amend"): _not_lower,
+}
+"""Refusals whose remedy is that of their reason."""
 _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.ALREADY_OPENED, "open"): _already_opened,
     (Reason.CLOSED, ""): _closed,
     (Reason.ALREADY_PAUSED, "pause"): _already_paused,
     (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,
     (Reason.LAST_OWNER, "member"): _last_owner,
-    (Reason.TOO_MANY_MEMBERS, "member"): _too_many_members,
     (Reason.UNKNOWN_LIMIT, "limit"): _unknown_limit,
     (Reason.LIMIT_NOT_POSSIBLE, "limit"): _limit_not_possible,
     (Reason.OVER_RESERVED, "limit"): _over_reserved,
-    (Reason.TOO_MANY_LIMITS, "limit"): _too_many_limits,
-    (Reason.ALREADY_GRANTED, "amend"): _already_granted,
-    (Reason.HAS_LIMITS, "amend"): _has_limits,
-    (Reason.NOT_LOWER, "amend"): _not_lower,
     (Reason.ABOVE_CEILING, "budget"): _above_ceiling,
 }
+"""Refusals with a remedy of their own, or with none; "" stands for every kind of record."""

@@ -22,9 +22,11 @@ from accountant.records.outcomes import Reason
 _BY_COST: Final = {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED}
 
 
-def is_sampled(claim: Claim) -> bool:
+def is_sampled(claim: Claim | None) -> bool:
     """Tell whether a mechanism of a claim reads a random sample."""
-    return any(isinstance(plain(atom), SubsampledGaussian) for atom, _ in atoms(claim))
+    return claim is not None and any(
+        isinstance(plain(atom), SubsampledGaussian) for atom, _ in atoms(claim)
+    )
 
 
 def sampling_words(refused: Decision | Preview, policy: Policy | None, claim: Claim | None) -> str:

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from accountant.claims import Claim
 from accountant.display.claims_refused import is_sampled
 from accountant.display.reasons import OWNER, REASONS, UNNAMED_OWNER
 from accountant.records import Decision
@@ -51,12 +50,8 @@ def needs_current(refused: Decision) -> bool:
     if reason is None or reason is Reason.UNKNOWN_DATASET:
         return False
     if reason is Reason.EXHAUSTED:
-        return bool(refused.left_at) or refused.fits is None or _is_sampled(claim)
+        return bool(refused.left_at) or refused.fits is None or is_sampled(claim)
     return reason in _COMPARED or "{owner}" in REASONS[reason].remedy_form
-
-
-def _is_sampled(claim: Claim | None) -> bool:
-    return claim is not None and is_sampled(claim)
 
 
 def by_option(members: Iterable[Member], caller: str = "") -> str:

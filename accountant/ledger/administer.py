@@ -101,14 +101,14 @@ def set_in_force(ledger: DatasetLedger, in_force: StoredBudgetInForce) -> Datase
 
 def _open(record: Open, at: int) -> _Change:
     plan = open_plan(resolve(record.policy))
-    ledger, extra = DatasetLedger.new(record.dataset, plan, at), _policy_fields(plan)
+    extra = _policy_fields(plan)
     if record.budget is not UNSET:
         in_force = budget_below(plan, record.budget)
         assert in_force is not None
         plan, extra["in_force"] = below(plan, in_force), in_force
-        ledger = DatasetLedger.new(record.dataset, plan, at)
     owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
+    ledger = DatasetLedger.new(record.dataset, plan, at)
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
     facts = {"schema": schema_fact(record.schema), "in_force": plan.in_force}
     return _with_facts(ledger, **facts), Verdict(Outcome.OPENED), extra

@@ -45,6 +45,7 @@ DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MAX_ALERTS: Final = 20
 MAX_ODOMETERS: Final = 8
 MAX_OPEN: Final = 10_000
+"""The most open reservations of a dataset."""
 _NO_USE: Final = (
     "to keep somebody from asking, remove their role (`accountant member remove`); to stop "
     "everybody, run `accountant dataset pause`"
@@ -55,7 +56,6 @@ _INSTEAD_OF_0: Final = {
     "reserved": "to reserve nothing, leave it out",
 }
 """What does it, by field, where somebody writes a part of 0."""
-"""The most open reservations of a dataset."""
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 HORIZON_PATTERN: Final = _HORIZON.pattern

@@ -205,8 +205,7 @@ def remedies(known: Known) -> str:
     """Return what to do about each reason, by code."""
     head = "| code | in words | do |\n|---|---|---|\n"
     return head + _rows(
-        (f"`{reason}`", words.title, words.remedy)
-        for reason, words in sorted(REASONS.items())
+        (f"`{reason}`", words.title, words.remedy) for reason, words in sorted(REASONS.items())
     )
 
 

@@ -601,10 +601,11 @@ def change(name: str, question: Record, schema: Record) -> tuple[Fraction, Fract
     grouped += [column] if question["ask"] == "histogram" else []
     low, high = Fraction(column.get("lower", 1)), Fraction(column.get("upper", 1))
     if name != "sum":
-        low, high = max(low**2, high**2) * 0, max(low**2, high**2)
+        low, high = Fraction(0), max(low**2, high**2)
     if name == "count":
         low, high = Fraction(1), Fraction(1)
-    size, within = k * max(abs(low), abs(high)), k * (max(0 * high, high) - min(0 * low, low))
+    size = k * max(abs(low), abs(high))
+    within = k * (max(Fraction(0), high) - min(Fraction(0), low))
     if schema["neighbours"] != "replace":
         return size, size**2
     if math.prod(len(each.get("categories", "ab")) for each in grouped) == 1:
