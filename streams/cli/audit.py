@@ -114,7 +114,7 @@ def audit(
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
         source = log_at(target or url, archive or ())
-        found = audited(
+        found = audit_log(
             source,
             lambda: read_evidence(checkpoints, key, receipt),
             answers,
@@ -132,12 +132,12 @@ def audit(
         raise typer.Exit(Exit.FAILED)
 
 
-class Audited(NamedTuple):
+class AuditResult(NamedTuple):
     """What an audit has found.
 
     Attributes:
         reports: of each partition.
-        head, looked: as of `audited`.
+        head, looked: as of `audit_log`.
         evidence: checkpoints and receipts that were compared, None for none.
         compared, answered: what was found of them, and of the answers.
         has_answers: answers were compared, or could not be.
@@ -168,7 +168,7 @@ class Audited(NamedTuple):
         return self.is_right and all(report.ok for _, report in self.reports)
 
 
-def audited(
+def audit_log(
     source: DecisionLog,
     read: Callable[[], Evidence | None],
     answers: Path | AnswerFile | None = None,
@@ -178,7 +178,7 @@ def audited(
     ledger: str | None = None,
     again: Callable[[], DecisionLog] | None = None,
     jobs: int | None = None,
-) -> Audited:
+) -> AuditResult:
     """Audit a log, with bars on stderr.
 
     Args:
@@ -224,12 +224,20 @@ def audited(
             missing = missing_answers(source) if opened is None else 0
             break
     forks = [] if local is None else forks_in(local, reports)
-    has_answers = opened is not None
-    found = reports, head, looked, evidence, compared, answered, has_answers, missing, forks
-    return Audited(*found)
+    return AuditResult(
+        reports=reports,
+        head=head,
+        looked=looked,
+        evidence=evidence,
+        compared=compared,
+        answered=answered,
+        has_answers=opened is not None,
+        missing=missing,
+        forks=forks,
+    )
 
 
-def print_audit_json(found: Audited) -> None:
+def print_audit_json(found: AuditResult) -> None:
     """Print what an audit has found, as one JSON object."""
     from streams.cli.printing.output import print_json
 
@@ -246,7 +254,7 @@ def print_audit_json(found: Audited) -> None:
     print_json({"audit": result, "head_given": is_given, "partitions": partitions} | checks)
 
 
-def print_audit(found: Audited) -> None:
+def print_audit(found: AuditResult) -> None:
     """Print what an audit has found, for people."""
     if not found.reports:  # the cause of all that is missing
         say("the log is empty: it has no genesis record")

@@ -276,7 +276,7 @@ def _write_views(made: EvidenceFolder, views: Sequence[DatasetView]) -> None:
             more = [("together", joint_sentence(joint))] if joint else []
             stdout().print(dataset_details(view, more=more))
 
-    made.add("datasets.txt", "policy and guarantee of each dataset, in words", _printed(show))
+    made.add("datasets.txt", "policy and guarantee of each dataset, in words", _capture(show))
     made.add("datasets.jsonl", "the same as JSON", map(msgspec.json.encode, views))
 
 
@@ -323,12 +323,12 @@ def _write_audit(
         cut: the log itself, where its beginning is missing: only there is the state at its seal.
     """
     from streams.audit.checkpoints import read_evidence
-    from streams.cli.audit import audited, print_audit, print_audit_json
+    from streams.cli.audit import audit_log, print_audit, print_audit_json
     from streams.log.exported_log import ExportedLog
 
     notes, receipts = made.path / "checkpoints", made.path / "receipts.jsonl"
     looked = notes.is_dir() and bool(keys)
-    found = audited(
+    found = audit_log(
         cut or ExportedLog(made.path / "log.jsonl"),
         lambda: read_evidence(
             str(notes) if looked else None,
@@ -338,12 +338,16 @@ def _write_audit(
         None if isinstance(answers, str) else answers,
         looked=looked,
     )
-    made.add("audit.txt", "the report of `accountant audit`", _printed(partial(print_audit, found)))
-    made.add("audit.json", "the same as JSON", _printed(partial(print_audit_json, found)))
+    made.add(
+        "audit.txt",
+        "the report of `accountant audit`",
+        _capture(partial(print_audit, found)),
+    )
+    made.add("audit.json", "the same as JSON", _capture(partial(print_audit_json, found)))
     return found.is_right
 
 
-def _printed(show: Callable[[], None]) -> bytes:
+def _capture(show: Callable[[], None]) -> bytes:
     """Return what a function prints."""
     out = io.BytesIO()
     with io.TextIOWrapper(out, encoding="utf-8", write_through=True) as text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, Final, TypeVar, cast
 
@@ -27,17 +27,17 @@ class SpentAmounts(dict[str, V]):
     """Costs or sums by name. The values are exact; `repr` and `str` round them up."""
 
     def __repr__(self) -> str:
-        return _shown(self, spent_amount)
+        return _amounts_text(self, spent_amount)
 
 
 class RemainingAmounts(dict[str, V]):
-    """Budgets or what is left of them, by name. `repr` and `str` round the exact values down."""
+    """Budgets or remaining amounts, by name. `repr` and `str` round the exact values down."""
 
     def __repr__(self) -> str:
-        return _shown(self, remaining_amount)
+        return _amounts_text(self, remaining_amount)
 
 
-def _shown(amounts: Mapping[str, Any], short: Any) -> str:
+def _amounts_text(amounts: Mapping[str, Any], short: Callable[[Any], str]) -> str:
     texts = {
         name: f"{amount:,}" if isinstance(amount, int) else short(amount)
         for name, amount in amounts.items()

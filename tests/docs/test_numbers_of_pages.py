@@ -77,7 +77,7 @@ def test_a_number_beside_a_setting_is_its_default() -> None:
     assert not wrong
 
 
-def said(words: str, number: float) -> set[str]:
+def with_number(words: str, number: float) -> set[str]:
     """Return how a sentence may write its number."""
     whole = int(number)
     return {words.format(each) for each in (whole, f"{whole:,}", WORDS.get(whole, whole))}
@@ -87,7 +87,7 @@ def test_a_limit_in_a_sentence_is_that_of_the_code() -> None:
     wrong = [
         (page, words, number)
         for page, words, number in SAID
-        if not any(each in text(f"docs/{page}.md") for each in said(words, number))
+        if not any(each in text(f"docs/{page}.md") for each in with_number(words, number))
     ]
     assert not wrong
 

@@ -41,7 +41,7 @@ def record(kind: str, dataset: str, **more: Any) -> bytes:
     return json.dumps(body | more).encode()
 
 
-def asked(dataset: str, claim: object, **more: Any) -> bytes:
+def request_on(dataset: str, claim: object, **more: Any) -> bytes:
     """Return a request of ana."""
     of_policy = {"unit": "person", "neighbours": "add_remove"}
     return record("request", dataset, analyst="ana", claim=claim, **of_policy, **more)
@@ -66,14 +66,14 @@ async def _use(ledger: CuratedLedger) -> None:
     own = {"filter": "zcdp", "rho": "0.02"}
     await by_owner("limit", "tight", scope="analyst", name="ana", policy=own)
     for claim in CLAIMS:
-        await ledger.ask(asked("tight", claim))
-    voided = await ledger.ask(asked("rho", LEVELS, reserve={"until": "PT1H"}))
-    settled = await ledger.ask(asked("rho", LEVELS, reserve={"until": "PT1H"}))
+        await ledger.ask(request_on("tight", claim))
+    voided = await ledger.ask(request_on("rho", LEVELS, reserve={"until": "PT1H"}))
+    settled = await ledger.ask(request_on("rho", LEVELS, reserve={"until": "PT1H"}))
     await step("void", voided)
     await step("begin", settled)
     await step("settle", settled, shown="2500")
-    await ledger.ask(asked("tight", CLAIMS[0], other_datasets=["rho"]))
-    refused = await ledger.send(asked("tight", {"type": "pure", "epsilon": "0.9"}))
+    await ledger.ask(request_on("tight", CLAIMS[0], other_datasets=["rho"]))
+    refused = await ledger.send(request_on("tight", {"type": "pure", "epsilon": "0.9"}))
     assert refused["reason"] == "exhausted", refused
     await ledger.store.open_log(0, await ledger.id(), 0)
     async with ledger.curated():

@@ -111,7 +111,7 @@ def in_file(name: str, old: str, new: str) -> Edit:
     return edit
 
 
-def shown(old: str, new: str) -> Edit:
+def edit_dataset(old: str, new: str) -> Edit:
     """Change what the folder shows of a dataset beside the log."""
 
     def edit(forger: Forger) -> None:
@@ -633,14 +633,14 @@ FORGERIES: Final = [
     Forged(
         "totals of a dataset as shown",
         "sums alone",
-        shown('"epsilon":"1.0625"', '"epsilon":"0.01"'),
+        edit_dataset('"epsilon":"1.0625"', '"epsilon":"0.01"'),
         "datasets",
         "census",
     ),
     Forged(
         "a policy as shown",
         "sums alone",
-        shown(
+        edit_dataset(
             '"filter":"zcdp","epsilon":null,"rho":"0.5"',
             '"filter":"zcdp","epsilon":null,"rho":"0.1"',
         ),
