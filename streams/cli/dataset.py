@@ -504,6 +504,7 @@ def show(
     from streams.cli.reading.dataset_reader import (
         get_dataset,
         last_granted_claim,
+        pause_of,
         reader,
         visible_limits,
         visible_members,
@@ -518,7 +519,7 @@ def show(
         found = with_joint_guarantee(found, ledger)
         members = [] if json else visible_members(ledger, name)
         limits = [] if json else visible_limits(ledger, name)
-        pause = None if json else ledger.last_pause(name)
+        pause = None if json else pause_of(ledger, found)
     if json:
         print_json(found)
     else:

@@ -10,7 +10,8 @@ import pwd
 from pathlib import Path
 from typing import Final
 
-_CREATE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+CREATE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How to open a file that must not be there yet."""
 
 
 def give_to_owner_of(path: Path, fd: int) -> None:
@@ -30,7 +31,7 @@ def open_lock(path: Path) -> int:
     Raises: OSError.
     """
     try:
-        fd = os.open(path, _CREATE, 0o600)
+        fd = os.open(path, CREATE, 0o600)
     except FileExistsError:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     give_to_owner_of(path.parent, fd)

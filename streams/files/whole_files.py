@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from streams.files.abandoned import lock_new, remove_abandoned
-from streams.files.owners import give_to_owner_of
+from streams.files.owners import CREATE, give_to_owner_of
 
 _PARTIAL: Final = ".accountant-partial"
-_CREATE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _numbers = itertools.count()
 _cleaned = set[tuple[int, Path]]()
 
@@ -68,7 +67,7 @@ def _new(target: Path, mode: int) -> tuple[Path, BinaryIO]:
         number = next(_numbers)
         partial = target.with_name(f".{target.name}.{os.getpid()}-{number}{_PARTIAL}")
         try:
-            fd = os.open(partial, _CREATE, mode)
+            fd = os.open(partial, CREATE, mode)
         except FileExistsError:
             continue  # of a killed process that had the same number
         file = os.fdopen(fd, "w+b")

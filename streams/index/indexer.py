@@ -342,8 +342,7 @@ class Indexer:
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(error, UnusableIndex | BudgetError):
+    if isinstance(error, UnusableIndex):
         return str(error)
-    if isinstance(error, apsw.Error):
-        return f"the index cannot be used: {words_of(error)}"
-    return words_of(error)
+    prefix = "the index cannot be used: " if isinstance(error, apsw.Error) else ""
+    return prefix + words_of(error)

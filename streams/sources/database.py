@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from streams.error_words import meaning_of
 from streams.errors import NotInstalled, needs_extra
 from streams.files.temporary_directories import SPILL, temporary_directory
 from streams.sources.postgresql import copied_from_postgresql
@@ -268,7 +269,7 @@ def cause_of(error: Exception) -> str:
     }
     found = next((words[each] for each in type(error).__mro__ if each in words), None)
     if found is None and isinstance(error, OSError):
-        return error.strerror or "a file cannot be read"
+        return meaning_of(error)
     return found or "reading it failed by a defect of this program"
 
 
@@ -303,7 +304,7 @@ def files_of(settings: SourceSettings) -> list[str]:
     try:
         return _files_of(settings)
     except OSError as error:  # such as a directory that this process may not enter
-        raise EnvironmentProblem(error.strerror or "it cannot be looked at") from error
+        raise EnvironmentProblem(meaning_of(error)) from error
 
 
 def _files_of(settings: SourceSettings) -> list[str]:
@@ -351,7 +352,7 @@ def _file_version(path: str) -> tuple[int, ...] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise EnvironmentProblem(error.strerror or "it cannot be looked at") from error
+        raise EnvironmentProblem(meaning_of(error)) from error
     # The last one also moves where a program sets the time of the content back.
     return (file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
 

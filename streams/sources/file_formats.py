@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from streams.error_words import meaning_of
 from streams.files.regular_files import open_regular
 from streams.sources.csv_records import BOM, CsvRecords
 from streams.sources.source_settings import CsvSource, DuckdbSource, ParquetSource, SourceSettings
@@ -39,8 +40,7 @@ def check_format(settings: SourceSettings, path: str) -> None:
         with open_regular(Path(path)) as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
-        problem = error.strerror or "opening it failed"
-        raise EnvironmentProblem(f"it cannot be opened: {problem}") from error
+        raise EnvironmentProblem(f"it cannot be opened: {meaning_of(error)}") from error
     if not head:
         raise SourceProblem("it is empty")
     _check_not_packed(head)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from streams.error_words import meaning_of
 from streams.sources.cells import CSV_TEXT, HALF_FLOAT, SourceColumn
 from streams.sources.csv_records import CsvRecords
 from streams.sources.quoted import name_literal, table_names, text_literal
@@ -73,9 +74,7 @@ def csv_table(connection: Any, path: str, delimiter: str, table: str) -> SourceT
     try:
         records = CsvRecords(Path(path), delimiter)
     except OSError as error:
-        raise EnvironmentProblem(
-            f"its first line cannot be read: {error.strerror or 'reading it failed'}"
-        ) from error
+        raise EnvironmentProblem(f"its first line cannot be read: {meaning_of(error)}") from error
     connection.register(table, records)
     # The engine never sees these names, so it makes none of them another's.
     counts = Counter(records.names)

@@ -19,7 +19,12 @@ from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.say import say
 from streams.cli.printing.tables import amount_lines, refusal_lines
 from streams.cli.reading.analysts import fail_without_analyst, scopes_of
-from streams.cli.reading.dataset_reader import get_dataset, reader, visible_members
+from streams.cli.reading.dataset_reader import (
+    current_dataset,
+    get_dataset,
+    reader,
+    visible_members,
+)
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
@@ -56,9 +61,7 @@ def dry_run(
         levels = () if json or not shown.left_at else scopes_of(ledger, dataset, analyst)
         current = CurrentDataset(view)
         if not json and shown.reason is not None:
-            members, pause = visible_members(ledger, dataset), ledger.last_pause(dataset)
-            needs_name = not ledger.token_source
-            current = CurrentDataset(view, (), members, pause, needs_name)
+            current = current_dataset(ledger, view, [], visible_members(ledger, dataset))
     print_preview(shown, current, levels, claim, as_json=json)
     if not json and (line := last_line(shown, view)):
         say(line)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from accountant.claims import Claim
+    from accountant.display.current_dataset import CurrentDataset
     from accountant.records import Decision
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
@@ -129,7 +130,6 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
 
     "" without a reason.
     """
-    from accountant.display.current_dataset import CurrentDataset
     from accountant.display.refusals import refusal_words
     from accountant.errors import BudgetError
 
@@ -137,11 +137,24 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
     if decision.reason is not None and decision.dataset is not None:
         with suppress(BudgetError):
             view = ledger.dataset(decision.dataset)
-            limits, members = limits_and_members(ledger, decision.dataset)
-            pause = ledger.last_pause(view.dataset)
-            needs_name = not ledger.token_source
-            current = CurrentDataset(view, limits, members, pause, needs_name)
+            current = current_dataset(ledger, view, *limits_and_members(ledger, view.dataset))
     return refusal_words(decision, current=current)
+
+
+def current_dataset(
+    ledger: Accountant, view: DatasetView, limits: list[ScopeView], members: list[Member]
+) -> CurrentDataset:
+    """Return what explains a refusal on a dataset, beside its decision."""
+    from accountant.display.current_dataset import CurrentDataset
+
+    return CurrentDataset(
+        view, limits, members, pause_of(ledger, view), needs_name=not ledger.token_source
+    )
+
+
+def pause_of(ledger: Accountant, view: DatasetView) -> Decision | None:
+    """Return the decision that has paused a dataset, None if there is none or it is unknown."""
+    return ledger.last_pause(view.dataset) if view.paused else None
 
 
 def visible_members(ledger: Accountant, dataset: str) -> list[Member]:

@@ -133,7 +133,7 @@ def find_login(url: str) -> StoredLogin | None:
         return None
     try:
         found: StoredLogin | None = read_json(content, StoredLogin)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.DecodeError:
         found = None  # no message repeats its content
     if found is None or found.url != url:  # a renamed file must not send a token elsewhere
         raise Refused(f"{file} is not the login of {url}, or it is damaged. Remove it, and {again}")
