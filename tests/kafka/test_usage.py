@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +34,7 @@ from tests.faults.proxy import FaultProxy
 from tests.kafka.test_decision_reader import abort_some, transaction
 from tests.patience import PATIENCE_S
 from tests.streams.index.logs import recounted
+from tests.threads import threads_named
 
 # One dataset of each partition.
 NAMES = ["d0", "d1"]
@@ -270,11 +270,12 @@ async def test_a_datasets_decisions_are_read_back_in_their_order(
 async def test_a_client_reads_the_log_only_for_usage(ledger: Ledger) -> None:
     async with working(ledger):
         await open_both(ledger)
+        before = threads_named("usage-index")
         service = await KafkaService.start(ledger.deployment)
         try:
             answer = await service.submit("requests", request("d0"), wait=PATIENCE_S)
             assert answer.decision is not None
-            assert not any(each.name == "usage-index" for each in threading.enumerate())
+            assert threads_named("usage-index") <= before
             assert service.readiness().notes == []
             (row,) = await service.usage("d0")
             assert (row.analyst, row.granted) == ("ana", 1)

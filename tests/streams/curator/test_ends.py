@@ -44,6 +44,7 @@ from tests.streams.curator.curated import (
     question,
     session,
 )
+from tests.threads import threads_named
 
 STARTS = ()
 
@@ -353,10 +354,11 @@ async def test_a_reading_ends_with_its_curator(ledger: CuratedLedger, tmp_path: 
     await ledger.send(opened("other", schema=schema), "admin")
     answering = DataAnswering(DataSources({"slow": settings}), b"k" * 32)
     grant = await ledger.ask(question("other"))
+    before = threads_named("question")
     async with stopped(curator_of(ledger, _SHORT, answering=answering)):
         await until(lambda: attempts(ledger, grant) == ["attempt_1"], "it runs")
     assert attempts(ledger, grant) == []
-    assert not [each for each in threading.enumerate() if each.name.startswith("question")]
+    assert threads_named("question") <= before
 
 
 async def test_data_that_are_read_after_the_cut_give_no_draw(ledger: CuratedLedger) -> None:

@@ -26,6 +26,7 @@ from tests.accountant.questions.schemas import small_schema
 from tests.faults.ledger import until
 from tests.streams.curator.curated import SCHEMA, CuratedLedger, opened
 from tests.streams.sources.source_files import with_source
+from tests.threads import threads_named
 
 
 def read_ahead(sources: DataSources, caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -182,6 +183,7 @@ async def test_the_end_of_a_curator_interrupts_a_long_reading(tmp_path: Path) ->
     unfinished = tmp_path / "reading"
     settings = DuckdbSource(path=str(path), table="slow")
     schema = {**SCHEMA, "source": {"kind": "duckdb", "name": "slow"}}
+    before = threads_named("reading ahead")
     async with ledger.open():
         await ledger.send(opened("census", schema=schema), "admin")
         ahead = ReadAhead(
@@ -193,6 +195,6 @@ async def test_the_end_of_a_curator_interrupts_a_long_reading(tmp_path: Path) ->
         await until(unfinished.exists, "the reading has begun")
         task.cancel()
         await asyncio.wait({task})
-    assert all(thread.name != "reading ahead" for thread in threading.enumerate())
+    assert threads_named("reading ahead") <= before
     # It has ended by itself, so it does not count as one that ended the process.
     assert not unfinished.exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from streams.index.rows import Rows
 from tests.accountant.world import World
 from tests.patience import PATIENCE_S
 from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, index_counts, recounted
+from tests.threads import threads_named
 
 
 @pytest.fixture
@@ -218,6 +218,8 @@ def test_two_ledgers_with_one_index_do_not_share_it(path: Path) -> None:
 
 def test_an_indexer_stops_at_once_in_the_middle_of_a_log(path: Path) -> None:
     whole = busy_world(400).log
+    before = threads_named("usage-index")
     with following(ListedLog(whole), path) as follower:
         follower.wake()
-    assert "usage-index" not in [thread.name for thread in threading.enumerate()]
+        assert len(threads_named("usage-index")) == len(before) + 1
+    assert threads_named("usage-index") <= before
