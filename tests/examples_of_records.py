@@ -248,6 +248,14 @@ _OWNERS: Final = (
         arguments={"text": "2020 census"},
     ),
     Example(
+        kind="remark",
+        fields={"decision": 1, "remark": "never ran", **WHY},
+        command="dataset remark",
+        words=("1", Text("never ran")),
+        call="remark",
+        arguments={"decision": 1, "text": "never ran"},
+    ),
+    Example(
         kind="budget",
         fields={"budget": {"epsilon": "0.3"}, **WHY},
         call="set_budget",

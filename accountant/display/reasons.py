@@ -217,6 +217,11 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "{the_dataset} is not paused, so there is nothing to resume.",
         "Nothing needs to be done.",
     ),
+    Reason.UNKNOWN_DECISION: ReasonWords(
+        "No such decision",
+        "{the_dataset} has no earlier decision with this number.",
+        "`accountant log export --dataset {dataset}` shows each decision's number as `sequence`.",
+    ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",
         "{the_dataset} has no member of this name.",

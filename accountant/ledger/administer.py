@@ -1,4 +1,4 @@
-"""Decide one owner's record that opens, amends, pauses, resumes, labels or closes a dataset."""
+"""Decide one owner's record that is about a dataset itself, not its members or limits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from accountant.policy.compiled_policy import CompiledPolicy, below, budget_belo
 from accountant.policy.in_force import StoredBudgetInForce, policy_under
 from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import Amend, Close, Label, Open, Pause, Resume, SetBudget
+from accountant.records.requests import Amend, Close, Label, Open, Pause, Remark, Resume, SetBudget
 
-DatasetRecord = Open | Amend | Close | Pause | Resume | Label | SetBudget
+DatasetRecord = Open | Amend | Close | Pause | Resume | Label | Remark | SetBudget
 """A record that changes a dataset itself, not its members or limits."""
 _Change = tuple[DatasetLedger, Verdict, dict[str, object]]
 
@@ -38,7 +38,7 @@ def administer(ledger: DatasetLedger | None, record: DatasetRecord, at: int) -> 
             return _open(record, at)
         return _refuse(ledger, Reason.ALREADY_OPENED, at)
     assert ledger is not None
-    if ledger.closed and not isinstance(record, Label):  # people still read what it is
+    if ledger.closed and not isinstance(record, Label | Remark):  # people still read it
         return _refuse(ledger, Reason.CLOSED, at)
     if record.follows is not None and record.follows != ledger.sequence:
         return _refuse(ledger, Reason.OUT_OF_DATE, at)
@@ -70,6 +70,12 @@ def _label(ledger: DatasetLedger, record: Label, at: int) -> _Change:
     after = _with_facts(_after_decision(ledger, at), label=record.label)
     verdict = Verdict(Outcome.LABEL_SET if record.label else Outcome.LABEL_REMOVED)
     return after, verdict, {}
+
+
+def _remark(ledger: DatasetLedger, record: Remark, at: int) -> _Change:
+    if not 1 <= record.decision <= ledger.sequence:
+        return _refuse(ledger, Reason.UNKNOWN_DECISION, at)
+    return _after_decision(ledger, at), Verdict(Outcome.REMARKED), {}
 
 
 def _set_budget(ledger: DatasetLedger, record: SetBudget, at: int) -> _Change:
@@ -228,6 +234,7 @@ CHANGES: Final[dict[type[DatasetRecord], Callable[[DatasetLedger, Any, int], _Ch
     Pause: _pause_or_resume,
     Resume: _pause_or_resume,
     Label: _label,
+    Remark: _remark,
     SetBudget: _set_budget,
 }
 """How a record changes a dataset that takes it, and is as the record's `follows` says."""

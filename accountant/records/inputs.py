@@ -34,6 +34,7 @@ from accountant.records.requests import (
     Amend,
     MechanismRequest,
     Open,
+    Remark,
     Resolve,
     SetBudget,
     SetLimit,
@@ -381,6 +382,15 @@ def _check_schema(schema: Schema, policy: Policy) -> None:
         raise RequestInvalid("schema.neighbours", rule, schema.neighbours)
 
 
+def _check_remark(record: Remark) -> None:
+    _check_words("remark", record.remark)
+
+
+def _check_words(field: str, text: str | None) -> None:
+    if not text or len(text) > MAX_PURPOSE:
+        raise RequestInvalid(field, f"must be 1 to {MAX_PURPOSE} characters", text)
+
+
 def _check_resolve(record: Resolve) -> None:
     if (record.claim is None) is (record.mistaken is None):
         rule = "must be given, or mistaken with the reason instead, but not both"
@@ -390,9 +400,8 @@ def _check_resolve(record: Resolve) -> None:
             check_claim(record.claim)
         except RequestInvalid as error:
             raise error.under("claim") from None
-    elif not record.mistaken or len(record.mistaken) > MAX_PURPOSE:
-        rule = f"must be 1 to {MAX_PURPOSE} characters"
-        raise RequestInvalid("mistaken", rule, record.mistaken)
+    else:
+        _check_words("mistaken", record.mistaken)
 
 
 def _check_member(record: SetMember) -> None:
@@ -424,6 +433,7 @@ _CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     Open: _check_open,
     Amend: _check_amend,
     SetBudget: _check_budget,
+    Remark: _check_remark,
     Resolve: _check_resolve,
     SetMember: _check_member,
 }

@@ -12,6 +12,7 @@ import msgspec
 from accountant.claims import Claim
 from accountant.records.header import DecisionHeader
 from accountant.records.records import DECODE_ERRORS, Decision
+from accountant.records.requests import Remark
 
 
 class RequestNames(msgspec.Struct, gc=False):
@@ -39,6 +40,8 @@ class _WithClaim(msgspec.Struct):
 
 
 decode_request_details = msgspec.json.Decoder(RequestDetails).decode
+decode_remark = msgspec.json.Decoder(Remark).decode
+"""Reads the input of a decision `remarked`."""
 _decode_names = msgspec.json.Decoder(RequestNames).decode
 _decode_asked = msgspec.json.Decoder(_WithClaim).decode
 _NOBODY: Final = RequestNames()

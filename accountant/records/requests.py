@@ -247,6 +247,24 @@ class Label(_Admin, frozen=True, tag="label"):
     follows: int | None = None
 
 
+class Remark(_Admin, frozen=True, tag="remark"):
+    """An owner says something public about a decision, such as that a grant never ran.
+
+    Nothing is charged or returned, and the decision stays as it is. A closed dataset takes it, too.
+
+    Attributes:
+        decision: the number of an earlier decision in the dataset.
+        remark: for people, 1 to 200 characters. It stays public for ever; later remarks on the
+            decision stand beside it.
+        follows: as of `Amend`.
+    """
+
+    decision: int
+    remark: Note
+    reason: Note = ""
+    follows: int | None = None
+
+
 class SetBudget(_Admin, frozen=True, tag="budget"):
     """An owner sets the budget in force, at most the ceiling: the budget of the policy.
 
@@ -347,6 +365,16 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
 
 
 AdminRecord = (
-    Open | Amend | Close | Pause | Resume | Label | SetBudget | Resolve | SetMember | SetLimit
+    Open
+    | Amend
+    | Close
+    | Pause
+    | Resume
+    | Label
+    | Remark
+    | SetBudget
+    | Resolve
+    | SetMember
+    | SetLimit
 )
 Body = MechanismRequest | ReservationStep | AdminRecord

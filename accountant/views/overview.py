@@ -36,6 +36,7 @@ class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         decisions: as servers answer them.
         steps: the last step of a reservation among them, by the number of its `reserved`.
+        remarks: owners' latest remarks on each of them, by its number, the newest first.
         read: how many of the dataset's decisions were read for them.
         is_whole: there are no older ones.
         archived: older ones are in an archive of the log.
@@ -44,6 +45,7 @@ class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
 
     decisions: tuple[msgspec.Raw, ...] = ()
     steps: dict[int, msgspec.Raw] = {}
+    remarks: dict[int, tuple[msgspec.Raw, ...]] = {}
     read: Count = 0
     is_whole: bool = False
     archived: bool = False

@@ -1,4 +1,4 @@
-"""`accountant dataset`: open, amend, pause, resume, label, close, show and list."""
+"""`accountant dataset`: open, change, remark on, close, show and list datasets."""
 
 from __future__ import annotations
 
@@ -426,6 +426,26 @@ def label(
     Everybody who may see the dataset sees it. A closed dataset takes it, too.
     """
     admin.send(lambda owner: owner.label(name, text))
+
+
+@app.command("remark")
+@admin_command()
+def remark(
+    name: Name,
+    decision: Annotated[
+        int,
+        typer.Argument(help="The decision's number in the dataset: its `sequence`."),
+    ],
+    text: Annotated[str, typer.Argument(help="What you say of it, 1 to 200 characters.")],
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Say something public about a decision, such as that a grant never ran. Owners only.
+
+    Nothing is charged or returned. Everybody who may see the dataset sees the text, for ever: write
+    nothing about a person. A closed dataset takes it, too.
+    """
+    admin.send(lambda owner: owner.remark(name, decision, text))
 
 
 @app.command("resolve")

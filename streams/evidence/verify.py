@@ -277,7 +277,7 @@ GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
 OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
-    "budget_set",
+    *("budget_set", "remarked"),
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }

@@ -16,7 +16,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
-from accountant.records.request_names import names_in_request
+from accountant.records.request_names import decode_remark, names_in_request
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
@@ -44,6 +44,8 @@ from streams.service.visibility import Visibility
 
 MOST_RECENT: Final = 20
 MOST_RESERVATIONS: Final = 51
+_MOST_REMARKS: Final = 5
+"""On one request."""
 _FIRST, _AT_A_TIME = 60, 1_000
 _LONGEST_TROUBLE: Final = 300
 _TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
@@ -280,7 +282,7 @@ async def last_pause(source: DecisionSource, view: DatasetView) -> Decision | No
 
 
 class _Recent:
-    """Collects the latest requests, and the last step of each reservation among them.
+    """Collects the latest requests, the last step of each reservation among them, and remarks.
 
     Args:
         access: the caller's. `own`: as of `recent_requests`. `limit`: how many at most.
@@ -291,8 +293,10 @@ class _Recent:
         self._own = own
         self._limit = limit
         self._requests = list[msgspec.Raw]()
+        self._requested = list[int]()
         self._last_steps = dict[str, msgspec.Raw]()
         self._steps = dict[int, msgspec.Raw]()
+        self._remarks = dict[int, list[msgspec.Raw]]()
 
     @property
     def is_full(self) -> bool:
@@ -310,6 +314,11 @@ class _Recent:
         line = decode_header(value)
         if not sees_decision(self._access, line):
             return
+        if line.outcome is Outcome.REMARKED:
+            on = self._remarks.setdefault(decode_remark(line.request).decision, [])
+            if len(on) < _MOST_REMARKS:
+                on.append(msgspec.Raw(redact_decision(self._access, line, value)))
+            return
         asked = names_in_request(line.request)
         if asked.grant and line.outcome.is_applied:
             shown = msgspec.Raw(redact_decision(self._access, line, value))
@@ -318,6 +327,7 @@ class _Recent:
             if self._own is not None and self._own not in {asked.analyst, asked.via}:
                 return
             self._requests.append(msgspec.Raw(redact_decision(self._access, line, value)))
+            self._requested.append(line.sequence or 0)
             if line.outcome.reserves:
                 step = self._last_steps.get(line.part_of or hash_of(value))
                 if step is not None:
@@ -325,4 +335,11 @@ class _Recent:
 
     def requests(self, **read: Any) -> RecentRequests:
         """Return what was collected."""
-        return RecentRequests(decisions=tuple(self._requests), steps=self._steps, **read)
+        remarks = {
+            number: tuple(self._remarks[number])
+            for number in self._requested
+            if number in self._remarks
+        }
+        return RecentRequests(
+            decisions=tuple(self._requests), steps=self._steps, remarks=remarks, **read
+        )

@@ -210,6 +210,17 @@ class AsyncOwner(AsyncAdministrator):
         """
         return self._send("label", dataset, {"label": text})
 
+    def remark(self, dataset: str, decision: int, text: str) -> Call[Decision]:
+        """Say something public about a decision; nothing is charged or returned.
+
+        Everybody who may see the dataset sees the text, for ever. A closed dataset takes it, too.
+
+        Args:
+            decision: its number in the dataset, `sequence` of a decision.
+            text: for people, 1 to 200 characters; earlier remarks stay beside it.
+        """
+        return self._send("remark", dataset, {"decision": decision, "remark": text})
+
     def resolve(
         self,
         dataset: str,

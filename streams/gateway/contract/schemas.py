@@ -99,6 +99,7 @@ _RECENT: Final = _served_type(
     RecentRequests,
     decisions=list[_DECISION],  # type: ignore[valid-type]
     steps=dict[int, _DECISION],  # type: ignore[valid-type]
+    remarks=dict[int, tuple[_DECISION, ...]],  # type: ignore[valid-type]
 )
 _ANSWER_PAGE: Final = msgspec.defstruct(
     "AnswerPage",

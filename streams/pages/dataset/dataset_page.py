@@ -185,7 +185,10 @@ def _request_row(found: PageData, decision: Decision, levels: Sequence[ScopeView
         each.sequence == number for each in found.reservations
     )
     step = found.steps.get(number)
-    return request_row(decision, levels, found.now, found.current, step=step, is_open=is_open)
+    remarks = found.remarks.get(number, ())
+    return request_row(
+        decision, levels, found.now, found.current, step=step, is_open=is_open, remarks=remarks
+    )
 
 
 def _member_row(member: Member, now: int) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class PageData(NamedTuple):
         has_more_reservations: there are others, which are not among them.
         recent: the latest requests of `viewer.own`; `decisions`: the same, decoded.
         steps: the last step of each reservation among them, by the number of its decision.
+        remarks: owners' remarks on each of them, by its number, the newest first.
         pause: the decision that has paused it, None where it is not paused.
     """
 
@@ -87,6 +88,7 @@ class PageData(NamedTuple):
     usage: UsageData
     now: int
     pause: Decision | None = None
+    remarks: Mapping[int, Sequence[Decision]] = {}
 
     @property
     def current(self) -> CurrentDataset:
@@ -136,6 +138,7 @@ def page_data(
         usage=_usage(overview, viewer, now),
         now=now,
         pause=pause,
+        remarks={number: list(map(_decoded, each)) for number, each in recent.remarks.items()},
     )
 
 

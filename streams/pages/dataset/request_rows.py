@@ -23,6 +23,7 @@ from accountant.questions import Noise, Question, Stop, noise_text, question_tex
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.request_names import decode_remark
 from accountant.times import from_iso
 from accountant.views.limit_views import PeriodLimitView, ScopeView
 
@@ -54,6 +55,14 @@ class RefusalText(NamedTuple):
     more_in: str
 
 
+class RemarkText(NamedTuple):
+    """An owner's remark on a decision."""
+
+    text: str
+    by: str
+    when: str
+
+
 class RequestRow(NamedTuple):
     """One request and its decision.
 
@@ -66,6 +75,7 @@ class RequestRow(NamedTuple):
         ends: which filter a grant has ended, or the claim that would fit would end; "" for none.
         refusal: None for a grant.
         question: with its noise, as text; "" for a request that states a claim.
+        remarks: owners' remarks on it, the newest first.
     """
 
     number: int
@@ -82,6 +92,7 @@ class RequestRow(NamedTuple):
     ends: str
     refusal: RefusalText | None
     question: str = ""
+    remarks: tuple[RemarkText, ...] = ()
 
 
 class _RequestColumns(msgspec.Struct):
@@ -107,6 +118,7 @@ def request_row(
     *,
     step: Decision | None = None,
     is_open: bool = True,
+    remarks: Sequence[Decision] = (),
 ) -> RequestRow:
     """Return the row of a request and its decision.
 
@@ -115,6 +127,7 @@ def request_row(
         now: milliseconds since 1970.
         current: the dataset.
         step: the last step of a reservation. `is_open`: it holds what it was charged.
+        remarks: on it, the newest first.
     """
     request = _request(decision)
     granted = decision.outcome.charges
@@ -137,7 +150,13 @@ def request_row(
         ends=ending_words(decision, None if current is None else current.view.policy),
         refusal=refused,
         question=_question_line(request),
+        remarks=tuple(map(_remark_text, remarks)),
     )
+
+
+def _remark_text(decision: Decision) -> RemarkText:
+    record = decode_remark(decision.request)
+    return RemarkText(record.remark, record.by, decision.decided_at)
 
 
 def _outcome_and_cost(

@@ -93,8 +93,12 @@ def govern(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
     return kind.decide(dataset, record, said, at)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _is_sequence(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return value is None or _is_whole(value)
 
 
 def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -197,6 +201,13 @@ def _brake(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
 def _label(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
     dataset.facts["label"] = record["label"]
     return "label_set" if record["label"] else "label_removed", None, {}
+
+
+def _remark(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
+    # The remark has the next number, and is on none but an earlier decision.
+    if record["decision"] not in range(1, dataset.sequence + 1):
+        return "refused", "unknown_decision", {}
+    return "remarked", None, {}
 
 
 def _budget(dataset: Dataset, record: Fields, said: Fields, _: int) -> Verdict:
@@ -319,6 +330,11 @@ OWNERS: Final = {
     "pause": OwnersRecord(_brake, is_administered=True),
     "resume": OwnersRecord(_brake, is_administered=True),
     "label": OwnersRecord(_label, needed={"label": is_short}, after_closing=True),
+    "remark": OwnersRecord(
+        _remark,
+        needed={"decision": _is_whole, "remark": lambda v: is_short(v) and bool(v)},
+        after_closing=True,
+    ),
     "budget": OwnersRecord(_budget, needed={"budget": is_budget_in_force}),
     "resolve": OwnersRecord(
         decide_resolve,

@@ -162,6 +162,10 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         ("Dataset census is paused already, by owner", "resume census"),
     ),
     Reason.NOT_PAUSED: (lambda: of_owner("resume"), ("Dataset census is not paused",)),
+    Reason.UNKNOWN_DECISION: (
+        lambda: of_owner("remark", decision=7, remark="never ran"),
+        ("census", "earlier decision", "log export --dataset census"),
+    ),
     Reason.UNKNOWN_MEMBER: (
         lambda: of_owner("member", member="bo", roles=[]),
         ("Dataset census", "named bo", "member list census"),
