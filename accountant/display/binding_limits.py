@@ -16,11 +16,11 @@ from accountant.display.numbers import (
     remaining_amount,
     spent_amount,
     spent_percent,
+    sufficient_sums,
     symbol,
 )
 from accountant.display.times import moment
 from accountant.filters.base import DELTAS
-from accountant.filters.beside import EPSILON
 from accountant.records import Decision
 from accountant.records.limit_records import LimitName, LimitRemaining, What
 from accountant.views.limit_views import ScopeView
@@ -86,12 +86,7 @@ def short_sum(asked: Texts, left: Texts) -> str | None:
     over = [name for name in names if Decimal(asked[name]) > Decimal(left[name])]
     if any(name in DELTAS for name in over):
         return next(name for name in over if name in DELTAS)
-    own = [name for name in names if name not in DELTAS]
-    halves = [[name for name in own if name != EPSILON], [name for name in own if name == EPSILON]]
-    if own and all(name.startswith("renyi_") for name in halves[0]):
-        halves = [[name] for name in own]  # one order that fits is enough
-    # One half that fits is enough, and each sum of a half must fit.
-    if any(half and not any(name in over for name in half) for half in halves):
+    if any(not set(over).intersection(group) for group in sufficient_sums(names)):
         return None
     # A sum with something left says more than one with nothing.
     return next((name for name in over if Decimal(left[name])), next(iter(over), None))

@@ -159,14 +159,28 @@ def remaining_ratio(
     }
     if not ratios:
         return None
-    # Of Renyi orders one is enough, and so is basic composition beside a filter. Else every sum
-    # must admit a request.
-    beside = [ratios.pop(EPSILON)] if ENDED in after and EPSILON in ratios else []
-    if _MEAN in ratios:
-        ratios = {_TIME: _advanced_2016_ratio(wholes, after)}
-    orders = all(name.startswith("renyi_") for name in ratios)
-    own = [max(ratios.values()) if orders else min(ratios.values())] if ratios else []
-    return max(own + beside)
+    if is_tied(ratios):
+        own = {name: ratio for name, ratio in ratios.items() if name not in {_TIME, _MEAN}}
+        ratios = own | {_TIME: _advanced_2016_ratio(wholes, after)}
+    return max(min(ratios[name] for name in names) for names in sufficient_sums(ratios))
+
+
+def sufficient_sums(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of sums of which one with room for a request is enough, without deltas.
+
+    A group has room where each of its sums has. Of Renyi orders each is a group, and so is basic
+    composition beside a filter.
+    """
+    own = [name for name in names if name not in DELTAS]
+    of_filter = [name for name in own if name != EPSILON]
+    orders = all(name.startswith("renyi_") for name in of_filter)
+    groups = [[name] for name in of_filter] if orders else [of_filter]
+    return [*groups, [EPSILON]] if EPSILON in own else groups
+
+
+def is_tied(names: Iterable[str]) -> bool:
+    """Tell whether one rule ties some sums together: the amount of each alone says too little."""
+    return _MEAN in names
 
 
 def _advanced_2016_ratio(wholes: Mapping[str, Decimal], after: Mapping[str, str | int]) -> Decimal:
@@ -216,6 +230,18 @@ def nonzero_amounts(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
 def remaining_line(texts: Texts | None) -> str:
     """Return what is left in a line."""
     return line(remaining_amounts(texts))
+
+
+def sufficient_line(texts: Texts, *, deltas: bool = True) -> str:
+    """Return what a request may take in a line; `or` joins what is enough alone.
+
+    Args:
+        deltas: also the deltas, which count in any case.
+    """
+    ways = [{name: texts[name] for name in names} for names in sufficient_sums(texts)]
+    own = " or ".join(remaining_line(each) for each in ways if each)
+    rest = {name: text for name, text in texts.items() if deltas and name in DELTAS}
+    return ", ".join(filter(None, (own, remaining_line(rest))))
 
 
 def counting_line(remaining: Texts | None, budget: Texts | None) -> str:

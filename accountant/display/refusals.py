@@ -34,10 +34,11 @@ from accountant.display.may_use import (
 from accountant.display.numbers import (
     Texts,
     counting_cost,
+    is_tied,
     remaining_amount,
-    remaining_line,
     spent_amount,
     spent_line,
+    sufficient_line,
 )
 from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
 from accountant.display.reservations import SHORT_GRANT
@@ -287,7 +288,7 @@ def _without_cap(refused: Decision | Preview) -> str:
     if refused.reason is not Reason.ABOVE_CAP or short_sum(asked, left) is None:
         return ""
     rest = {name: left[name] for name in counting_cost(asked, left)}
-    return f"{_LESS} Even without the cap, only {remaining_line(rest)} is left."
+    return f"{_LESS} Even without the cap, only {sufficient_line(rest)} is left."
 
 
 def _cap_words(
@@ -296,16 +297,22 @@ def _cap_words(
     cost = spent_line(counting_cost(asked, counted))
     if policy is None:
         return f"One request may not use so much of the budget: this one costs {cost}."
-    most = "" if current is None else f" ({_cap_amount(asked, counted, policy, current)})"
-    return f"One request {cap_words(policy)}{most}, and this one costs {cost}."
+    most = "" if current is None else _cap_amount(asked, counted, policy, current)
+    return f"One request {cap_words(policy)}{most and f' ({most})'}, and this one costs {cost}."
 
 
 def _cap_amount(asked: Texts, counted: Texts, policy: Policy, current: CurrentDataset) -> str:
-    """Return the cap in amounts of the sums that the request moves."""
+    """Return the cap in amounts of the sums that the request moves, "" where a rule ties them.
+
+    A cap counts no delta.
+    """
     ratio = Decimal(policy.most_per_request or "1")
     budget = current.view.budget
     shown = {name: budget[name] for name in counting_cost(asked, counted) if name in budget}
-    return remaining_line({name: f"{Decimal(text) * ratio:f}" for name, text in shown.items()})
+    if is_tied(shown):
+        return ""
+    amounts = {name: f"{Decimal(text) * ratio:f}" for name, text in shown.items()}
+    return sufficient_line(amounts, deltas=False)
 
 
 def _unit_words(request: _RefusedRequest, policy: Policy | None) -> str:

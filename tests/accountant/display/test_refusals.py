@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
+from accountant.display.current_dataset import CurrentDataset
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.refusals import refusal_words, when_more
 from accountant.policy import Policy
@@ -14,7 +16,9 @@ from accountant.records import FORMAT, RULES, Decision
 from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import uuid7
-from tests.accountant.world import START
+from accountant.views.datasets import view_of_ledger
+from tests.accountant.world import START, code, opened
+from tests.every_case import every_case
 
 AT = "2026-12-01T10:00:00.000Z"
 
@@ -160,10 +164,56 @@ def test_no_cap_is_raised_for_a_request_that_does_not_fit_without_it() -> None:
     left = {"rho": "0.02312", "delta": "0", "epsilon": "0.95"}
     decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left)
     words = refusal_words(decision, Policy(most_per_request="0.1"))
-    assert words.endswith("Ask for less. Even without the cap, only ρ 0.02312, ε 0.95 is left.")
+    assert words.endswith("Ask for less. Even without the cap, only ρ 0.02312 or ε 0.95 is left.")
     decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left | {"epsilon": "1"})
     words = refusal_words(decision, Policy(most_per_request="0.1"))
     assert "to raise the cap" in words
+
+
+RHO = {"epsilon": "3", "delta": "1e-6", "beside": "basic"}
+RENYI = {"epsilon": "1", "delta": "1e-6", "filter": "renyi_weighted", "orders": ["22", "40"]}
+CAPS: list[tuple[dict[str, Any], str, str, list[str]]] = [
+    # Policy, claim, the cap in its words, and claims within each of its amounts.
+    ({"filter": "basic"}, "pure:0.5", "ε 0.1", ["pure:0.1"]),
+    (
+        {"filter": "basic", "delta": "1e-6"},
+        "approximate:epsilon=0.5,delta=1e-6",
+        "ε 0.1",
+        ["approximate:epsilon=0.1,delta=1e-7"],  # the cap counts no delta
+    ),
+    (RHO, "pure:2", "ρ 0.0185 or ε 0.3", ["pure:0.3", "zcdp:0.0185"]),
+    (RHO, "zcdp:0.1", "ρ 0.0185", ["zcdp:0.0185"]),
+    (
+        RHO | {"delta_for_claims": "1e-7"},
+        "approximate:epsilon=2,delta=1e-7",
+        "ρ 0.01835 or ε 0.3",
+        ["approximate:epsilon=0.3,delta=1e-7"],
+    ),
+    (RENYI, "pure:0.9", "renyi 22 0.05028 or renyi 40 0.07478", ["pure:0.051"]),
+]
+
+
+@every_case(("policy", "claim", "cap", "within"), CAPS)
+def test_the_words_of_a_cap_have_what_each_currency_admits(
+    policy: dict[str, Any], claim: str, cap: str, within: list[str]
+) -> None:
+    world = opened(**{"epsilon": "1"} | policy, most_per_request="0.1")
+    refused = world.ask(claim)
+    assert refused.reason is Reason.ABOVE_CAP
+    words = refusal_words(refused, current=CurrentDataset(view_of_ledger(world.ledger())))
+    found = re.match(r"One request may take 10 % of the budget \((.*?)\), and", words)
+    assert found is not None, words
+    assert found[1] == cap
+    for each in within:
+        assert code(world.ask(each)) == "granted"
+
+
+def test_a_cap_whose_sums_a_rule_ties_together_has_no_amounts() -> None:
+    # Each sum may be within a tenth of its budget, and both together above it.
+    world = opened(filter="advanced_2016", epsilon="1", delta="1e-6", most_per_request="0.1")
+    current = CurrentDataset(view_of_ledger(world.ledger()))
+    words = refusal_words(world.ask("pure:0.2"), current=current)
+    assert words.startswith("One request may take 10 % of the budget, and this one costs epsilon")
 
 
 def test_every_limit_that_waiting_does_not_help_at_is_named() -> None:
