@@ -20,7 +20,12 @@ from streams.answers.tables import (
     select_answers,
 )
 from streams.errors import Refused
-from streams.files.immutable_sqlite import file_stamp, open_immutable
+from streams.files.immutable_sqlite import (
+    file_stamp,
+    open_immutable,
+    open_shared,
+    reads_in_place,
+)
 
 _BUSY_MS: Final = 10_000
 
@@ -121,7 +126,7 @@ def open_answers(path: Path) -> Iterator[AnswerFile]:
     """
     with refusing(path):
         try:
-            db = _connect(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
+            db = _connect(open_immutable(path) if reads_in_place(path) else open_shared(path), path)
         except (apsw.CantOpenError, apsw.ReadOnlyError):
             # In a directory that this user cannot write, SQLite cannot share the file.
             if file_stamp(path) is None:

@@ -13,6 +13,7 @@ from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.parts import about
 from streams.embedded.ledger_file import numbered_decisions
+from streams.files.immutable_sqlite import open_shared
 
 _LAST: Final = """
 SELECT sequence, place FROM places WHERE dataset = (SELECT number FROM datasets WHERE name = ?)
@@ -27,7 +28,7 @@ def last_places(index: Path, log: apsw.Connection, datasets: Iterable[str]) -> l
     lost, are left out, and so is an index that cannot be read.
     """
     try:
-        with closing(apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        with closing(open_shared(index)) as db:
             first = dict(numbered_decisions(log, limit=1)).get(0)
             of_log: Any = db.execute("SELECT log FROM reached WHERE partition = 0").get
             if first is None or of_log != hash_of(first):

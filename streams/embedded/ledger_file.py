@@ -25,7 +25,13 @@ from accountant.records import (
     partition_row_key,
 )
 from streams.errors import Refused
-from streams.files.immutable_sqlite import file_stamp, has_wal, open_immutable
+from streams.files.immutable_sqlite import (
+    file_stamp,
+    has_wal,
+    open_immutable,
+    open_shared,
+    reads_in_place,
+)
 from streams.files.owners import wrong_owner
 from streams.files.private_files import make_private
 from streams.files.whole_files import sync_directory
@@ -344,11 +350,12 @@ class FileChanged(Refused):
 def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
     """Open the file for reading only; a writer may have it open.
 
-    In a directory that this user cannot write (a read-only mount, another user's directory) the
-    file is read as immutable. That needs a complete file, without the -wal of a writer.
+    A file that this user cannot write, or in a directory that this user cannot write (a read-only
+    mount, another user's directory), is read as immutable. That needs a complete file, without the
+    -wal of a writer. No file is left beside it.
 
     Args:
-        traceless: also read a file as immutable if no process has it open.
+        traceless: read any file as immutable if no process has it open.
 
     Raises:
         Refused: the file is missing or not a ledger's file.
@@ -356,15 +363,13 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
     """
     check_mark(path)
     with _refusing(path):
-        # If no process has the file open, SQLite would create a -wal and a -shm next to it.
-        still = file_stamp(path) if traceless and not has_wal(path) else None
+        in_place = reads_in_place(path) or (traceless and not has_wal(path))
+        still = file_stamp(path) if in_place else None
         if still is not None:
             db = _check_connection(open_immutable(path), path)
         else:
             try:
-                db = _check_connection(
-                    apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path
-                )
+                db = _check_connection(open_shared(path), path)
             except (apsw.CantOpenError, apsw.ReadOnlyError):
                 still = file_stamp(path)
                 if still is None:

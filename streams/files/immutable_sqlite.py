@@ -1,7 +1,8 @@
-"""Reads SQLite files that no process has open, without creating a -wal or -shm file."""
+"""Reads SQLite files that others may write, without leaving a -wal or -shm file."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -32,3 +33,26 @@ def open_immutable(path: Path) -> apsw.Connection:
     """Open a file read-only as it is on disk, ignoring a -wal."""
     address = f"file:{quote(str(path.absolute()))}?immutable=1"
     return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def open_shared(path: Path) -> apsw.Connection:
+    """Open a file for reading alone, beside processes that may write it.
+
+    SQLite makes a -wal and a -shm beside a file that nobody has open. Only a connection that may
+    write removes them at its end, under SQLite's own locks, so this one may, and writes nothing. A
+    -wal that a killed process has left stays as it is.
+    """
+    if has_wal(path):
+        return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.pragma("query_only", True)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def reads_in_place(path: Path) -> bool:
+    """Tell whether no process has a file open, and SQLite could not remove its own files."""
+    return not has_wal(path) and not os.access(path, os.W_OK)

@@ -211,3 +211,4 @@ def test_answers_are_read_from_a_copy_without_a_server(ledger: Command) -> None:
             == copy.with_name(copy.name.replace("copy", "accountant")).read_bytes()
         )
     assert ledger("answers", "other", *where).code == 1
+    assert not [*ledger.directory.glob("*-wal"), *ledger.directory.glob("*-shm")]
