@@ -40,6 +40,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
         error: the kind as a code. `message`: the same as `detail`.
         field, rule, value: which rule is broken, and by what.
         similar: the name that was probably meant.
+        question: of a record that is asked back, `detail` without how to say that it is meant.
         after: the number after which decisions can be read.
         decision: the decision in the log, where there is one.
         retry_after: in a line of a batch, the seconds after which to send the line again; a
@@ -56,6 +57,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     rule: str = ""
     value: str = ""
     similar: str = ""
+    question: str = ""
     after: Count | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
     retry_after: int | None = None

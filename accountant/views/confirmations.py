@@ -7,7 +7,7 @@ record with what is there, and name only what the caller may see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import UNSET
 
@@ -146,16 +146,9 @@ def similar_team(dataset: str, team: str, similar: str, field: str = "team") -> 
     return Confirmation("similar_name", field, team, similar, what)
 
 
-AS_IT_IS: Final = (
-    " To send the record as it is, pass new=True (`--new` of the command, `?new=true` over HTTP)"
-)
-"""How to say that a record is meant; a command says it in its own words."""
-
-
 def confirmation_words(found: Sequence[Confirmation]) -> str:
-    """Return all questions, and how to say that the record is meant as it is."""
-    texts = " ".join(each.text for each in found)
-    return texts + AS_IT_IS
+    """Return all questions. How to say that the record is meant, each surface says itself."""
+    return " ".join(each.text for each in found)
 
 
 def team_of(record: SetMember | SetLimit) -> str:

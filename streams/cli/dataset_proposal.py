@@ -23,7 +23,6 @@ from accountant.questions import Schema
 from accountant.records import VERSION
 from accountant.records.requests import Open
 from accountant.views.confirmations import (
-    AS_IT_IS,
     Confirmation,
     confirmation_words,
     confirmations_of_opening,
@@ -106,7 +105,7 @@ def print_policy(
         return
     stdout().print(preview_table(opening.name, plan, not_added=not_added))
     if asked:
-        words = confirmation_words(asked).removesuffix(AS_IT_IS) + " Add --new if it is meant"
+        words = f"{confirmation_words(asked)} Add --new if it is meant"
         say(f"warning: the opening would be asked back, now as then: {words}", err=True)
 
 

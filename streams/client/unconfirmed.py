@@ -15,7 +15,7 @@ class Unconfirmed(RequestInvalid):
 
     Attributes:
         similar: the name that was probably meant, as the caller may see it; "" where there is none.
-        what: the message.
+        what: the question, without how to say that the record is meant.
     """
 
     def __init__(self, field: str, value: str, similar: str, what: str) -> None:
@@ -24,7 +24,7 @@ class Unconfirmed(RequestInvalid):
         self.what = what
 
     def __str__(self) -> str:
-        return escape_lines(self.what)
+        return f"{escape_lines(self.what)} To send the record as it is, pass new=True"
 
 
 class SimilarName(Unconfirmed):

@@ -67,12 +67,13 @@ async def confirmations_of(request: HttpRequest, body: Body) -> Sequence[Confirm
 
 
 def _asked_back(found: Sequence[Confirmation]) -> HTTPProblem:
-    first = found[0]
+    first, question = found[0], confirmation_words(found)
     return HTTPProblem(
         problem(
             409,
             first.code,
-            confirmation_words(found),
+            f"{question} To send the record as it is, add ?new=true",
+            question=question,
             field=first.field,
             value=first.value,
             similar=first.similar,

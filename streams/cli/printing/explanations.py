@@ -10,9 +10,9 @@ import apsw
 from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, MadeByOtherVersion, RequestInvalid
+from accountant.foreign_text import escape_lines
 from accountant.records.inputs import Undecodable
 from accountant.replay.replay import GenesisDiffers
-from accountant.views.confirmations import AS_IT_IS
 from streams.address import AddressInvalid
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
@@ -72,9 +72,7 @@ def _explained(error: BaseException) -> Explained | None:
     if isinstance(error, InputInvalid):
         return Explained(Exit.USAGE, str(error), error.hint)
     if isinstance(error, RequestInvalid | Undecodable):
-        text = str(error)
-        asked_back = text.removesuffix(AS_IT_IS)
-        return Explained(Exit.USAGE, asked_back, None if text == asked_back else _MEANT)
+        return _explained_invalid(error)
     if isinstance(error, ClockOutOfRange):
         return Explained(Exit.OPERATOR, str(error), _CLOCK)
     if isinstance(error, Refused):
@@ -92,6 +90,15 @@ def _explained(error: BaseException) -> Explained | None:
         hint = "check that --url names a ledger's file on a local disk that you may write to"
         return Explained(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint)
     return _explained_by_system(error) if isinstance(error, OSError) else None
+
+
+def _explained_invalid(error: RequestInvalid | Undecodable) -> Explained:
+    # Imported late: most commands start without the client.
+    from streams.client.unconfirmed import Unconfirmed
+
+    if isinstance(error, Unconfirmed):
+        return Explained(Exit.USAGE, escape_lines(error.what), _MEANT)
+    return Explained(Exit.USAGE, str(error))
 
 
 def _explained_fault(error: JournalFault) -> Explained:

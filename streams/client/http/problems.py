@@ -74,8 +74,8 @@ def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None)
             return Unauthenticated(f"{url} refuses this token: {problem.message}")
         return unauthenticated(url, remedy)
     if status == 409 and problem.error in CODES:
-        field = problem.field or ""
-        return unconfirmed(problem.error, field, problem.value, problem.similar, problem.message)
+        field, question = problem.field or "", problem.question or problem.message
+        return unconfirmed(problem.error, field, problem.value, problem.similar, question)
     if problem.error in {"no_answers", "source_closed"}:
         return NoAnswers(problem.message)
     if status == 403:

@@ -40,7 +40,11 @@ def test_each_reading_command_leaves_a_closed_ledger_as_it_is(
     file = tmp_path / "accountant.db"
 
     def found() -> tuple[set[str], bytes, int]:
-        return {each.name for each in tmp_path.iterdir()}, file.read_bytes(), file.stat().st_mtime_ns
+        return (
+            {each.name for each in tmp_path.iterdir()},
+            file.read_bytes(),
+            file.stat().st_mtime_ns,
+        )
 
     before = found()
     for name, arguments in ARGUMENTS.items():
