@@ -161,11 +161,12 @@ def find_flock_holder(device: int, inode: int) -> LockHolder:
             major, minor, number = fields[5].split(":")
             found = os.makedev(int(major, 16), int(minor, 16)), int(number)
             if pid > 0 and found == (device, inode):
-                return LockHolder(pid, command=_running_command(pid))
+                return LockHolder(pid, command=running_command(pid))
     return LockHolder()
 
 
-def _running_command(pid: int) -> str | None:
+def running_command(pid: int) -> str | None:
+    """Return the name of a running program, None where this user may not see it."""
     try:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:  # it has ended, or belongs to another user

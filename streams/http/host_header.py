@@ -40,7 +40,12 @@ def host_check(settings: Settings) -> Check | None:
     a domain of its own, and a page of another site has no token.
     """
     is_named = settings.authenticates and settings.is_private
-    return _check_host if is_loopback(settings.listens_at) and not is_named else None
+    return None if is_named else host_check_at(settings.listens_at)
+
+
+def host_check_at(address: str) -> Check | None:
+    """Return the check of a server at an address, None where other machines may connect."""
+    return _check_host if is_loopback(address) else None
 
 
 async def _check_host(request: Request[None, None, State]) -> Response[bytes] | None:

@@ -23,8 +23,9 @@ from streams.http.host_header import is_loopback
 from streams.server.access_log import AccessLog
 from streams.server.app import Pages, create_app
 from streams.server.connection_limits import BoundedServer
+from streams.server.listen import bind_socket, options_of
 from streams.server.monitoring import with_answers
-from streams.server.probes import Probes, bind_socket
+from streams.server.probes import Probes
 from streams.service.ledger_service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
@@ -109,8 +110,7 @@ def bind(settings: Settings) -> socket.socket:
 
     Raises: Refused: the address is taken or not this machine's.
     """
-    variable = "BIND" if settings.authenticates else "UNAUTHENTICATED_BIND"
-    options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}{variable})"
+    options = options_of(settings, port=f"--port ({PREFIX}PORT)", has_bind=True)
     return bind_socket(settings.listens_at.strip("[]"), settings.port, options)
 
 

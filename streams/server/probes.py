@@ -10,11 +10,11 @@ from typing import Final
 from litestar import Litestar
 
 from streams.auth.authenticator import Authenticator
-from streams.errors import Refused
 from streams.http.head_method import answer_head
-from streams.http.host_header import host_check
+from streams.http.host_header import host_check_at
 from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
+from streams.server.listen import Options, bind_socket
 from streams.server.monitoring import health
 from streams.service.ledger_service import Readiness
 from streams.settings import PREFIX, Settings
@@ -28,31 +28,11 @@ _REQUEST_S: Final = 5.0
 _GRACE_S: Final = 1
 
 
-def bind_socket(host: str, port: int, options: str) -> socket.socket:
-    """Return a socket bound to an address.
-
-    Args:
-        options: what to set for another address.
-    Raises: Refused: the address is taken or not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only for an explicit TCP socket: it costs 40 ms an answer.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        what = f"cannot listen on {host} port {port}: {error.strerror or error}"
-        raise Refused(f"{what}. Choose another one by {options}") from error
-    return made
-
-
 class Probes:
     """Answers the routes of health on a separate port, over plain HTTP and without tokens.
 
     Args:
-        settings: has the port; without one nothing listens.
+        settings: has port and address; without a port nothing listens.
         readiness: the answer of /readyz.
         authenticator: the server's own; with one, /readyz shows `ready` alone.
         needs_tokens: as for `monitoring.health`.
@@ -68,7 +48,7 @@ class Probes:
     ) -> None:
         app = Litestar(
             health(readiness, needs_tokens=needs_tokens),
-            before_request=host_check(settings),
+            before_request=host_check_at(settings.probe_bind),
             openapi_config=None,
             logging_config=None,
         )
@@ -85,6 +65,11 @@ class Probes:
         """The port for probes, None without one."""
         return None if self._socket is None else int(self._socket.getsockname()[1])
 
+    @property
+    def address(self) -> str | None:
+        """The address for probes, None without a port."""
+        return None if self._socket is None else str(self._socket.getsockname()[0])
+
     async def start(self) -> None:
         """Listen.
 
@@ -92,8 +77,9 @@ class Probes:
         """
         if self._settings.probe_port is None:
             return
-        host, port = self._settings.listens_at.strip("[]"), self._settings.probe_port
-        self._socket = bind_socket(host, port, f"{PREFIX}PROBE_PORT")
+        host, port = self._settings.probe_bind.strip("[]"), self._settings.probe_port
+        options = Options(f"{PREFIX}PROBE_PORT", f"{PREFIX}PROBE_BIND")
+        self._socket = bind_socket(host, port, options)
         self._server = GuestServer(
             self._app,
             max_connections=MAX_PROBES,

@@ -185,6 +185,12 @@ class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSet
         description="TCP port of a separate server for /healthz, /healthz/metrics and /readyz, "
         "over plain HTTP and without authentication; 0 picks a free one",
     )
+    probe_bind: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="address of the server for probes; others than this machine's own are open to "
+        "everyone who can reach them",
+    )
     metrics_analysts: int = Field(
         0,
         ge=0,
@@ -353,6 +359,7 @@ _UNUSED_BY_COMMANDS: Final = frozenset(
         "openers",
         "opentelemetry",
         "port",
+        "probe_bind",
         "probe_port",
         "read_side",
         "tls_certificate",

@@ -23,7 +23,6 @@ from streams.auth import (
     tls_of,
     trusts_forwarded_headers,
 )
-from streams.errors import Refused
 from streams.http.context import HttpRequest
 from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
@@ -33,11 +32,12 @@ from streams.metrics.registry import MetricsCollector, make_registry
 from streams.metrics.snapshot import MetricsSource
 from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
+from streams.server.listen import bind_socket, options_of
 from streams.server.monitoring import monitoring
 from streams.server.probes import Probes
 from streams.service.ledger_service import Readiness
 from streams.service.live_views import CountedDecisions, LiveViews
-from streams.settings import Settings
+from streams.settings import PREFIX, Settings
 from streams.telemetry.logs import get_logger
 from streams.telemetry.tracing import Tracing
 
@@ -120,7 +120,7 @@ class WorkerHttpServer:
         authenticator = make_authenticator(settings, registry)
         add_authentication(app, authenticator, proxies_of(settings))
         self._probes = Probes(settings, readiness, authenticator, needs_tokens=False)
-        host, port = settings.listens_at.strip("[]"), settings.metrics_port
+        self._settings = settings
         self._server = GuestServer(
             answer_head(app),
             tls=tls_of(settings),
@@ -129,10 +129,7 @@ class WorkerHttpServer:
             access_log=AccessLog(settings.access_log),
             client_by=settings.limit_by,
             tracing=tracing,
-            host=host,
-            port=port,
         )
-        self._where = f"{host}:{port}"
         self._task: asyncio.Task[None] | None = None
         self._views = LiveViews(list, lambda _: None, CountedDecisions())
         self._usage: Mapping[str, Rows] = {}
@@ -147,24 +144,19 @@ class WorkerHttpServer:
         Raises: Refused: the address is taken.
         """
         await self._probes.start()
-        self._task = asyncio.create_task(self._serve(), name="worker-server")
+        settings = self._settings
+        options = options_of(settings, port=f"--metrics-port ({PREFIX}METRICS_PORT)")
+        listening = bind_socket(settings.listens_at.strip("[]"), settings.metrics_port, options)
+        address = listening.getsockname()
+        serving = self._server.serve(sockets=[listening])
+        self._task = asyncio.create_task(serving, name="worker-server")
         await self._server.wait_until_started(self._task)
-        address = self._server.servers[0].sockets[0].getsockname()
         _log.info(
             "worker_listens",
             host=address[0],
             port=address[1],
             serves="/metrics /readyz /healthz /healthz/metrics /datasets",
         )
-
-    async def _serve(self) -> None:
-        try:
-            await self._server.serve()
-        except SystemExit as error:  # uvicorn exits if it cannot listen
-            raise Refused(
-                f"cannot listen at {self._where}, the port may be in use: choose another port "
-                "(--metrics-port, ACCOUNTANT_METRICS_PORT)"
-            ) from error
 
     async def stop(self) -> None:
         """Stop listening. Safe to repeat."""

@@ -14,5 +14,5 @@ def test_a_refused_start_ends_with_its_reason_and_no_traceback(accountant):
     assert done.code == 4
     assert "Traceback" not in done.err
     last = done.err.splitlines()[-1]
-    assert last.startswith(f"error: cannot listen at 127.0.0.1:{port}")
-    assert last.endswith("(--metrics-port, ACCOUNTANT_METRICS_PORT)")
+    assert last.startswith(f"error: cannot listen at 127.0.0.1 port {port}: ")
+    assert last.endswith("another port by --metrics-port (ACCOUNTANT_METRICS_PORT)")

@@ -53,6 +53,22 @@ async def test_the_probe_port_serves_health_only() -> None:
         await probes.stop()
 
 
+async def test_probes_are_for_this_machine_unless_an_address_is_set() -> None:
+    for settings in (
+        Settings(probe_port=0, unauthenticated_bind="0.0.0.0"),  # noqa: S104 - of the server
+        Settings(probe_port=0, probe_bind="0.0.0.0"),  # noqa: S104
+    ):
+        probes = Probes(settings, waiting, None)
+        await probes.start()
+        try:
+            assert probes.address == settings.probe_bind
+            everywhere = settings.probe_bind == "0.0.0.0"  # noqa: S104
+            status = (await get_probe(probes, "/healthz", Host="pod")).status_code
+            assert status == (200 if everywhere else 421)
+        finally:
+            await probes.stop()
+
+
 async def test_with_authentication_probes_get_only_the_ready_state(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     token_file.create(tokens, "ana", now=time.time_ns() // 1_000_000)
