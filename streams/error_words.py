@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+from pathlib import Path
 from typing import Final
 
 from accountant.errors import BudgetError
@@ -61,6 +63,21 @@ def meaning_of(error: BaseException) -> str:
         return f"an unexpected {kind.__name__}"
     words = _WORD.findall(_SUFFIX.sub("", kind.__name__))
     return " ".join(each.lower() for each in words) or "it failed"
+
+
+def write_words(error: BaseException, path: Path) -> str:
+    """Return why a file could not be written; of a full disk, which directory has no space."""
+    if _is_full(error):
+        place = path.absolute()
+        return f"the disk is full: {place.parent} has no space for {place.name}"
+    return words_of(error)
+
+
+def _is_full(error: BaseException) -> bool:
+    kind = f"{type(error).__module__}.{type(error).__qualname__}"
+    if isinstance(error, OSError):
+        return error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return kind == "apsw.FullError" or getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
 
 
 def own_text(error: BaseException) -> str:

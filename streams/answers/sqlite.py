@@ -25,6 +25,7 @@ from streams.answers.heads import AnswerHeads, ChainHead, StoredHead
 from streams.answers.mark import SUFFIX, fits_mark
 from streams.answers.store import LogPlace, NewAnswer, StepKind, StoreDamaged, StoredAnswer
 from streams.answers.tables import APPLICATION_ID, VERSION, AnswerTables, check_schema, insert_first
+from streams.error_words import write_words
 from streams.errors import Refused, Unavailable
 from streams.files.ledger_url import url_option
 from streams.files.private_files import check_private, make_private
@@ -372,7 +373,8 @@ class SqliteAnswers:
             self.trouble = f"{what}. {way_out}. Once that is done, start the server again"
             raise StoreDamaged(what, way_out) from error
         except (apsw.Error, OSError) as error:
-            raise Unavailable(f"the answers in {self._path} cannot be used: {error}") from error
+            what = f"the answers in {self._path} cannot be used: {write_words(error, self._path)}"
+            raise Unavailable(what) from error
 
 
 def _connect(path: Path) -> apsw.Connection:

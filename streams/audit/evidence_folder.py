@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from streams.error_words import write_words
 from streams.errors import Refused
 from streams.files.temporary_directories import EVIDENCE, temporary_directory
 from streams.files.whole_files import sync_directory
@@ -152,4 +153,4 @@ def new_folder(target: Path) -> Iterator[EvidenceFolder]:
 
 
 def _not_writable(target: Path, error: OSError) -> Refused:
-    return Refused(f"{target} cannot be written: {error.strerror or error}")
+    return Refused(f"{target} cannot be written: {write_words(error, target)}")

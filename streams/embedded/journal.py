@@ -25,7 +25,7 @@ from streams.embedded.ledger_file import (
 from streams.embedded.queue import InputQueue
 from streams.embedded.sealed_log import first_unarchived, read_sealed, write_sealed
 from streams.embedded.wal_checkpoints import NO_END, Checkpoints, End
-from streams.error_words import words_of
+from streams.error_words import write_words
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 
@@ -102,7 +102,7 @@ class SqliteJournal:
             if not kept or not has_wal or not self._in_place():
                 raise self._file_gone
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     def _in_place(self) -> bool:
         """Return whether a process that opens the path finds the commits of this one."""
@@ -140,7 +140,7 @@ class SqliteJournal:
                     return
                 after = page[-1][0]
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
         db = self._connection
@@ -149,13 +149,13 @@ class SqliteJournal:
             for _, value in numbered_decisions(db, first=first):
                 yield value
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     async def read_snapshot(self) -> SealSnapshot | None:
         try:
             return read_sealed(self._connection)
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     @property
     def first_unarchived(self) -> int:
@@ -170,7 +170,7 @@ class SqliteJournal:
         try:
             return first_since(self._connection, since)
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     async def seal(self, commit: Commit, sealed: SealSnapshot, archived: int) -> None:
         """Commit a seal, and in the same transaction delete the decisions up to `archived`.
@@ -189,7 +189,7 @@ class SqliteJournal:
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes]:
         db, found = self._connection, list[bytes]()
@@ -201,7 +201,7 @@ class SqliteJournal:
                 rows: Any = db.execute(_DECIDED_AT, (at,))
                 found += [bytes(value) for (value,) in rows]
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
         return found
 
     async def admin_decisions(self) -> list[bytes]:
@@ -209,7 +209,7 @@ class SqliteJournal:
             rows: Any = self._connection.execute(ADMINISTERED)
             return [bytes(value) for (value,) in rows]
         except apsw.Error as error:
-            raise _translate_error(error) from error
+            raise self._translated(error) from error
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._inbox.seek(offsets)
@@ -254,7 +254,7 @@ class SqliteJournal:
             if self._checkpoints is not None and not self._checkpoints.keeps(self._end):
                 raise self._older_copy
         except apsw.Error as error:
-            raise _translate_error(error, committing=True) from error
+            raise self._translated(error, committing=True) from error
 
     def _check_still_ours(self, db: apsw.Connection) -> None:
         """Raise if another connection has taken the file over, or put other contents into it.
@@ -284,6 +284,9 @@ class SqliteJournal:
                 db.execute("PRAGMA wal_checkpoint(FULL)")
         with contextlib.suppress(apsw.Error):
             db.close()
+
+    def _translated(self, error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
+        return _translate_error(error, self._path, committing=committing)
 
     @property
     def _connection(self) -> apsw.Connection:
@@ -339,11 +342,13 @@ def first_since(db: apsw.Connection, since: int) -> int:
     return first
 
 
-def _translate_error(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
-    what = words_of(error)
+def _translate_error(
+    error: apsw.Error, path: Path, *, committing: bool = False
+) -> JournalFault | Refused:
+    what = write_words(error, path)
     if isinstance(error, apsw.FullError):
         # SQLite has rolled the transaction back.
-        return Unavailable(f"the disk is full ({what}): free some space; nothing was decided")
+        return Unavailable(f"{what}. Free some space; nothing was decided")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return Refused(_DAMAGED.format(what))
     if isinstance(error, apsw.BusyError | apsw.LockedError):

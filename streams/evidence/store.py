@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from streams.error_words import write_words
 from streams.errors import Refused, Unavailable
 from streams.evidence.copies import OtherPath
 from streams.evidence.keys import SigningKey, Verifier
@@ -88,7 +89,8 @@ def write_checkpoint(folder: Path, checkpoint: SignedHead, signed_text: bytes) -
         with write_whole(file, replace=True, mode=0o666) as out:
             out.write(signed_text)
     except OSError as error:
-        raise Unavailable(f"checkpoints cannot be stored in {folder}: {error}") from error
+        why = write_words(error, file)
+        raise Unavailable(f"checkpoints cannot be stored in {folder}: {why}") from error
     return file
 
 
@@ -447,7 +449,8 @@ def _key(directory: Path) -> SigningKey:
             with contextlib.suppress(Refused):  # another process was first
                 return SigningKey.create(path, "accountant", of_service=True)
     except OSError as error:
-        raise Unavailable(f"checkpoints cannot be stored in {directory}: {error}") from error
+        why = write_words(error, path)
+        raise Unavailable(f"checkpoints cannot be stored in {directory}: {why}") from error
     return SigningKey.load(path)
 
 

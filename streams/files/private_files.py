@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from streams.clock import steady
+from streams.error_words import write_words
 from streams.errors import Refused
 from streams.files.owners import open_lock, wrong_owner
 from streams.files.regular_files import NotRegular, open_regular
@@ -194,7 +195,7 @@ def replace_private(path: Path, content: bytes, *, of_service: bool = False) -> 
         with write_whole(path, replace=True, of_service=of_service) as file:
             file.write(content)
     except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror or error}") from error
+        raise Refused(f"{path} cannot be written: {write_words(error, path)}") from error
 
 
 def state_directory(name: str) -> Path | None:

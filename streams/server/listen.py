@@ -65,7 +65,8 @@ def _why(error: OSError, host: str, port: int, options: Options) -> str:
             who, stop = f"{holder} listens there", "Stop it, or choose"
         return f"{who}. {stop or 'Choose'} another port by {options.port}"
     if error.errno in {errno.EACCES, errno.EPERM}:
-        who = "this user may not listen at ports as low" if port < 1024 else error.strerror
+        denied = error.strerror or str(error)
+        who = "this user may not listen at ports as low" if port < 1024 else denied
         return f"{who}. Choose another port by {options.port}"
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
         rest = f"Choose another one by {options.address}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import sqlite3
 from pathlib import Path
 
 import apsw
@@ -11,7 +13,7 @@ import httpx
 import pytest
 from aiokafka import errors as kafka
 
-from streams.error_words import meaning_of, words_of
+from streams.error_words import meaning_of, words_of, write_words
 from streams.errors import Fenced, Refused
 from streams.sources.database import cause_of
 
@@ -73,3 +75,32 @@ def test_no_message_names_the_class_of_an_error() -> None:
             if NAMES.search(without) and name not in FOR_PROGRAMS:
                 wrong.append(f"{name}: {line.strip()}")
     assert not wrong
+
+
+def full_sqlite() -> sqlite3.Error:
+    """Return SQLite's own error of a full disk: a database that may have no more pages."""
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE TABLE numbers (number)")
+    db.execute("PRAGMA max_page_count = 2")
+    with pytest.raises(sqlite3.Error) as error:
+        db.execute("INSERT INTO numbers VALUES (zeroblob(100000))")
+    db.close()
+    return error.value
+
+
+@pytest.mark.parametrize("kind", ["of the system", "a quota", "apsw", "sqlite3"])
+def test_a_full_disk_names_the_directory_and_the_file(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = {
+        "of the system": OSError(errno.ENOSPC, "No space left on device"),
+        "a quota": OSError(errno.EDQUOT, "Disk quota exceeded"),
+        "apsw": apsw.FullError("FullError: database or disk is full"),
+        "sqlite3": full_sqlite(),
+    }[kind]
+    monkeypatch.chdir(tmp_path)
+    said = write_words(error, Path("ledger.db"))
+    assert said == f"the disk is full: {tmp_path} has no space for ledger.db"
+    assert write_words(PermissionError(errno.EACCES, "Permission denied"), tmp_path) == (
+        "Permission denied"
+    )

@@ -17,6 +17,7 @@ import typer
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import fail
 from streams.cli.printing.safe_streams import output_is_open_to_others
+from streams.error_words import write_words
 from streams.errors import Refused
 from streams.files.whole_files import write_whole
 
@@ -64,7 +65,7 @@ def output_in(out: Path | None, *, replace: bool) -> Iterator[None]:
             raise
         if isinstance(error, FileExistsError):
             fail(Exit.USAGE, f"{out} exists", hint="name another file, or add --replace")
-        raise Refused(f"{out} cannot be written: {error.strerror or error}") from error
+        raise Refused(f"{out} cannot be written: {write_words(error, out)}") from error
 
 
 def check_secret_output(out: Path | None) -> None:

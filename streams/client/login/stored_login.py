@@ -19,6 +19,7 @@ import msgspec
 
 from accountant.strict_json import read_json
 from streams.address import AddressInvalid, is_private_url, ledger_url
+from streams.error_words import write_words
 from streams.errors import Refused
 from streams.files.private_files import (
     lock_against_writers,
@@ -167,7 +168,7 @@ def store_login(login: StoredLogin) -> None:
         if file.is_symlink():  # replacing a file follows links
             file.unlink()
     except OSError as error:
-        raise Refused(f"{file} cannot be written: {error.strerror or error}") from error
+        raise Refused(f"{file} cannot be written: {write_words(error, file)}") from error
     replace_private(file, msgspec.json.format(msgspec.json.encode(login)) + b"\n")
 
 

@@ -40,6 +40,7 @@ from streams.client.releases.process_identity import has_ended, this_process
 from streams.client.releases.unsaved import UnsavedResult, unsaved_of
 from streams.client.unconfirmed import SimilarName
 from streams.clock import SystemClock
+from streams.error_words import write_words
 from streams.errors import Refused
 from streams.files.private_files import check_private, make_private
 from streams.variables import read_variable
@@ -487,7 +488,8 @@ class ResultStore:
                     db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            raise Refused(f"the result store {self.path} cannot be used: {error}") from error
+            what = f"the result store {self.path} cannot be used: {write_words(error, self.path)}"
+            raise Refused(what) from error
         finally:
             db.close()
 
@@ -520,7 +522,7 @@ class ResultStore:
             make_private(Path(os.path.realpath(self.path)))
             status = self.path.stat()
         except OSError as error:
-            what = f"the result store {self.path} cannot be opened: {error.strerror}"
+            what = f"the result store {self.path} cannot be opened: {write_words(error, self.path)}"
             raise Refused(f"{what}. Choose another with `store=` or {PATH_VARIABLE}") from error
         if not stat.S_ISREG(status.st_mode):
             raise Refused(

@@ -55,14 +55,14 @@ async def test_the_probe_port_serves_health_only() -> None:
 
 async def test_probes_are_for_this_machine_unless_an_address_is_set() -> None:
     for settings in (
-        Settings(probe_port=0, unauthenticated_bind="0.0.0.0"),  # noqa: S104 - of the server
-        Settings(probe_port=0, probe_bind="0.0.0.0"),  # noqa: S104
+        Settings(probe_port=0, unauthenticated_bind="0.0.0.0"),
+        Settings(probe_port=0, probe_bind="0.0.0.0"),
     ):
         probes = Probes(settings, waiting, None)
         await probes.start()
         try:
             assert probes.address == settings.probe_bind
-            everywhere = settings.probe_bind == "0.0.0.0"  # noqa: S104
+            everywhere = settings.probe_bind == "0.0.0.0"
             status = (await get_probe(probes, "/healthz", Host="pod")).status_code
             assert status == (200 if everywhere else 421)
         finally:
