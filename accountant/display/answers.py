@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import UNSET
 
 from accountant.answers import AnswerRow, NoisyAnswer
-from accountant.display.numbers import spent_line
+from accountant.display.numbers import counted, spent_line
 from accountant.foreign_text import escape_text
 from accountant.questions import noise_text, question_text, stop_text
 from accountant.questions.statistics import ChoiceQuestion
@@ -169,7 +169,7 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
     if bounds.unit is UNSET:
         words = "each row counts as one unit"
     else:
-        rows = "1 row" if bounds.rows == 1 else f"{bounds.rows} rows"
+        rows = counted(bounds.rows, "row")
         words = f"at most {rows} per {bounds.unit}"
     if bounds.lower is not UNSET:
         words += f"; {answer.question.column_name} from {bounds.lower} to {bounds.upper}"

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.display.limits import scope_words
-from accountant.display.numbers import exact_percent, spent_amount, spent_percent
+from accountant.display.numbers import counted, exact_percent, spent_amount, spent_percent
 from accountant.display.reasons import OWNER
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
@@ -110,7 +110,7 @@ def cap_words(policy: Policy) -> str:
 def open_words(policy: Policy) -> str:
     """Return how many open reservations one analyst or engine may have."""
     most = MAX_OPEN if policy.open_per_holder is UNSET else policy.open_per_holder
-    return f"may have {most:,} open reservation{'' if most == 1 else 's'}"
+    return f"may have {counted(most, 'open reservation')}"
 
 
 def more_words(count: int | None) -> str:

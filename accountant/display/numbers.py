@@ -42,6 +42,11 @@ class Amount(NamedTuple):
         return f"{self.name} {self.text}"
 
 
+def counted(count: int, thing: str) -> str:
+    """Return a number of things: `1 dataset`, `2,000 datasets`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def symbol(name: str) -> str:
     """Return the sign of a sum, its name in words where it has none."""
     return _SYMBOLS.get(name) or name.replace("_", " ")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from accountant.amounts import INFINITE, format_units, parse_units, ratio_between
 from accountant.display.numbers import (
     Amount,
+    counted,
     counting_amounts,
     remaining_amount,
     remaining_amounts,
@@ -66,8 +67,7 @@ def reserved_words(view: DatasetView) -> str:
     count = view.open_reservations
     if not count:
         return ""
-    plural = "" if count == 1 else "s"
-    return f"{spending_of(view).reserved or '0 %'} by {count:,} open reservation{plural}"
+    return f"{spending_of(view).reserved or '0 %'} by {counted(count, 'open reservation')}"
 
 
 def beside_words(view: DatasetView) -> str:

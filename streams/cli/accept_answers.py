@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
@@ -43,8 +44,9 @@ def accept_answers(url: Url = DEFAULT_URL, json: Json = False) -> None:
     if json:
         print_json({"answers": head.head.number, "begins": head.begins})
         return
+    answers = counted(head.head.number, "answer")
     say(
-        f"{head.head.number} answers in {store} are accepted as all there are. Questions that were "
-        f"granted before decision {head.begins} and have none fail, and stay charged\n"
+        f"{answers} in {store}: accepted as all there are. Questions that were granted before "
+        f"decision {head.begins} and have none fail, and stay charged\n"
         "next: start the ledger again"
     )

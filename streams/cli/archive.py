@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
@@ -61,8 +62,9 @@ def archive(
     say(
         f"decisions {done.first} to {done.last} were moved to {file}, {done.bytes:,} bytes\n"
         f"   head {done.last}:{done.head}\n"
-        f"the seal is decision {done.seal.partition_sequence}; {done.rest} decisions stay in the "
-        f"ledger\n   head {done.seal.partition_sequence}:sha256:{done.seal.digest.hex()}\n"
+        f"the seal is decision {done.seal.partition_sequence}; the ledger keeps "
+        f"{counted(done.rest, 'decision')}\n"
+        f"   head {done.seal.partition_sequence}:sha256:{done.seal.digest.hex()}\n"
         f"to check the whole log: accountant audit --url {url} {earlier}--archive {file}"
     )
     if trouble is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import check_output_complete, complain, explain_errors
 from streams.cli.printing.safe_streams import output_error
@@ -79,7 +80,7 @@ def ask_many(
             counts.update(map(_kind, found))
             unanswered += sum(isinstance(each, Unanswered) for each in found)
     text = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-    say(f"{sum(counts.values()):,} requests: {text or 'none'}", err=True)
+    say(f"{counted(sum(counts.values()), 'request')}: {text or 'none'}", err=True)
     check_output_complete()
     if unanswered:
         say(_AGAIN, err=True)
@@ -114,7 +115,7 @@ class _Unprinted:
             *first, last = self._ids
             named = ", ".join(first[:_NAMED])
             named += "" if not first else " to " if len(first) > _NAMED else " and "
-            what = f"{len(self._ids):,} requests may have been decided, and are not printed"
+            what = f"{counted(len(self._ids), 'request')} may have been decided and not printed"
             complain(f"{what}: {named}{last}", hint=_AGAIN)
         self._signals.__exit__(kind, error, at)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
@@ -121,7 +122,7 @@ def _fail(columns: Columns) -> NoReturn:
         message = f"no request on stdin can be decided: {undecided_words(columns)}"
         fail(Exit.FAILED, message, hint=hint)
     others = columns.left_out + columns.repeated
-    only = f", only {others} records that are left out" if others else ""
+    only = f", only {counted(others, 'record')} left out" if others else ""
     fail(Exit.FAILED, f"stdin has no request{only}", hint=hint)
 
 
@@ -129,8 +130,10 @@ def _report_input(columns: Columns, *, json: bool) -> None:
     """Print to stderr how many lines were decided; with --json only if some were not."""
     if not json:
         more = f", {columns.repeated} repeated" if columns.repeated else ""
-        more += f", {columns.left_out} admin requests left out" if columns.left_out else ""
-        say(f"decided {columns.decided} requests under each alternative{more}", err=True)
+        others = counted(columns.left_out, "admin request")
+        more += f", {others} left out" if columns.left_out else ""
+        decided = counted(columns.decided, "request")
+        say(f"decided {decided} under each alternative{more}", err=True)
     if columns.not_decided:
         say(f"not decided: {undecided_words(columns)}", err=True)
 

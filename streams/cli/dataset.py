@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec import UNSET
 
-from accountant.display.numbers import exact_percent
+from accountant.display.numbers import counted, exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
@@ -552,8 +552,9 @@ def show(
             stdout().print(limit_table(limits))
     for partition, count in rollbacks.items():
         say(
-            f"warning: the log of partition {partition} has lost decisions {count} times. Their "
-            "grants are not charged: `accountant audit` lists them",
+            f"warning: the log of partition {partition} has lost decisions "
+            f"{counted(count, 'time')}. Their grants are not charged: "
+            "`accountant audit` lists them",
             err=True,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import check_output_complete, explain_errors
 from streams.cli.printing.say import say
@@ -61,7 +62,7 @@ def decide(
         say(msgspec.json.encode(counts | first).decode(), err=True)
     else:
         text = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-        stderr().print(f"decided {sum(counts.values())} records: {text or 'none'}")
+        stderr().print(f"decided {counted(sum(counts.values()), 'record')}: {text or 'none'}")
         if columns.not_decided:
             say(f"not decided: {undecided_words(columns)}", err=True)
     check_output_complete()

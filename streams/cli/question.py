@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exits import complain, explain_errors, fail
 from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.say import say
@@ -82,7 +83,7 @@ def end(
         if json:
             print_json({"dataset": dataset, "analyst": analyst, "ended": ended})
         elif ended:
-            say(f"{ended} questions{whose} on {dataset} have ended: they fail, and stay charged")
+            say(f"ended {counted(ended, 'question')}{whose} on {dataset}: failed, still charged")
         else:
             say(f"no question{whose} on {dataset} waits")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
@@ -79,7 +80,7 @@ def confirm(
             }
         )
     else:
-        say(f"confirmed {len(facts.columns)} columns of {name}")
+        say(f"confirmed {counted(len(facts.columns), 'column')} of {name}")
 
 
 def _print(name: str, found: list[ColumnChange], *, is_first: bool) -> None:

@@ -49,8 +49,7 @@ def usage(
     index it reads the whole log. Exit code 1 if the dataset was never opened.
     """
     from streams.cli.printing.output import print_csv, print_json, stdout
-    from streams.cli.reading.dataset_reader import read_beside
-    from streams.cli.reading.usage_rows import reads_log, usage_rows
+    from streams.cli.reading.usage_rows import usage_rows
 
     if csv + json + (parquet is not None) > 1:
         fail(Exit.USAGE, "--csv, --json and --parquet exclude one another")
@@ -59,7 +58,8 @@ def usage(
             fail(Exit.USAGE, "--parquet names a file already, so --out has no use")
         _check_parquet()
     with explain_errors():
-        rows = usage_rows(url, name, by.value, token_file)
+        is_table = not csv and not json and parquet is None
+        rows, beside = usage_rows(url, name, by.value, token_file, beside=is_table)
         if parquet is not None:
             _write_parquet(parquet, by.value, rows)
             return
@@ -71,7 +71,7 @@ def usage(
                     print_json(row)
             else:
                 stdout().print(_table(name, by.value, rows))
-                if not reads_log(url) and (beside := read_beside(url, name, token_file)):
+                if beside:
                     stdout().print(beside, soft_wrap=True)
 
 

@@ -49,16 +49,17 @@ def why(
     forecast is no promise. Reads the same data as `accountant usage`. Exit code 1 if the dataset
     was never opened.
     """
+    from accountant.display.spending import beside_words
     from accountant.views.why import columns, rows
     from streams.cli.printing.output import print_csv, print_json, stdout
     from streams.cli.printing.why import hidden_table, overview, sentences, table_by
-    from streams.cli.reading.dataset_reader import read_beside
     from streams.cli.reading.why_reader import read_why
 
     if csv and json:
         fail(Exit.USAGE, "--csv and --json exclude one another")
     with explain_errors():
-        found = read_why(url, name, me, token_file, reasons=by is _WhyTable.REASON and not json)
+        counts_reasons = by is _WhyTable.REASON and not json
+        found, view = read_why(url, name, me, token_file, reasons=counts_reasons)
     if json:
         print_json(found)
     elif csv:
@@ -68,7 +69,7 @@ def why(
         out = stdout()
         for line in sentences(found, me):
             out.print(line, soft_wrap=True)
-        if beside := read_beside(url, name, token_file):
+        if beside := beside_words(view):
             out.print(beside, soft_wrap=True)
         if by is not None and (note := hidden_table(found, by.value)):
             out.print(note, soft_wrap=True)

@@ -41,6 +41,10 @@ def expect(what: str, due: object, found: object) -> None:
         raise Wrong(f"{what} must be {str(due)[:200]}, got {str(found)[:200]}")
 
 
+def counted(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
+
+
 def sha256(value: bytes) -> str:
     return "sha256:" + hashlib.sha256(value).hexdigest()
 
@@ -686,7 +690,7 @@ def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
                 check_answer(answer, log.grants[grant], data, log)
         except Wrong as wrong:
             raise Wrong(f"answer to grant {grant}: {wrong}") from None
-    return f"{len(seen)} answers are those of their grants"
+    return counted(len(seen), "answer is that of its grant", "answers are those of their grants")
 
 
 def compact(value: list[Any]) -> bytes:
@@ -782,7 +786,7 @@ def check_receipts(folder: Path, log: Log) -> str:
         if found or not log.is_cut:
             expect(f"record {place} of partition {each['partition']}", each["hash"], found)
         count += 1
-    return f"{count} receipts are of this log"
+    return counted(count, "receipt is of this log", "receipts are of this log")
 
 
 # ---- The folder ----
@@ -807,7 +811,8 @@ def check_files(folder: Path, manifest: Record) -> str:
             expect(name, digest, hashlib.file_digest(file, "sha256").hexdigest())
     listed = {each["name"]: each["sha256"] for each in manifest["files"]}
     expect("files of the manifest", sums, listed | {"manifest.json": sums.get("manifest.json")})
-    return f"{len(sums)} files are as SHA256SUMS and the manifest have them"
+    as_listed = "as SHA256SUMS and the manifest have"
+    return counted(len(sums), f"file is {as_listed} it", f"files are {as_listed} them")
 
 
 def check_log(folder: Path, manifest: Record, log: Log) -> str:
@@ -824,7 +829,8 @@ def check_log(folder: Path, manifest: Record, log: Log) -> str:
     except (Wrong, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
         raise Wrong(f"line {place}: {wrong if isinstance(wrong, Wrong) else repr(wrong)}") from None
     if not manifest["chained"]:
-        return f"{place} records of one dataset agree with each other; they are NOT chained"
+        records = counted(place, "record", "records")
+        return f"{records} of one dataset: they agree with each other, and are NOT chained"
     expect("partitions", list(range(log.genesis["partitions"])), sorted(log.hashes))
     ends = [{"partition": p, "records": len(h), "head": h[-1]} for p, h in log.hashes.items()]
     expect("partitions of the manifest", manifest["partitions"], ends)
@@ -834,7 +840,8 @@ def check_log(folder: Path, manifest: Record, log: Log) -> str:
         number_there = parse(line)["partition_sequence"]
         expect(f"archived record {number_there}", log.hashes[0][number_there], sha256(line))
     what = "from the seal on, without its archives" if log.is_cut else "in full"
-    return f"{place} records of {len(ends)} partitions are one chain each, {what}"
+    records, parts = counted(place, "record", "records"), len(ends)
+    return f"{records} of {counted(parts, 'partition', 'partitions')}: one chain each, {what}"
 
 
 def check_datasets(folder: Path, log: Log) -> str:
@@ -846,7 +853,8 @@ def check_datasets(folder: Path, log: Log) -> str:
         else:
             found = [view["policy"], view["totals"]]
             expect(f"policy and totals of {name}", [data.policy, data.written], found)
-    return f"{len(views)} datasets are compared with the log"
+    is_compared = "compared with the log"
+    return counted(len(views), f"dataset is {is_compared}", f"datasets are {is_compared}")
 
 
 def check_ledger(due: str, found: object) -> str:

@@ -56,12 +56,12 @@ def get_dataset(ledger: Accountant, name: str) -> DatasetView:
     return found
 
 
-def read_beside(url: str, dataset: str, token_file: Path | None = None) -> str:
+def read_beside(ledger: Accountant, dataset: str) -> str:
     """Return what is spent of epsilon alone, see `beside_words`; "" where it cannot be read."""
     from accountant.display.spending import beside_words
     from accountant.errors import BudgetError
 
-    with suppress(BudgetError), reader(url, token_file) as ledger:
+    with suppress(BudgetError):
         view = find_dataset(ledger, dataset)
         return "" if view is None else beside_words(view)
     return ""

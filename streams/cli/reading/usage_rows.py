@@ -10,6 +10,7 @@ from streams.cli.reading.dataset_reader import (
     dataset_names,
     fail_unknown_dataset,
     perhaps_hidden,
+    read_beside,
     reader,
 )
 
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 
 
 def usage_rows(
-    url: str, dataset: str, by: By, token_file: Path | None = None
-) -> list[dict[str, Any]]:
+    url: str, dataset: str, by: By, token_file: Path | None = None, *, beside: bool = False
+) -> tuple[list[dict[str, Any]], str]:
     """Return the rows of a dataset, each with its key under the name of the grouping.
 
+    Args:
+        beside: also return what `read_beside` does, from a ledger; "" from an export.
     Raises: Unavailable, Refused, LogDamaged.
     """
     if reads_log(url):
@@ -31,7 +34,7 @@ def usage_rows(
         with contextlib.closing(index), index.at_last() as rows:
             if not rows.knows(dataset, partition):
                 fail_unknown_dataset(dataset, rows.datasets())
-            return [row.as_named_row(by) for row in rows.usage(dataset, by)]
+            return [row.as_named_row(by) for row in rows.usage(dataset, by)], ""
     from streams.client import UnknownDataset
 
     with reader(url, token_file) as ledger:
@@ -39,7 +42,8 @@ def usage_rows(
             found = ledger.usage_by(dataset, by)
         except UnknownDataset:
             fail_unknown_dataset(dataset, dataset_names(ledger), perhaps_hidden(ledger))
-    return [row.as_named_row(by) for row in found]
+        words = read_beside(ledger, dataset) if beside else ""
+    return [row.as_named_row(by) for row in found], words
 
 
 def reads_log(url: str) -> bool:

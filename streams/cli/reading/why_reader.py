@@ -38,8 +38,8 @@ def read_why(
     token_file: Path | None = None,
     *,
     reasons: bool = False,
-) -> Why:
-    """Return what used a dataset's budget; end the command if it was never opened.
+) -> tuple[Why, DatasetView]:
+    """Return what used a dataset's budget, and its view; end the command if it was never opened.
 
     Args:
         reasons: count a caller's own refusals, where the server does not show those of others.
@@ -49,7 +49,7 @@ def read_why(
     from streams.service.dataset_reads import why_of_dataset
 
     with reader(url, token_file) as ledger:
-        get_dataset(ledger, dataset)
+        view = get_dataset(ledger, dataset)
         if not reads_log(url):
             found: Why | None = ledger.why(dataset, analyst=analyst)
             if found is not None and found.only is not None and reasons:
@@ -61,7 +61,7 @@ def read_why(
                 found = asyncio.run(why_of_dataset(source, dataset, now=now, analyst=analyst))
     if found is None:
         fail_unknown_dataset(dataset, ())
-    return found
+    return found, view
 
 
 def _own_refusals(ledger: Accountant, dataset: str, name: str) -> tuple[RefusalsByReason, ...]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.display.numbers import (
+    counted,
     counting_amounts,
     counting_cost,
     counting_line,
@@ -200,3 +201,11 @@ def test_a_cost_that_takes_all_that_is_left_is_shown() -> None:
     left = {"rho": "0", "epsilon": "0"}
     assert counting_cost({"rho": "0", "epsilon": "0.95"}, left) == {"epsilon": "0.95"}
     assert counting_cost({"rho": "0.02", "epsilon": "inf"}, left) == {"rho": "0.02"}
+
+
+def test_one_thing_is_no_plural() -> None:
+    assert [counted(n, "dataset") for n in (0, 1, 2_000)] == [
+        "0 datasets",
+        "1 dataset",
+        "2,000 datasets",
+    ]

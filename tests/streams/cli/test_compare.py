@@ -108,7 +108,7 @@ def test_the_table_names_the_own_filter_and_unsuitable_filters(compare):
     assert done.code == 0
     assert "zcdp_tight *" in done.out
     assert "filter zcdp: not for this budget" in done.out
-    assert "decided 3 requests under each alternative, 1 admin requests left out" in done.err
+    assert "decided 3 requests under each alternative, 1 admin request left out" in done.err
 
 
 def test_a_budget_of_rho_has_its_own_alternatives(compare):
@@ -135,7 +135,7 @@ OPENING = json.dumps({"type": "open", "dataset": "census"}).encode()
     ("lines", "reasons", "first", "said"),
     [
         ((), {}, None, "stdin has no request\n"),
-        ((OPENING,), {}, None, "stdin has no request, only 1 records that are left out\n"),
+        ((OPENING,), {}, None, "stdin has no request, only 1 record left out\n"),
         (
             (b"hello", b"world"),
             {"undecodable": 2},

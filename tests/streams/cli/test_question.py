@@ -58,7 +58,7 @@ def test_an_owner_lists_and_ends_what_waits(
     ended = accountant("question", "end", "survey", "--analyst", "ana", *at)
     assert (ended.code, ended.out) == (
         0,
-        "2 questions of ana on survey have ended: they fail, and stay charged\n",
+        "ended 2 questions of ana on survey: failed, still charged\n",
     )
     again = accountant("question", "end", "survey", "--json", *at)
     assert json.loads(again.out) == {"dataset": "survey", "analyst": None, "ended": 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from streams.index import UsageIndex
 from tests.patience import PATIENCE_S
 from tests.streams.cli.conftest import ROOT, environment
+from tests.streams.cli.here import run_here
 from tests.streams.clock import TestClock
 from tests.streams.gateway.local_server import LocalServer
 
@@ -146,3 +148,22 @@ def test_the_head_of_a_server_is_that_of_its_file(accountant, tmp_path: Path) ->
             assert (through.code, through.out) == (0, beside.out), through.err
         (shown,) = server.http.get("/head").json()
         assert shown["head"] in through.out
+
+
+def test_a_command_connects_once_to_a_server(accountant, tmp_path, monkeypatch) -> None:
+    made = []
+    connect = socket.socket.connect
+    with LocalServer(tmp_path / "served.db", TestClock()) as server:
+        server.open()
+        server.ask()
+        url = str(server.http.base_url).rstrip("/")
+
+        def counted(one, address):
+            made.append(address)
+            return connect(one, address)
+
+        monkeypatch.setattr(socket.socket, "connect", counted)
+        for command in ("usage", "why"):
+            made.clear()
+            assert run_here(tmp_path, command, "census", "--url", url).code == 0
+            assert len(made) == 1, command

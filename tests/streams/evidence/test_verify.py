@@ -104,3 +104,9 @@ def test_it_imports_the_standard_library_alone() -> None:
         if isinstance(each, ast.Import | ast.ImportFrom)
     }
     assert {name.split(".")[0] for name in found} <= sys.stdlib_module_names
+
+
+def test_one_of_a_kind_is_no_plural(tmp_path: Path) -> None:
+    (tmp_path / "datasets.jsonl").write_bytes(b"")
+    assert verify.check_datasets(tmp_path, verify.Log()) == "0 datasets are compared with the log"
+    assert verify.counted(1, "dataset is", "datasets are") == "1 dataset is"
