@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Self, get_args
 
 import msgspec
@@ -16,9 +17,9 @@ from accountant.records.reservation_rows import GuaranteeState
 _STATES: Final[tuple[GuaranteeState, ...]] = get_args(GuaranteeState)
 
 
-def _worse(one: GuaranteeState, other: GuaranteeState) -> GuaranteeState:
-    """Return the worse of two states of a guarantee."""
-    return max(one, other, key=_STATES.index)
+def worst(states: Sequence[GuaranteeState]) -> GuaranteeState:
+    """Return the worst of some states of a guarantee."""
+    return max(states, key=_STATES.index)
 
 
 def guarantee_after_resolving(
@@ -33,7 +34,7 @@ def guarantee_after_resolving(
         charged: what was released was charged.
     """
     found: GuaranteeState = "explained" if mistaken else "if_bounded" if charged else "void"
-    return _worse(before, found)
+    return worst((before, found))
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
@@ -67,7 +68,7 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
         exhausted: the budget is reached, or a refusal came within 5 % of it or halted the dataset.
         closed: nothing more is granted.
         opened_at, changed_at: milliseconds since 1970.
-        generation: 1; another opening of the same dataset would be generation 2.
+        generation: its number within its lifetime, 1 for one that renews no other.
         halted: a request did not fit, and the policy grants nothing after that.
         fractional: some total is a `Fractional`, no whole number of units.
         owners, members: how many of its members are owners, and how many there are.

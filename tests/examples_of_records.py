@@ -163,11 +163,30 @@ _OWNERS: Final = (
     Example(
         kind="open",
         fields={"policy": RHO, "reason": "why", "owners": ["olga"]},
-        more={"policy": POLICY, "schema": SCHEMA, "budget": {"rho": "0.1", "epsilon": "1"}},
+        more={
+            "policy": POLICY,
+            "schema": SCHEMA,
+            "budget": {"rho": "0.1", "epsilon": "1"},
+            "lifetime": {"rho": "1", "epsilon": "10", "delta": "1e-5"},
+        },
         command="dataset open",
         words=("--epsilon", "1", "--ceiling", "3", "--delta", "1e-6"),
         call="open",
         arguments={"policy": RHO, "as_given": True, "owners": ["olga"]},
+    ),
+    Example(
+        kind="renew",
+        fields={"renewed_as": "census::2027", "policy": RHO, **WHY, "owners": ["olga"]},
+        more={"policy": POLICY, "schema": SCHEMA, "budget": {"rho": "0.1", "epsilon": "1"}},
+        command="dataset renew",
+        words=("census::2027",),
+        call="renew",
+        arguments={
+            "renewed_as": "census::2027",
+            "policy": RHO,
+            "as_given": True,
+            "owners": ["olga"],
+        },
     ),
     Example(
         kind="amend",

@@ -46,6 +46,10 @@ class _Budget(_AdminRequest):
     budget: dict[str, Any] = {}
 
 
+class _Renew(_AdminRequest):
+    renewed_as: str = ""
+
+
 class _Limit(_AdminRequest):
     scope: Scope = "dataset"
     name: str | None = None
@@ -55,7 +59,13 @@ class _Limit(_AdminRequest):
 
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
-_SHOWN: Final = {"amend": _Amend, "member": _Member, "limit": _Limit, "budget": _Budget}
+_SHOWN: Final = {
+    "amend": _Amend,
+    "member": _Member,
+    "limit": _Limit,
+    "budget": _Budget,
+    "renew": _Renew,
+}
 """The kinds of record whose own fields are in a message."""
 _DECODERS: Final = {
     kind.name: msgspec.json.Decoder(_SHOWN.get(kind.name, _AdminRequest)).decode
@@ -102,6 +112,13 @@ def _already_opened(request: _AdminRequest, current: CurrentDataset | None, __: 
     if closed:
         return f"{meaning} Open a dataset of another name."
     return f"{meaning} Use the open dataset ({name})."
+
+
+def _name_is_taken(request: _Renew, _: CurrentDataset | None, __: str) -> str:
+    return (
+        f"A dataset named {request.renewed_as} was opened before, so dataset {request.dataset} "
+        "cannot be renewed as it. Nothing was changed. Renew under another name."
+    )
 
 
 def _already_paused(request: _AdminRequest, current: CurrentDataset | None, __: str) -> str:
@@ -348,6 +365,7 @@ _MEANINGS: Final[dict[tuple[Reason, str], _Words]] = {
 """Refusals whose remedy is that of their reason."""
 _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.ALREADY_OPENED, "open"): _already_opened,
+    (Reason.ALREADY_OPENED, "renew"): _name_is_taken,
     (Reason.CLOSED, ""): _closed,
     (Reason.ALREADY_PAUSED, "pause"): _already_paused,
     (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,

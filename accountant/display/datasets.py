@@ -14,6 +14,7 @@ from accountant.display.reasons import OWNER
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
 from accountant.policy import MAX_OPEN, Policy, guarantee_of
+from accountant.policy.lifetime import remaining
 from accountant.records import Decision
 from accountant.views.datasets import Alert, DatasetView, State
 from accountant.views.joint import JointGuarantee
@@ -37,6 +38,7 @@ STATES: Final[dict[State, str]] = {
     "closed": "An owner has closed it: nothing more is granted.",
 }
 """What the state of a dataset means."""
+_SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
 def pause_words(pause: Decision) -> str:
@@ -61,13 +63,21 @@ def guarantee(policy: Policy) -> str:
 
 
 def present_guarantee(view: DatasetView) -> str:
-    """Return what a dataset guarantees now: its policy's constants, unless a claim was false."""
-    if view.is_void:
+    """Return what a dataset guarantees now: its constants, unless a claim was false.
+
+    They are those of its lifetime, where it has one: what all its generations guarantee together.
+    """
+    lifetime = view.lifetime
+    state = view.guarantee if lifetime is UNSET else view.lifetime_guarantee
+    if state == "void":
         return "none: a reservation released more than its maximum"
     held = guarantee(view.policy)
-    if view.guarantee == "if_bounded":
+    if lifetime is not UNSET:
+        amounts = f"{_SIGNS[lifetime.field]} = {lifetime.amount}, δ = {lifetime.delta}"
+        held = f"{amounts} for all generations together"
+    if state == "if_bounded":
         return f"{held}, if the size of what a reservation released beyond its maximum was bounded"
-    if view.guarantee == "explained":
+    if state == "explained":
         return f"{held}; an owner has explained a settlement above a maximum as a mistake"
     return held
 
@@ -84,6 +94,21 @@ def in_force_words(view: DatasetView) -> str:
         return ""
     sign, ceiling = ("ρ", view.policy.rho) if budget.rho else ("ε", view.policy.epsilon)
     return f"{sign} = {budget.amount} of {ceiling}, the ceiling to which an owner may raise it"
+
+
+def lifetime_words(view: DatasetView) -> str:
+    """Return which generation a dataset is, and what remains of its lifetime; "" without one."""
+    lifetime = view.lifetime
+    if lifetime is UNSET:
+        return ""
+    which = (
+        f"generation {view.generation} since {lifetime.first}, which takes "
+        f"{guarantee(view.policy)} of it"
+    )
+    if view.renewed_as:
+        return f"{which}; renewed as {view.renewed_as}"
+    later = ", ".join(f"{_SIGNS[name]} = {each}" for name, each in remaining(lifetime).items())
+    return f"{which}; {later} remain for later ones"
 
 
 def filter_words(policy: Policy) -> str:

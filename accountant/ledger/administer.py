@@ -16,9 +16,20 @@ from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, below, budget_below, open_plan
 from accountant.policy.in_force import StoredBudgetInForce, policy_under
+from accountant.policy.lifetime import StoredLifetime, first_generation
 from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import Amend, Close, Label, Open, Pause, Remark, Resume, SetBudget
+from accountant.records.requests import (
+    Amend,
+    Close,
+    Label,
+    Open,
+    Pause,
+    Remark,
+    Renew,
+    Resume,
+    SetBudget,
+)
 
 DatasetRecord = Open | Amend | Close | Pause | Resume | Label | Remark | SetBudget
 """A record that changes a dataset itself, not its members or limits."""
@@ -46,10 +57,15 @@ def administer(ledger: DatasetLedger | None, record: DatasetRecord, at: int) -> 
 
 
 def _close(ledger: DatasetLedger, _: Close, at: int) -> _Change:
+    return close_ledger(ledger, at), Verdict(Outcome.CLOSED), {}
+
+
+def close_ledger(ledger: DatasetLedger, at: int, **facts: object) -> DatasetLedger:
+    """Return a ledger that is closed from a decision on, with what else that sets of its facts."""
     closed_at = at if ledger.plan.dates_grants else 0
     # A closed dataset is not paused as well: no resume could ever end that pause.
     closed = _after_decision(ledger, at, closed=True)
-    return _with_facts(closed, closed_at=closed_at, paused=False), Verdict(Outcome.CLOSED), {}
+    return _with_facts(closed, closed_at=closed_at, paused=False, **facts)
 
 
 def _pause_or_resume(ledger: DatasetLedger, record: Pause | Resume, at: int) -> _Change:
@@ -106,17 +122,43 @@ def set_in_force(ledger: DatasetLedger, in_force: StoredBudgetInForce) -> Datase
 
 
 def _open(record: Open, at: int) -> _Change:
-    plan = open_plan(resolve(record.policy))
+    policy, lifetime = resolve(record.policy), None
+    if record.lifetime is not UNSET:
+        lifetime = first_generation(record.lifetime, record.dataset, policy)
+    owners = (record.by,) if record.owners is UNSET else record.owners
+    return open_ledger(record.dataset, policy, record, owners, lifetime, at)
+
+
+def open_ledger(
+    dataset: str,
+    policy: Policy,
+    record: Open | Renew,
+    owners: tuple[str, ...],
+    lifetime: StoredLifetime | None,
+    at: int,
+) -> _Change:
+    """Return the ledger of a dataset that a record opens.
+
+    Args:
+        policy: resolved; of the record, its budget in force and its schema are read.
+        lifetime: after it was charged this dataset.
+    """
+    plan = open_plan(policy)
     extra = _policy_fields(plan)
     if record.budget is not UNSET:
         in_force = budget_below(plan, record.budget)
         assert in_force is not None
         plan, extra["in_force"] = below(plan, in_force), in_force
-    owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
-    ledger = DatasetLedger.new(record.dataset, plan, at)
+    if lifetime is not None:
+        extra["lifetime"] = lifetime
+    ledger = DatasetLedger.new(dataset, plan, at)
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
-    facts = {"schema": schema_fact(record.schema), "in_force": plan.in_force}
+    facts = {
+        "schema": schema_fact(record.schema),
+        "in_force": plan.in_force,
+        "lifetime": UNSET if lifetime is None else lifetime,
+    }
     return _with_facts(ledger, **facts), Verdict(Outcome.OPENED), extra
 
 
@@ -179,8 +221,8 @@ def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
     The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
     see, the population, and what one holder may have open, stay where the policy leaves them out:
     who lowers a budget must not open the dataset to anyone by a field that is not there. Of a
-    dataset with a population nothing is lowered: its guarantee is added to those of others, and
-    would then be chosen after a look at what these have answered.
+    dataset with a population or a lifetime nothing is lowered: its guarantee is added to those of
+    others, and would then be chosen after a look at what these have answered.
     """
     if ledger.mechanisms or any(ledger.totals):
         return _refuse(ledger, Reason.ALREADY_GRANTED, at)
@@ -200,7 +242,7 @@ def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
         for field in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
     )
     larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
-    shared = before.policy.population is not UNSET
+    shared = before.policy.population is not UNSET or ledger.facts.lifetime is not UNSET
     in_force = before.in_force
     over = in_force is not UNSET and policy_under(plan.policy, in_force) is None
     if not same or shared or larger or over or any(map(gt, plan.capacity, before.capacity)):

@@ -20,7 +20,9 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide
 from accountant.partition.draft import Draft
+from accountant.partition.renewals import decide_renewal
 from accountant.partition.reservation_records import decide_resolve
+from accountant.partition.several_datasets import PartResult
 from accountant.records import AdminRecord
 from accountant.records.limit_records import MAX_LIMITS
 from accountant.records.members import (
@@ -32,24 +34,36 @@ from accountant.records.members import (
     sort_roles,
 )
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import Open, Resolve, SetLimit, SetMember
+from accountant.records.requests import Open, Renew, Resolve, SetLimit, SetMember
 
 AdminVerdict = tuple[DatasetLedger, Verdict, dict[str, object]]
 """The ledger after a record, the verdict, and the decision's extra fields."""
 
 
-def decide_admin(draft: Draft, ledger: DatasetLedger | None, record: AdminRecord) -> AdminVerdict:
+def decide_admin(
+    draft: Draft, ledger: DatasetLedger | None, record: AdminRecord
+) -> tuple[PartResult, ...]:
     """Decide an admin request on a dataset that exists, or that it opens.
 
     Precedence: already_opened, not_permitted, then that of each kind of record.
+
+    Returns: its result, and that of another dataset where it changes both.
     """
     if isinstance(record, Open):
-        return _administer(draft, ledger, record)
+        return (_result(ledger, _administer(draft, ledger, record)),)
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
     if not may_decide(lookup, record, at):
-        return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
-    return RULES.get(type(record), _administer)(draft, ledger, record)
+        refused = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
+        return (PartResult(ledger, advance(ledger, at), refused, {}),)
+    several = RULES_OF_SEVERAL.get(type(record))
+    if several is not None:
+        return several(draft, ledger, record)
+    return (_result(ledger, RULES.get(type(record), _administer)(draft, ledger, record)),)
+
+
+def _result(ledger: DatasetLedger | None, verdict: AdminVerdict) -> PartResult:
+    return PartResult(ledger or verdict[0], *verdict)
 
 
 def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecord) -> AdminVerdict:
@@ -124,6 +138,10 @@ RULES: Final[dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], Admin
     Resolve: _resolve,
 }
 """The rules of records that change more than a dataset itself; of those, `administer` has them."""
+RULES_OF_SEVERAL: Final[
+    dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], tuple[PartResult, ...]]]
+] = {Renew: decide_renewal}
+"""The rules of records that change a second dataset."""
 
 
 def apply_member(

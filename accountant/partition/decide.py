@@ -42,6 +42,7 @@ from accountant.partition.several_datasets import (
 from accountant.records import (
     FORMAT,
     RULES,
+    Body,
     Decision,
     FieldError,
     First,
@@ -203,20 +204,32 @@ def _decide_new(
             return _append_reserved(
                 draft, record, request, claim.claim, body, (ledger, after), verdict, identity
             )
-    elif ledger is None and not isinstance(request, Open):
-        return _refuse_missing(draft, record, body, checked, identity, Reason.UNKNOWN_DATASET)
+    elif ledger is None and (reason := _missing(draft, request)) is not None:
+        return _refuse_missing(draft, record, body, checked, identity, reason)
     elif isinstance(request, ReservationStep):
         assert ledger is not None
         return _decide_step(draft, record, body, request, ledger, identity)
     else:
         if ledger is not None:
             ledger = drop_final(draft.reservations, ledger, draft.decided_at)
-        after, verdict, extra = decide_admin(draft, ledger, request)
+        results = decide_admin(draft, ledger, request)
+        if len(results) > 1:
+            return _append_parts(draft, record, body, results, identity)
+        _, after, verdict, extra, _ = results[0]
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, analyst)
     draft.put(after)
     _remember(draft, identity, encoded, decision.cost)
     return encoded
+
+
+def _missing(draft: Draft, request: Body) -> Reason | None:
+    """Return why a record is refused on a dataset that is not open, None for one that may open."""
+    if not isinstance(request, Open):
+        return Reason.UNKNOWN_DATASET
+    # The next generation would have no place: its sums are in the row of this one's partition.
+    is_placed = request.lifetime is UNSET or draft.partition.genesis.has_groups
+    return None if is_placed else Reason.NOT_RENEWABLE
 
 
 def _decide_question(

@@ -13,9 +13,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.policy.in_force import StoredBudgetInForce
+from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, encode_schema
 from accountant.records.kinds import KINDS, RecordKind
-from accountant.records.outcomes import Outcome, paused_by
+from accountant.records.outcomes import paused_by
 from accountant.records.records import Decision
 from accountant.times import from_iso
 
@@ -33,6 +34,9 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
         schema: what questions may name, in its canonical form; left out for none.
         label: what the dataset is, in its owner's words.
         in_force: the budget in force; left out where all of the policy's is.
+        lifetime: what all its generations may promise together, and the sum of what those up to
+            this one do; left out where it cannot be renewed.
+        renewed_as: name of the next generation.
     """
 
     closed_at: int = 0
@@ -40,6 +44,8 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
     schema: msgspec.Raw | UnsetType = UNSET
     label: str = ""
     in_force: StoredBudgetInForce | UnsetType = UNSET
+    lifetime: StoredLifetime | UnsetType = UNSET
+    renewed_as: str = ""
 
 
 NO_FACTS: Final = DatasetFacts()
@@ -80,10 +86,12 @@ def facts_set_by(decision: Decision, *, dates_grants: bool) -> dict[str, Any]:
     if paused is not None:
         facts["paused"] = paused
     if outcome.is_applied and not outcome.answers_request:
-        if outcome is Outcome.CLOSED and dates_grants:
+        if outcome.closes and dates_grants:
             facts["closed_at"] = from_iso(decision.decided_at)
         if decision.in_force is not None:
             facts["in_force"] = decision.in_force
+        if decision.lifetime is not None:
+            facts["lifetime"] = decision.lifetime
         read = _READERS.get(outcome)
         if read is not None:
             for name, value in msgspec.structs.asdict(read(decision.request)).items():

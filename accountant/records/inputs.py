@@ -17,6 +17,7 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_open_per_holder, resolve
 from accountant.policy.compiled_policy import budget_below, open_plan
 from accountant.policy.in_force import BudgetInForce, check_one_amount, policy_under
+from accountant.policy.lifetime import check_lifetime
 from accountant.questions.laws import ACCURACY_FIRST, is_session
 from accountant.questions.noise import Noise
 from accountant.questions.noise_wanted import check_noise_wanted
@@ -35,6 +36,7 @@ from accountant.records.requests import (
     MechanismRequest,
     Open,
     Remark,
+    Renew,
     Resolve,
     SetBudget,
     SetLimit,
@@ -344,6 +346,19 @@ def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
 
 
 def _check_open(record: Open) -> None:
+    _check_opening(record)
+    if record.lifetime is not UNSET:
+        check_lifetime(record.lifetime, resolve(record.policy))
+
+
+def _check_renew(record: Renew) -> None:
+    _check_opening(record)
+    if record.renewed_as == record.dataset:
+        rule = "must be another name: the dataset that is renewed keeps its own"
+        raise RequestInvalid("renewed_as", rule, record.renewed_as)
+
+
+def _check_opening(record: Open | Renew) -> None:
     _check_policy(record.policy)
     if record.schema is not UNSET:
         _check_schema(record.schema, record.policy)
@@ -431,6 +446,7 @@ def _check_lower(record: Amend) -> None:
 
 _CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     Open: _check_open,
+    Renew: _check_renew,
     Amend: _check_amend,
     SetBudget: _check_budget,
     Remark: _check_remark,

@@ -28,6 +28,7 @@ class Outcome(StrEnum):
         is_step: it is a step of a reservation after its grant.
         ends_reservation: the reservation is closed; a session may stay to be settled again.
         opens: it opens its dataset.
+        closes: it closes its dataset.
         sets_policy: it states the dataset's policy and budget.
         sets_members: it changes who the members are.
         sets_one_member: it sets or removes the member that it names.
@@ -57,6 +58,7 @@ class Outcome(StrEnum):
     is_step: bool
     ends_reservation: bool
     opens: bool
+    closes: bool
     sets_policy: bool
     sets_members: bool
     sets_one_member: bool
@@ -82,7 +84,8 @@ class Outcome(StrEnum):
     GENESIS = "genesis", "starts_branch"
     OPENED = "opened", *_DONE, "opens", "sets_policy", "sets_members", "is_public"
     AMENDED = "amended", *_DONE, "sets_policy", "is_public", "reports_limits"
-    CLOSED = "closed", *_DONE, "is_public", "shows_running"
+    CLOSED = "closed", *_DONE, "closes", "is_public", "shows_running"
+    RENEWED = "renewed", *_DONE, "closes", "is_public", "shows_running"
     GRANTED = "granted", *_DONE, "answers_request", "charges", "allows_run", "shows_running"
     REFUSED = "refused", _DECIDED, "is_refusal", "answers_request", "has_no_effect"
     REPEATED = "repeated", "is_repeat"
@@ -151,6 +154,12 @@ class Reason(StrEnum):
     HAS_LIMITS = "has_limits"
     NOT_LOWER = "not_lower"
     ABOVE_CEILING = "above_ceiling"
+    NOT_RENEWABLE = "not_renewable"
+    NO_LIFETIME = "no_lifetime"
+    ALREADY_RENEWED = "already_renewed"
+    NOT_IN_GROUP = "not_in_group"
+    LIFETIME_MISMATCH = "lifetime_mismatch"
+    BEYOND_LIFETIME = "beyond_lifetime"
     HALTED = "halted"
     TOO_MANY_OPEN = "too_many_open"
     TOO_MANY_OF_HOLDER = "too_many_of_holder"

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import Reason
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import DatasetPart, Decision, decode_decision, encode
 
 MAX_OTHERS: Final = 15
@@ -22,6 +22,8 @@ _FIELDS: Final = DatasetPart.__struct_fields__
 _DEFAULTS: Final = {
     field.name: field.default for field in msgspec.structs.fields(Decision) if field.name in _FIELDS
 }
+_OF_AN_OPENING: Final = {"policy": None, "budget": None, "owners": (), "lifetime": None}
+"""The fields of a `renewed` that are about its second dataset alone, and what others have there."""
 _MARK: Final = b'"parts":['
 
 D = TypeVar("D", bound=Decision | DecisionHeader)
@@ -42,7 +44,17 @@ def _about(decision: D, part: msgspec.Struct) -> D:
     reason = decision.reason
     if decision.refused_by not in {None, fields["dataset"]}:
         reason = Reason.OTHER_DATASET
+    if decision.outcome is Outcome.RENEWED:
+        fields |= _of_renewal(decision, opens=fields["sequence"] == 1)
     return msgspec.structs.replace(decision, parts=(), reason=reason, **fields)
+
+
+def _of_renewal(decision: D, *, opens: bool) -> dict[str, object]:
+    """Return what else a renewal is for one of both datasets: the opening of the second."""
+    if opens:
+        return {"outcome": Outcome.OPENED}
+    names = decision.__struct_fields__
+    return {name: value for name, value in _OF_AN_OPENING.items() if name in names}
 
 
 def about(decision: Decision, dataset: str) -> Decision:
@@ -91,8 +103,12 @@ def join(decisions: Sequence[Decision]) -> Decision:
     parts = tuple(
         [DatasetPart(**{name: getattr(each, name) for name in _FIELDS}) for each in decisions]
     )
+    whole = decisions[0]
+    if whole.outcome is Outcome.RENEWED:
+        opening = {name: getattr(decisions[1], name) for name in _OF_AN_OPENING}
+        whole = msgspec.structs.replace(whole, **opening)
     return msgspec.structs.replace(
-        decisions[0],
+        whole,
         **_DEFAULTS,
         reason=refusing[0].reason if refusing else None,
         refused_by=refusing[0].dataset if refusing else None,

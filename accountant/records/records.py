@@ -21,6 +21,7 @@ from accountant.field_rules import (
 )
 from accountant.policy import Policy
 from accountant.policy.in_force import StoredBudgetInForce
+from accountant.policy.lifetime import StoredLifetime
 from accountant.records.limit_records import (
     LimitName,
     LimitRecord,
@@ -98,6 +99,11 @@ class Genesis(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         one = self.partitions == 1
         return one or record_key(dataset, self.placement) == record_key(other, self.placement)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether names of further datasets can be chosen that are decided together with one."""
+        return self.partitions == 1 or self.placement == "group"
 
     @property
     def settings(self) -> Genesis:
@@ -212,6 +218,8 @@ class Decision(
         policy, budget: only of an opening or amendment, resolved and rounded down.
         in_force: of an opening or a `budget_set`, and beside `crossed`: the budget in force; left
             out where all of the policy's is.
+        lifetime: of an opening with one, and of each renewal: the lifetime, and the sum that is
+            charged to it.
         seal: what replaces the beginning of the log, of an outcome `sealed`.
         rollback: what was lost, of an outcome `rolled_back`.
         key_change: which key signs checkpoints, of an outcome `key_changed`.
@@ -231,7 +239,8 @@ class Decision(
         held: the dataset's open reservations after the decision; left out for none.
         guarantee: what has become of the dataset's guarantee, left out where it holds.
         parts: of a decision over several datasets, what it says of each, in the order of the
-            request; the fields of one dataset are left out beside it.
+            request; the fields of one dataset are left out beside it. A `renewed` has the dataset
+            that it closes first; its policy, budget, owners and lifetime are the second one's.
         refused_by: of such a refusal, the dataset whose rules refuse.
         holder: of a `too_many_of_holder`: who has too many open reservations, and how many.
         derived: of a request with a question, the claim that the ledger derived; left out where it
@@ -290,6 +299,7 @@ class Decision(
     derived: Derived | None = None
     holder: HolderCount | None = None
     in_force: StoredBudgetInForce | None = None
+    lifetime: StoredLifetime | None = None
 
     @property
     def granted(self) -> bool:

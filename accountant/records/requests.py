@@ -23,6 +23,7 @@ from accountant.field_rules import (
 )
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.policy.in_force import BudgetInForce
+from accountant.policy.lifetime import Lifetime
 from accountant.questions.noise import Noise
 from accountant.questions.schema import Schema
 from accountant.questions.statistics import Question
@@ -163,10 +164,38 @@ class Open(_Admin, frozen=True, tag="open"):
         owners: 1 to 100 names, each once. Left out, `by` is the only owner.
         budget: the budget in force, `{"epsilon": "1"}` or `{"rho": "0.1"}`: the policy is its
             ceiling then. Left out, all of the policy's budget is in force.
+        lifetime: what all its generations may promise together, `{"epsilon": "10", "delta":
+            "1e-5"}` or `{"rho": "1"}`, at least what the policy guarantees. It is what the dataset
+            guarantees then. Left out, the dataset can never be renewed.
     """
 
     policy: Policy
     reason: Note = ""
+    owners: Owners | UnsetType = UNSET
+    schema: Schema | UnsetType = UNSET
+    budget: BudgetInForce | UnsetType = UNSET
+    lifetime: Lifetime | UnsetType = UNSET
+
+
+class Renew(_Admin, frozen=True, tag="renew"):
+    """An owner renews a dataset: it is closed, and the next generation opens under another name.
+
+    The lifetime is charged what the new policy guarantees, whatever was used so far. Reservations
+    that have begun still settle on the dataset that is renewed; others cannot begin any more.
+
+    Attributes:
+        renewed_as: name of the next generation, which no dataset has.
+        policy: of the next generation, with the same unit, neighbours and population. Its access is
+            `members` until an owner amends it, after limits and members have followed.
+        schema, budget: as of `Open`; the schema may be another one.
+        owners: as of `Open`. Left out, they are the owners of the dataset that is renewed.
+        follows: as of `Amend`.
+    """
+
+    renewed_as: Name
+    policy: Policy
+    reason: Note = ""
+    follows: int | None = None
     owners: Owners | UnsetType = UNSET
     schema: Schema | UnsetType = UNSET
     budget: BudgetInForce | UnsetType = UNSET
@@ -366,6 +395,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
 
 AdminRecord = (
     Open
+    | Renew
     | Amend
     | Close
     | Pause

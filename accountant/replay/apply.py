@@ -104,7 +104,8 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         plan = plan_of(decision)
         if ledger is None:
             facts = facts_after(NO_FACTS, decision, dates_grants=plan.dates_grants)
-            return DatasetLedger.new(str(decision.dataset), plan, at, facts)
+            opened = DatasetLedger.new(str(decision.dataset), plan, at, facts)
+            return msgspec.structs.replace(opened, generation=decision.generation or 1)
         plan = below(plan, ledger.plan.in_force)
         crossed = crossed_under(plan, ledger)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
@@ -137,7 +138,7 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         # An amendment's are counted above, under its own thresholds.
         crossed=ledger.crossed + (0 if outcome is Outcome.AMENDED else len(decision.crossed)),
         exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.most,
-        closed=ledger.closed or outcome is Outcome.CLOSED,
+        closed=ledger.closed or outcome.closes,
         changed_at=at,
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),

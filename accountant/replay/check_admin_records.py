@@ -20,7 +20,6 @@ from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decisio
 from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, facts_after
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
-from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_of
@@ -106,7 +105,7 @@ class _AdminState:
             before = before._replace(plan=plan) if before else _Dataset(plan, at, False, NO_FACTS)
         if before is None:
             return  # its opening is missing, which `differences` tells
-        closed = before.closed or decision.outcome is Outcome.CLOSED
+        closed = before.closed or decision.outcome.closes
         facts = facts_after(before.facts, decision, dates_grants=before.plan.dates_grants)
         self._datasets[dataset] = _Dataset(before.plan, before.opened_at, closed, facts)
         if decision.owners or decision.member is not None:

@@ -21,7 +21,7 @@ from accountant.ledger.snapshots import (
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
 from accountant.records.dataset_facts import facts_set_by
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Reason
 from accountant.records.parts import by_dataset
 from accountant.records.records import HeldRow
 from accountant.records.state_rows import decode_row
@@ -129,7 +129,7 @@ def _differences(
         ("left", remaining_wire(ledger), decision.left),
     ):
         yield from _unequal_amounts(name, in_row or {}, in_log or {})
-    if decision.outcome is Outcome.CLOSED or decision.reason is Reason.CLOSED:
+    if decision.outcome.closes or decision.reason is Reason.CLOSED:
         yield from _unequal("closed", ledger.closed, True)
     for name, fact in facts_set_by(decision, dates_grants=ledger.plan.dates_grants).items():
         yield from _unequal(name, getattr(ledger.facts, name), fact)

@@ -56,6 +56,7 @@ _DECIDED: Final = (
     "refused_by",
     "derived",
     "in_force",
+    "lifetime",
     "decided_at",
     "floor",
 )

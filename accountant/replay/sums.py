@@ -12,6 +12,7 @@ from operator import gt
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.dataset_ledger import DatasetLedger
@@ -20,6 +21,7 @@ from accountant.ledger.administer import set_in_force
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
+from accountant.policy.lifetime import exceeds, first_generation, next_generation
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
@@ -30,7 +32,9 @@ ROUNDING: Final = Decimal("1e-9")
 """The largest relative difference of odometers: they are floats, and logarithms differ between
 machines in the last place. Everything else is exact."""
 
-_NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED, Reason.NOT_TOGETHER})
+_NOT_NUMBERED: Final = frozenset(
+    {Reason.UNKNOWN_DATASET, Reason.OVERLOADED, Reason.NOT_TOGETHER, Reason.NOT_RENEWABLE}
+)
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
 )
@@ -66,9 +70,10 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
     yield from same("key_change", None, decision.key_change)
     yield from same("part_of", None, decision.part_of)
     if decision.parts:
-        yield from _check_charges_nothing(decision)
+        yield from _check_charges_nothing(_without_opening(decision))
         yield from same("dataset", None, decision.dataset)
         yield from same("levels", (), decision.levels)
+    yield from _check_generations(partition, decision)
     for part in by_dataset(decision):
         yield from _check_members(part)
         yield from _check_scopes(part)
@@ -79,6 +84,42 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
             yield from _check_charges_nothing(part)
     if not bytes(decision.request) and decision.reason not in _WITHOUT_REQUEST:
         yield Finding("request", "the request that was decided", "nothing")
+
+
+def _without_opening(decision: Decision) -> Decision:
+    """Return a decision over several datasets without the policy that a renewal opens with."""
+    if decision.outcome is not Outcome.RENEWED:
+        return decision
+    return msgspec.structs.replace(decision, policy=None)
+
+
+def _check_generations(partition: Partition, decision: Decision) -> Findings:
+    """Yield where a lifetime is not charged what its generations guarantee, or is exceeded."""
+    parts = by_dataset(decision)
+    if (decision.outcome is Outcome.RENEWED) != (len(parts) == 2 and parts[1].outcome.opens):
+        yield Finding("parts", "a dataset and its next generation", plain(decision.parts))
+        return
+    opened = parts[-1]
+    if not opened.outcome.opens:
+        yield from same("lifetime", None, decision.lifetime)
+        return
+    if opened.policy is None:
+        return
+    before, lifetime = None, opened.lifetime
+    if decision.outcome is Outcome.RENEWED:
+        before = partition.ledgers.get(str(parts[0].dataset))
+        stored = UNSET if before is None else before.facts.lifetime
+        if before is None or stored is UNSET or before.facts.renewed_as:
+            yield Finding("outcome", "the latest generation of a lifetime", str(parts[0].dataset))
+            return
+        yield from same("lifetime", next_generation(stored, opened.policy), lifetime)
+    elif lifetime is not None:
+        due = first_generation(lifetime, str(opened.dataset), opened.policy)
+        yield from same("lifetime", due, lifetime)
+        if exceeds(lifetime):
+            yield Finding("lifetime.spent", "at most the lifetime", plain(lifetime.spent))
+    generation = 1 if before is None else before.generation + 1
+    yield from same("generation", generation, opened.generation)
 
 
 def same(what: str, expected: object, found: object) -> Findings:

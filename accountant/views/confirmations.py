@@ -13,9 +13,11 @@ from msgspec import UNSET
 
 from accountant.likeness import most_alike
 from accountant.policy import resolve
+from accountant.policy.lifetime import first_generation
 from accountant.records.members import Member
 from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
+from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import ScopeView
 from accountant.views.population import Sees, joint_after_opening
 
@@ -77,11 +79,19 @@ def confirmations_of_opening(
         found.append(Confirmation("similar_name", "policy.population", population, similar, what))
     joint = None
     if population:
-        joint = joint_after_opening(name, resolve(record.policy), every, sees, ordered=ordered)
+        policy, lifetime = resolve(record.policy), record.lifetime
+        joint = joint_after_opening(
+            name,
+            policy,
+            every,
+            sees,
+            ordered=ordered,
+            lifetime=UNSET if lifetime is UNSET else first_generation(lifetime, name, policy),
+        )
     if joint is not None and joint[0].holds and not joint[1].holds:
         what = (
             f"{not_opened}the joint guarantee of population {population} would end, for ever: "
-            f"{joint[1].why}. Ask on {joint[0].names} if that serves."
+            f"{joint[1].why}. {_what_keeps(joint[0], views)}"
         )
         found.append(
             Confirmation("ends_joint_guarantee", "policy.population", population, "", what)
@@ -105,6 +115,26 @@ def confirmations_of_opening(
         )
         found.append(Confirmation("second_dataset", "dataset", name, "", what))
     return found
+
+
+def _what_keeps(joint: JointGuarantee, seen: Iterable[DatasetView]) -> str:
+    """Return what to do instead of an opening that ends a joint guarantee, and what then holds."""
+    said = f"the joint guarantee stays ε = {joint.epsilon}, δ = {joint.delta}"
+    latest = [
+        view.dataset
+        for view in seen
+        if view.policy.population == joint.population
+        and view.lifetime is not UNSET
+        and not view.renewed_as
+    ]
+    renewal = "None of these datasets has a lifetime, so none can be renewed"
+    if latest:
+        names = " or ".join(latest)
+        renewal = f"Or renew {names} (`accountant dataset renew`): {said}"
+    return (
+        f"Ask on {joint.names} if that serves: {said}. {renewal}. Or name another population if "
+        "its people are others: nothing is promised of both together to somebody who is in both."
+    )
 
 
 def source_differs(record: Open, field: str, value: str, why: str) -> Confirmation:

@@ -20,6 +20,7 @@ from accountant.ledger.snapshots import (
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.policy.in_force import StoredBudgetInForce
+from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, decode_schema
 from accountant.records.limit_records import Scope
 from accountant.records.records import HeldRow
@@ -57,6 +58,11 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         label: what the dataset is, in its owner's words; empty for none.
         in_force: the budget in force; left out where all of the policy's is.
         ceiling: what each sum may reach under the policy; empty without `in_force`.
+        lifetime: what all its generations guarantee together, and the sum of the guarantees up to
+            this one; left out where it has none.
+        lifetime_guarantee: as `guarantee`, the worst of all generations. Views that know of no
+            other dataset have this one's.
+        renewed_as: name of the next generation; empty for none.
         closed: an owner has closed it.
         opened_at, last_decided_at: times.
         horizon_ends_at: the opening plus the policy's `horizon`; null without one.
@@ -101,6 +107,9 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     label: Note = ""
     in_force: StoredBudgetInForce | msgspec.UnsetType = msgspec.UNSET
     ceiling: Amounts = {}
+    lifetime: StoredLifetime | msgspec.UnsetType = msgspec.UNSET
+    lifetime_guarantee: GuaranteeState = ""
+    renewed_as: str = ""
 
     @property
     def is_void(self) -> bool:
@@ -200,6 +209,7 @@ def view_of_ledger(ledger: DatasetLedger) -> DatasetView:
         granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
         **_held_fields(held_row(ledger)),
         guarantee=ledger.stated_guarantee,
+        lifetime_guarantee="" if ledger.facts.lifetime is UNSET else ledger.stated_guarantee,
         **_shown(msgspec.structs.asdict(ledger.facts)),
     )
 

@@ -8,11 +8,16 @@ from itertools import pairwise
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.amounts import precise
+from accountant.dataset_ledger import worst
+from accountant.filters import Guarantee
 from accountant.policy import Policy, guarantee_of
+from accountant.policy.lifetime import StoredLifetime
 from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
+from accountant.views.generations import by_lifetime, with_lifetimes
 from accountant.views.joint import JointGuarantee
 
 Sees = Callable[[DatasetView], bool]
@@ -45,14 +50,21 @@ def ordered_before(resets: Sequence[ClockResets]) -> int | None:
     return last_to if len(resets) == 1 and number == 1 else 0
 
 
+def is_alone(view: DatasetView) -> bool:
+    """Tell whether a dataset's promise has nothing to do with other datasets."""
+    return not view.policy.population and view.lifetime is UNSET
+
+
 def with_joint(
     shown: Sequence[DatasetView],
-    every: Iterable[DatasetView],
+    every: Sequence[DatasetView],
     sees: Sees = _everything,
     *,
     ordered: int | None,
 ) -> list[DatasetView]:
-    """Return datasets, each of a population with the joint guarantee of that.
+    """Return datasets, each with what it promises together with others.
+
+    That is the joint guarantee of its population, and what became of that of its lifetime.
 
     Args:
         shown: those to return.
@@ -70,7 +82,7 @@ def with_joint(
         msgspec.structs.replace(view, joint_guarantee=joint[str(view.policy.population)])
         if view.policy.population
         else view
-        for view in shown
+        for view in with_lifetimes(shown, every)
     ]
 
 
@@ -105,7 +117,8 @@ def joint_guarantee(
     Basic composition of guarantees that were all fixed before anything was released
     (docs/theory.md, section 9). A dataset that was opened after a look at another one has a
     budget that may depend on what was seen, and no sum bounds that. A dataset that was closed
-    unused before any look releases nothing, and does not count.
+    unused before any look releases nothing, and does not count. The generations of a lifetime count
+    as one dataset that promises the lifetime, opened with the first: it may be renewed at any time.
 
     Args:
         views: every dataset of the population, whatever the reader sees, one at least.
@@ -114,7 +127,8 @@ def joint_guarantee(
             sum.
     """
     certain = _NEVER if ordered is None else iso(ordered)
-    views = _counting(sorted(views, key=lambda view: view.dataset), certain)
+    views = sorted(_one_of_each_lifetime(views, sees), key=lambda view: view.dataset)
+    views = _counting(views, certain)
     visible = frozenset(view.dataset for view in views if sees(view))
     names = tuple(sorted(visible))
     others = len(views) - len(names)
@@ -129,7 +143,7 @@ def joint_guarantee(
     why = why or _opened_after_a_grant(views, certain, named)
     if why is not None:
         return broken(why)
-    promised = [guarantee_of(view.policy) for view in views]
+    promised = list(map(_promised, views))
     with precise() as context:
         context.rounding = ROUND_CEILING
         epsilon = sum((each.amount for each in promised), Decimal(0))
@@ -152,13 +166,14 @@ def joint_after_opening(
     sees: Sees = _everything,
     *,
     ordered: int | None,
+    lifetime: StoredLifetime | UnsetType = UNSET,
 ) -> tuple[JointGuarantee, JointGuarantee] | None:
     """Return what a population promises now, and what it would promise once a dataset is opened.
 
     None for a dataset without a population, or with one that no other dataset has.
 
     Args:
-        policy: resolved, of the dataset.
+        policy: resolved, of the dataset; `lifetime`: its own.
         views: all datasets, whatever the reader sees.
         sees, ordered: as of `joint_guarantee`.
     """
@@ -175,6 +190,8 @@ def joint_after_opening(
         closed=False,
         closed_at=None,
         guarantee="",
+        lifetime=lifetime,
+        generation=1,
     )
 
     def sees_it(view: DatasetView) -> bool:
@@ -215,6 +232,34 @@ def not_added_words(
         hidden = f"{now.others:,} other dataset{'s' if now.others > 1 else ''}"
         return f"perhaps: {hidden} of these people must be without a grant, and are hidden from you"
     return ""
+
+
+def _one_of_each_lifetime(views: Sequence[DatasetView], sees: Sees) -> list[DatasetView]:
+    """Return datasets with one in place of all generations of a lifetime, as it counts.
+
+    It has the name of the latest generation that the reader sees.
+    """
+    found = [view for view in views if view.lifetime is UNSET]
+    for generations in by_lifetime(views).values():
+        looks = [view.granted_at for view in generations if view.granted_at is not None]
+        found.append(
+            msgspec.structs.replace(
+                next(filter(sees, reversed(generations)), generations[-1]),
+                opened_at=generations[0].opened_at,
+                granted_at=min(looks, default=None),
+                closed_at=None,
+                guarantee=worst([view.guarantee for view in generations]),
+            )
+        )
+    return found
+
+
+def _promised(view: DatasetView) -> Guarantee:
+    """Return what a dataset adds to a sum: its own guarantee, or that of its lifetime."""
+    if view.lifetime is UNSET:
+        return guarantee_of(view.policy)
+    lifetime = view.lifetime
+    return Guarantee(lifetime.field, Decimal(lifetime.amount), Decimal(lifetime.delta))
 
 
 def _counting(views: Sequence[DatasetView], certain: str) -> list[DatasetView]:

@@ -75,6 +75,7 @@ _QUESTIONS_EXPLAINED = (
     "questions: accuracy-first ones need a curator; {owners} can add the server's with\n"
     "`accountant member set {name} curator --role curator{by}`."
 )
+_NOT_COPIED: Final = ("policy", "expected", "preview", "ceiling", "schema", *_OF_A_POLICY)
 _ROWS = frozenset(("row", "record"))
 """Units of which each row is one."""
 _NO_UNIT = (
@@ -133,6 +134,25 @@ def open_(
             "guarantee from the first day. Without it, the budget can never be raised.",
         ),
     ] = None,
+    lifetime: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT",
+            help="What this dataset and all that will renew it may promise together, in epsilon, "
+            "or rho. Without it, it can never be renewed.",
+        ),
+    ] = None,
+    lifetime_delta: Annotated[
+        str, typer.Option(metavar="DELTA", help="The delta of --lifetime.")
+    ] = "0",
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATASET",
+            help="Copy another dataset: its policy, schema, limits and members, without renewing "
+            "it. Without it, --lifetime alone is its own.",
+        ),
+    ] = None,
     owner: Annotated[
         list[str] | None,
         typer.Option(help="An owner of the dataset; repeat it for several. Default: --by."),
@@ -158,10 +178,14 @@ def open_(
     """
     from accountant.records.names import check_name
     from streams.cli.dataset_proposal import OpeningDraft, print_policy, propose_for
+    from streams.cli.dataset_renewal import lifetime_of, open_like
     from streams.client import PolicyDiffers
 
     with explain_errors():
         declared = None if schema is None else read_schema(schema)
+        if like is not None:
+            check_excluded(context, "--like", _NOT_COPIED, why="the dataset has them")
+            open_like(OpeningDraft(name, None, new, admin), like, owner, (lifetime, lifetime_delta))
         if policy is not None:
             whole = "the file has the whole policy"
             check_excluded(context, "--policy", (*_OF_A_POLICY, "expected"), why=whole)
@@ -190,6 +214,7 @@ def open_(
                     owners=owner,
                     schema=declared,
                     ceiling=ceiling,
+                    lifetime=lifetime_of(wanted.rho, lifetime, lifetime_delta),
                     as_given=True,
                     new=new,
                 )
@@ -355,6 +380,63 @@ def close(
     To stop grants for a while, use `accountant dataset pause`.
     """
     admin.send(lambda owner: owner.close(name))
+
+
+@app.command("renew")
+@admin_command()
+def renew(
+    name: Name,
+    renewed_as: Annotated[
+        str, typer.Argument(metavar="NEW", help="Name of the next generation, in the same group.")
+    ],
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON file with the whole policy of the next generation. Default: that of the "
+            "dataset, with its schema and budget in force.",
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON file with the schema, which goes with --policy."),
+    ] = None,
+    owner: Annotated[
+        list[str] | None,
+        typer.Option(help="An owner of the next generation; repeat it. Default: the same ones."),
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Say what it would do, and renew nothing.")
+    ] = False,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Close a dataset and open its next generation, with its policy, limits and members.
+
+    The lifetime of its opening is charged the whole guarantee of the next generation, whatever this
+    one has used. If it is interrupted, run it again: that completes it.
+
+    Example: `accountant dataset renew census::2026 census::2027`. Exit code 1 if it is refused.
+    """
+    from streams.cli.dataset_renewal import notes_of_warnings, renewal_words
+    from streams.cli.reading.dataset_reader import get_dataset, with_joint_guarantee
+
+    if schema is not None and policy is None:
+        fail(Exit.USAGE, "--schema goes with --policy", hint="give both, or neither")
+    with explain_errors():
+        wanted = None if policy is None else read_policy(policy)
+        declared = None if schema is None else read_schema(schema)
+    with admin.ledger() as (ledger, request):
+        view = with_joint_guarantee(get_dataset(ledger, name), ledger)
+        for words in renewal_words(view, renewed_as):
+            say(f"note: {words}", err=True)
+        if preview:
+            raise typer.Exit(Exit.OK)
+        with notes_of_warnings():
+            decision = admin.owner(ledger, request).renew(
+                name, renewed_as, wanted, owners=owner, schema=declared, as_given=True
+            )
+        admin.end(ledger, request, decision)
 
 
 @app.command("pause")

@@ -281,7 +281,7 @@ GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
 OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
-    *("budget_set", "remarked"),
+    *("budget_set", "remarked", "renewed"),
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }
@@ -297,6 +297,7 @@ class Dataset:
     def __init__(self, opening: Record) -> None:
         self.policy, self.budget = opening["policy"], opening["budget"]
         self.in_force: Record | None = None
+        self.lifetime, self.generation = opening.get("lifetime") or {}, opening["generation"]
         self.schema = (opening.get("request") or {}).get("schema")
         self.sequence, self.mechanisms, self.stopped, self.written = 0, 0, "", Record()
         self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
@@ -309,6 +310,15 @@ class Dataset:
         """Return what a total may reach now, in units."""
         budgets = [self.budget, *([self.in_force["budget"]] if self.in_force else [])]
         return min(Fraction(units(each[total])) for each in budgets)
+
+
+def of_renewal(part: Record) -> Record:
+    """Return what a record is for a dataset: a renewal closes the first one, and opens another."""
+    if part["outcome"] != "renewed":
+        return part
+    if part["sequence"] == 1:
+        return {**part, "outcome": "opened"}
+    return {n: each for n, each in part.items() if n not in ("policy", "budget", "lifetime")}
 
 
 def adds_up(policy: Record) -> bool:
@@ -398,13 +408,35 @@ class Log:
             expect("a step's grant in the log", True, bool(grant) or self.is_cut)
         for part in record.get("parts") or [record]:
             if "sequence" in part:
-                self.numbered({**record, **part}, request, grant)
+                self.numbered(of_renewal({**record, **part}), request, grant)
             else:
                 expect("amounts", set(), part.keys() & {"totals", "cost", "levels"})
         if record["outcome"] in STEPS:
             due = "begun" if record["outcome"] == "settled" else ""
             expect("stage", due, grant.get("stage", due))
             grant |= {"stage": record["outcome"], "shown": request.get("shown")}
+
+    def lifetime(self, part: Record, request: Record) -> None:
+        """Check what a generation takes of its lifetime: all that its policy guarantees."""
+        generation, before = 1, request.get("lifetime") or Record()
+        if request["type"] == "renew":
+            old = self.datasets.get(request["dataset"])
+            if old is None:
+                self.needs["datasets that were opened in an archive"] += 1
+                return
+            generation, before = old.generation + 1, old.lifetime
+        expect("generation", generation, part["generation"])
+        lifetime: Record = part.get("lifetime") or {}
+        given = {name: each for name, each in before.items() if each is not None}
+        due = {"delta": "0", "first": part["dataset"], **given} if given else {}
+        found = {"delta": "0", **lifetime} if lifetime else {}
+        expect("lifetime", due | {"spent": 0}, found | {"spent": 0})
+        for name, spent in lifetime.get("spent", {}).items():
+            more = part["policy"].get(f"{name}_ex_post", 0)
+            cost = Fraction(part["policy"][name] or 0) + Fraction(more)
+            total = Fraction(given.get("spent", {}).get(name, 0)) + cost
+            expect(f"lifetime.spent.{name}", math.ceil(total * UNIT), units(spent))
+            expect(f"{name} within the lifetime", True, total <= Fraction(found[name]))
 
     def below_ceiling(self, data: Dataset, request: Record, in_force: Record | None) -> None:
         """Check a budget in force: the one asked for, and what a policy with it allows."""
@@ -426,13 +458,16 @@ class Log:
         name, outcome = part["dataset"], part["outcome"]
         if outcome == "opened":
             expect("earlier opening", None, self.datasets.get(name))
+            self.lifetime(part, request)
             self.datasets[name] = Dataset(part)
         if name not in self.datasets and self.is_cut:
             self.needs["datasets that were opened in an archive"] += 1
             return
         data, after = self.datasets[name], exact(part["totals"], part.get("rounded_up"))
         place = [part["generation"], part["sequence"]]
-        expect(f"sequence of {name}", [1, data.sequence + 1], place)
+        expect(f"sequence of {name}", [data.generation, data.sequence + 1], place)
+        if outcome == "renewed":
+            expect(f"a second renewal of {name}", False, data.stopped == "renewed")
         up_now, up_before = up(after), up(data.totals)
         if "policy" in part:
             if not data.mechanisms and not any(data.totals.values()):  # it may still be lowered
@@ -480,7 +515,7 @@ class Log:
         self.known(adds_up(data.policy), f"whether {data.policy['filter']} admits the totals")
         data.sequence, data.totals = part["sequence"], after
         data.mechanisms, data.written = part["totals"]["mechanisms"], part["totals"]
-        stops = {"paused": outcome, "closed": outcome, "resumed": ""}
+        stops = {"paused": outcome, "closed": outcome, "renewed": outcome, "resumed": ""}
         data.stopped = stops.get(outcome, data.stopped)
         if "member" in part:
             data.teams[part["member"]["member"]] = part["member"]

@@ -12,6 +12,7 @@ from accountant.display.datasets import present_guarantee
 from accountant.display.numbers import Amount, counting_amounts, remaining_amounts
 from accountant.display.odometers import odometers_of
 from accountant.views.datasets import DatasetView
+from accountant.views.generations import with_lifetimes
 from accountant.views.ledgers import held_ratio_of
 from accountant.views.population import joint_guarantees
 from streams.auth.visibility import visibility_of
@@ -55,7 +56,7 @@ def _page(
     return render_page(
         request,
         "overview.html",
-        rows=[_row(view) for view in shown],
+        rows=[_row(view) for view in with_lifetimes(shown, known)],
         more=more,
         together=joint_guarantees(known, visibility.sees, ordered=ordered),
     )

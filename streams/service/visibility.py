@@ -10,7 +10,7 @@ from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.members import MemberRow, Role
 from accountant.records.parts import value_about
 from accountant.views.datasets import DatasetView
-from accountant.views.population import with_joint
+from accountant.views.population import is_alone, with_joint
 from accountant.views.visibility import (
     SEES_ALL,
     WHOLE,
@@ -124,12 +124,12 @@ class Visibility:
         return self.of(view.dataset, view.policy) is not None
 
     async def with_joint(self, shown: Sequence[DatasetView]) -> Sequence[DatasetView]:
-        """Return visible datasets, each with the joint guarantee of its population.
+        """Return visible datasets, each with what it promises together with others.
 
         The guarantee counts all datasets of the population, hidden ones included. A sum of the
         visible ones alone would promise too much.
         """
-        if not any(view.policy.population for view in shown):
+        if all(map(is_alone, shown)):
             return shown
         every = await self.service.datasets()
         ordered = self.service.ordered_before()

@@ -130,6 +130,9 @@ class Load:
         self._brakes = random.Random(seed + 6)
         self._budgets = random.Random(seed + 6)
         self._reservations = ReservationLoad(seed + 7)
+        self._generations = random.Random(seed + 8)
+        self._renewed: dict[str, Body] = {}
+        self._unasked: list[str] = []
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
@@ -175,6 +178,8 @@ class Load:
             return self._brake()
         if self._budgets.random() < 0.012:
             return self._budget()
+        if self._generations.random() < 0.006:
+            return self._renew()
         if self._limit_load.is_next():
             return self._limit()
         if self._reservations.is_next():
@@ -285,7 +290,56 @@ class Load:
         fields, more = self._people.opened(int(name.rpartition("-")[2]))
         if self._budgets.random() < 0.3:
             fields = {**fields, "budget": self._below(policy)}
+        adds_up = "rho" not in policy or policy["filter"] == "zcdp"
+        if self._generations.random() < (0.5 if adds_up else 0.02):
+            fields = {**fields, "lifetime": self._lifetime(policy)}
         return {**self._owner("open", name), "policy": {**policy, **more}, **fields}
+
+    def _lifetime(self, policy: Body) -> Body:
+        """Return a lifetime of a few generations: now and then one that holds none."""
+        chance = self._generations
+        field, times = ("rho" if "rho" in policy else "epsilon"), chance.choice([2, 3, 3, 4, 6])
+        broken = chance.random() < 0.03
+        times = Fraction(9, 10) if broken else Fraction(times)
+        more = Fraction(policy.get("epsilon_ex_post", "0"))
+        amount = (Fraction(policy[field]) + more) * times
+        delta = {} if chance.random() < 0.03 else {"delta": chance.choice(["1e-4", "6e-6"])}
+        return {field: f"{float(amount):.6g}", **delta}
+
+    def _renew(self) -> SentInput:
+        """Renew a dataset, or let everybody ask of one that was renewed, from a seed of its own."""
+        chance = self._generations
+        if self._unasked and chance.random() < 0.7:
+            body = {"type": "amend", "dataset": self._unasked.pop(), "access": "anyone"}
+        else:
+            older = chance.random() < 0.2
+            name = chance.choice(self._names if older else self._names[-12:])
+            policy = self._policy(name)
+            if chance.random() < 0.1:
+                policy = self._policy(chance.choice(self._names))
+            new = (
+                f"next-{len(self._names)}" if chance.random() < 0.9 else chance.choice(self._names)
+            )
+            body = {"type": "renew", "dataset": name, "renewed_as": new, "policy": policy}
+            if chance.random() < 0.2:
+                body["budget"] = self._below(policy)
+            if chance.random() < 0.1:
+                body["follows"] = chance.randrange(1, 60)
+            if chance.random() < 0.2:
+                body["owners"] = [OWNER, "owner-2"]
+            if new not in self._names:
+                self._renewed[new] = policy
+                self._names.append(new)
+                self._unasked.append(new)
+        head = {"version": 1, "request_id": id_at(self.now, chance), "by": OWNER}
+        self._known.append(("admin", value := json.dumps({**head, **body}).encode()))
+        return self._send("admin", value, later=0)
+
+    def _policy(self, name: str) -> Body:
+        """Return the policy of a dataset, as it is opened."""
+        number = self._names.index(name)
+        more = self._people.opened(int(name.rpartition("-")[2]))[1]
+        return self._renewed.get(name) or {**POLICIES[number % len(POLICIES)], **more}
 
     def _below(self, policy: Body) -> Body:
         """Return a budget in force below a policy's: now and then one that is not."""

@@ -198,11 +198,13 @@ def last_granted_claim(ledger: Accountant, view: DatasetView) -> Claim | None:
 
 
 def with_joint_guarantee(view: DatasetView, ledger: Accountant) -> DatasetView:
-    """Return a dataset with the joint guarantee of its population, if it has one.
+    """Return a dataset with what it promises together with others, if there are any.
 
     A server sends the joint guarantee along; otherwise this reads all other datasets.
     """
-    if not view.policy.population or view.joint_guarantee:
+    from accountant.views.population import is_alone
+
+    if is_alone(view) or view.joint_guarantee:
         return view
     return with_joint_guarantees([view], ledger.datasets(), ledger)[0]
 
@@ -217,9 +219,9 @@ def with_joint_guarantees(
     Args:
         ledger: the source of `every`.
     """
-    from accountant.views.population import with_joint
+    from accountant.views.population import is_alone, with_joint
 
     is_known = any(view.joint_guarantee for view in shown)
-    if is_known or not any(view.policy.population for view in shown):
+    if is_known or all(map(is_alone, shown)):
         return shown
     return with_joint(shown, every, ordered=ledger.ordered_before())

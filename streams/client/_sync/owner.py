@@ -3,28 +3,41 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 
 from accountant.claims import Claim
+from accountant.errors import RequestInvalid
 from accountant.policy import Access, Policy, Visibility
 from accountant.questions.schema import Schema
 from accountant.records import Decision
+from accountant.records.coerce import coerce_policy, coerce_text
+from accountant.records.outcomes import Outcome, Reason
+from accountant.views.datasets import DatasetView
 from streams.client._sync.sender import RequestSender
 from streams.client.requests.admin_requests import (
     AdminContext,
     AdminRequest,
     amend_fields,
     budget_fields,
+    like,
     limit_fields,
     member_fields,
     open_fields,
     removed_limit_fields,
     removed_member_fields,
+    renew_fields,
     resolve_fields,
 )
+from streams.client.requests.requests import PreparedRequest, new_id
+from streams.client.requests.succession import DatasetState, Following, following
 from streams.clock import Clock
+from streams.errors import AccountantWarning
+
+_AS_IT_IS: Final = frozenset({Reason.ALREADY_PAUSED, Reason.NOT_PAUSED})
+"""The reasons of records that have nothing to change."""
 
 
 class Administrator:
@@ -102,11 +115,13 @@ class Owner(Administrator):
     def open(
         self,
         dataset: str,
-        policy: Policy | Mapping[str, Any],
+        policy: Policy | Mapping[str, Any] | None = None,
         *,
+        like: str | None = None,
         owners: Sequence[str] | None = None,
         schema: Schema | Mapping[str, Any] | None = None,
         ceiling: object = None,
+        lifetime: Mapping[str, object] | None = None,
         as_given: bool = False,
         new: bool = False,
     ) -> Decision:
@@ -121,11 +136,16 @@ class Owner(Administrator):
 
         Args:
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
+            like: another dataset, whose limits and members it gets; without `policy` also its
+                policy, schema and budget in force. Both budgets are added to each other only where
+                they have one population.
             owners: the owners of the dataset; by default the caller alone. They are not compared
                 with those of an open dataset, which `members` of the client shows.
             schema: what questions may name, for ever; without one, no question can be asked.
             ceiling: the most that the budget may ever be raised to, in the policy's epsilon, or
                 rho. It is what the dataset guarantees, from the first day.
+            lifetime: what this dataset and all that will renew it may promise together, such as
+                `{"epsilon": "10", "delta": "1e-5"}`; without one, it can never be renewed.
             as_given: add none of the defaults but `access`.
             new: what is asked back otherwise is meant as it is.
 
@@ -141,9 +161,118 @@ class Owner(Administrator):
                 server reads that.
         """
         fields = open_fields(
-            policy, as_given=as_given, owners=owners, schema=schema, ceiling=ceiling
+            policy,
+            as_given=as_given,
+            owners=owners,
+            schema=schema,
+            ceiling=ceiling,
+            lifetime=lifetime,
         )
-        return self._send("open", dataset, fields, new=new)
+        record = AdminRequest.of("open", dataset, fields, self._context, self._clock, new=new)
+        call = record.prepare()
+        if like is None:
+            return self._sender.send_record(record, call)
+        other = coerce_text("like", like)
+        return self._open_like(record, call, other, is_like=policy is None)
+
+    def _open_like(
+        self, record: AdminRequest, call: PreparedRequest, other: str, *, is_like: bool
+    ) -> Decision:
+        name = record.dataset
+        before, opened = self._find(other, call), self._find(name, call)
+        if before is None:
+            raise RequestInvalid("like", "must be a dataset that you may see", other)
+        given = like(before) if is_like else {}
+        record = record._replace(fields={**record.fields, **given})
+        access = _access_of(record) or before.policy.access or "anyone"
+        done = opened is not None and opened.policy.access == access
+        record = record._replace(fields=_with_access(record, access if done else "members"))
+        decision = self._sender.send_record(record, record.prepare())
+        self._bring_along(other, name, access, call)
+        return decision
+
+    def renew(
+        self,
+        dataset: str,
+        renewed_as: str,
+        policy: Policy | Mapping[str, Any] | None = None,
+        *,
+        owners: Sequence[str] | None = None,
+        schema: Schema | Mapping[str, Any] | None = None,
+        ceiling: object = None,
+        as_given: bool = False,
+    ) -> Decision:
+        """Close a dataset and open its next generation, with its limits, members and access.
+
+        The lifetime that its opening has fixed is charged what the new policy guarantees: what the
+        dataset has not used does not come back. Its reservations that have begun still settle on
+        it. If an answer is lost, or a limit or a member, renew again: that completes it.
+
+        Args:
+            renewed_as: the name of the next generation, in the same group.
+            policy: another policy; by default that of the dataset, with its schema and the budget
+                in force.
+            owners: by default those of the dataset.
+            schema: of the new policy; without one, no question can be asked.
+            ceiling, as_given: as of `open`.
+
+        Warns: AccountantWarning: a limit or a member was not brought along.
+        """
+        fields = renew_fields(
+            renewed_as, policy, as_given=as_given, owners=owners, schema=schema, ceiling=ceiling
+        )
+        record = AdminRequest.of("renew", dataset, fields, self._context, self._clock)
+        return self._renew(record, record.prepare(), is_like=policy is None)
+
+    def _renew(self, record: AdminRequest, call: PreparedRequest, *, is_like: bool) -> Decision:
+        old, new = record.dataset, str(record.fields["renewed_as"])
+        before = self._find(old, call)
+        access: Access = "anyone" if before is None else before.policy.access or "anyone"
+        if is_like and before is not None:
+            record = record._replace(fields={**record.fields, **like(before)})
+            call = record.prepare()
+        elif not is_like:
+            access = _access_of(record) or access
+        decision = self._sender.send_record(record, call)
+        after = self._find(old, call)
+        if after is not None and after.renewed_as == new:
+            self._bring_along(old, new, access, call)
+        return decision
+
+    def _bring_along(self, old: str, new: str, access: Access, call: PreparedRequest) -> None:
+        one, other = self._state(old, call), self._state(new, call)
+        if one is None or other is None:
+            return
+        for each in following(one, other, access, self._clock.now()):
+            decision = self._send_following(each, other.view, each.id_after(other.view))
+            is_late = decision.outcome is Outcome.EXPIRED and each.may_be_sent_late
+            if is_late and not other.view.totals.get("mechanisms"):
+                decision = self._send_following(each, other.view, new_id(self._clock))
+            if decision.outcome.is_refusal or decision.outcome is Outcome.EXPIRED:
+                why = decision.reason or decision.outcome
+                if why not in _AS_IT_IS:
+                    text = f"{each.what} of {old} was not brought along to {new}: {why}"
+                    warnings.warn(text, AccountantWarning, 4)
+
+    def _send_following(self, each: Following, opened: DatasetView, request_id: str) -> Decision:
+        context = self._context._replace(request_id=request_id, follows=None)
+        record = AdminRequest.of(
+            each.kind, opened.dataset, each.fields, context, self._clock, new=True
+        )
+        return self._sender.send_record(record, record.prepare())
+
+    def _find(self, dataset: str, call: PreparedRequest) -> DatasetView | None:
+        wait = self._context.wait
+        return self._sender.look_up(lambda service: service.dataset(dataset), call, wait)
+
+    def _state(self, dataset: str, call: PreparedRequest) -> DatasetState | None:
+        view = self._find(dataset, call)
+        if view is None:
+            return None
+        wait = self._context.wait
+        members = self._sender.look_up(lambda service: service.members(dataset), call, wait)
+        limits = self._sender.look_up(lambda service: service.levels(dataset), call, wait)
+        return DatasetState(view, members, limits)
 
     def amend(
         self,
@@ -273,3 +402,14 @@ class Owner(Administrator):
             scope, name: as of `set_limit`.
         """
         return self._send("limit", dataset, removed_limit_fields(scope, name))
+
+
+def _access_of(record: AdminRequest) -> Access | None:
+    """Return the access that the policy of a record names."""
+    return coerce_policy(record.fields["policy"]).get("access") or None
+
+
+def _with_access(record: AdminRequest, access: Access) -> dict[str, object]:
+    """Return the fields of an opening with another access."""
+    policy = coerce_policy(record.fields["policy"])
+    return {**record.fields, "policy": {**policy, "access": access}}

@@ -15,6 +15,7 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
 from accountant.field_rules import is_text
 from accountant.policy import Access, Policy
+from accountant.policy.lifetime import Lifetime
 from accountant.policy.proposal import differences, propose_defaults
 from accountant.questions.schema import Schema
 from accountant.records import VERSION, Body, Decision, decode_decision, encode
@@ -48,6 +49,7 @@ BY_MISSING: Final = (
     'must be passed: your name, as in as_owner("olga"). A token can name you instead'
 )
 """The rule that `as_owner` and `as_administrator` break without a name and without a token."""
+_PLACEHOLDER_POLICY: Final = {"filter": "basic", "epsilon": "1"}
 _RECORDS: Final = {kind.name: kind.body for kind in KINDS if kind.source == "admin"}
 
 
@@ -187,30 +189,73 @@ class AdminRequest(NamedTuple):
 
 
 def open_fields(
-    policy: Policy | Mapping[str, Any],
+    policy: Policy | Mapping[str, Any] | None,
     *,
     as_given: bool,
     owners: Sequence[str] | None,
     schema: Schema | Mapping[str, Any] | None,
     ceiling: object = None,
+    lifetime: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """Return the fields that open a dataset.
 
     Args:
+        policy: None for one that is read later, of which a placeholder has the place.
         as_given: add no proposed fields to the policy.
         ceiling: the budget of the record's policy; the given one is in force then.
+        lifetime: what all generations may promise together; None for none.
     Raises: RequestInvalid.
     """
     if not isinstance(schema, Schema | Mapping | None):
         raise RequestInvalid("schema", "must be a Schema, or an object as on the wire", schema)
     if isinstance(schema, Mapping):
         schema = _schema_of(schema)
-    fields = dict(coerce_policy(policy))
+    if policy is None and ceiling is not None:
+        raise RequestInvalid("policy", "must be given where ceiling is", None)
+    fields = dict(coerce_policy(_PLACEHOLDER_POLICY if policy is None else policy))
     return {
         **below_ceiling(fields if as_given else propose_defaults(fields), ceiling),
         "owners": None if owners is None else coerce_texts("owners", owners),
         "schema": schema,
+        "lifetime": None if lifetime is None else _lifetime_fields(lifetime),
     }
+
+
+def _lifetime_fields(lifetime: Mapping[str, object]) -> dict[str, object]:
+    for name in lifetime.keys() - set(Lifetime.__struct_fields__):
+        rule = f"must be one of {', '.join(Lifetime.__struct_fields__)}"
+        raise RequestInvalid(f"lifetime.{name}", rule, lifetime[name])
+    return {
+        name: coerce_text(f"lifetime.{name}", amount)
+        for name, amount in lifetime.items()
+        if amount is not None
+    }
+
+
+def renew_fields(
+    renewed_as: str,
+    policy: Policy | Mapping[str, Any] | None,
+    *,
+    as_given: bool,
+    owners: Sequence[str] | None,
+    schema: Schema | Mapping[str, Any] | None,
+    ceiling: object,
+) -> dict[str, object]:
+    """Return the fields that renew a dataset, as `open_fields`.
+
+    Raises: RequestInvalid.
+    """
+    fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, ceiling=ceiling)
+    del fields["lifetime"]
+    return {**fields, "renewed_as": coerce_text("renewed_as", renewed_as)}
+
+
+def like(view: DatasetView) -> dict[str, object]:
+    """Return policy, schema and budget in force of an opening like that of another dataset."""
+    in_force = view.in_force
+    budget = None if in_force is UNSET else {in_force.field: in_force.amount}
+    schema = None if view.schema is UNSET else view.schema
+    return {"policy": view.policy, "schema": schema, "budget": budget}
 
 
 def below_ceiling(policy: Mapping[str, Any], ceiling: object) -> dict[str, object]:
@@ -402,6 +447,17 @@ def is_already_open(decision: Decision) -> bool:
     return differences_text.reason is Reason.ALREADY_OPENED
 
 
+def _is_lifetime_of(lifetime: Lifetime, view: DatasetView) -> bool:
+    return view.lifetime is not UNSET and all(
+        getattr(lifetime, name) == getattr(view.lifetime, name)
+        for name in Lifetime.__struct_fields__
+    )
+
+
+def _lifetime_text(lifetime: Lifetime) -> str:
+    return f"{lifetime.field} {lifetime.amount}, delta {lifetime.delta}"
+
+
 def check_same_opening(call: PreparedRequest, decision: Decision, view: DatasetView) -> None:
     """Check that a dataset has the policy of a repeated opening, and its schema if it names one.
 
@@ -415,6 +471,10 @@ def check_same_opening(call: PreparedRequest, decision: Decision, view: DatasetV
     if record.schema is not UNSET and record.schema != view.schema:
         fields["schema"] = ("none" if view.schema is UNSET else "another one", "this one")
         shown.append("schema")
+    if record.lifetime is not UNSET and not _is_lifetime_of(record.lifetime, view):
+        has = "none" if view.lifetime is UNSET else _lifetime_text(view.lifetime)
+        fields["lifetime"] = (has, _lifetime_text(record.lifetime))
+        shown.append("lifetime")
     if fields:
         budget = f"rho {actual.rho}" if actual.epsilon is None else f"epsilon {actual.epsilon}"
         raise PolicyDiffers(call.dataset, fields, encode(decision), shown=shown, budget=budget)

@@ -238,7 +238,8 @@ def components() -> dict[str, JsonSchema]:
         found[name] |= _CLAIM_OR_QUESTION
     found["BatchLine"] = _BATCH_LINE
     found["Resolve"] |= _CLAIM_OR_MISTAKEN
-    found["BudgetInForce"] |= _EPSILON_OR_RHO
+    for name in ("BudgetInForce", "Lifetime"):
+        found[name] |= _EPSILON_OR_RHO
     for by, rule in USAGE_BY.items():
         found[f"UsageBy{by.title()}"] = _usage_by(found["UsageView"], by, rule)
     return PRIMITIVES | found

@@ -11,6 +11,7 @@ from accountant.display.datasets import (
     filter_words,
     in_force_words,
     joint_sentence,
+    lifetime_words,
     open_words,
     pause_words,
     present_guarantee,
@@ -128,6 +129,8 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
     ]
     if view.in_force:
         facts.insert(0, ("Budget in force", in_force_words(view)))
+    if view.lifetime:
+        facts.insert(0, ("Lifetime", lifetime_words(view)))
     if view.horizon_ends_at is not None:
         facts.append(("To last until", day(view.horizon_ends_at)))
     return tuple((name, shorten(text)) for name, text in facts)

@@ -15,6 +15,7 @@ from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.snapshots import ledger_of_row, snapshot
 from accountant.partition.fast_records import encode_grant, row
 from accountant.policy.in_force import StoredBudgetInForce
+from accountant.policy.lifetime import StoredLifetime
 from accountant.records import Snapshot, decode_snapshot, encode
 from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, with_facts
 from accountant.records.kinds import KINDS
@@ -33,15 +34,16 @@ VALUES: Final[dict[type, Any]] = {
     type(UNSET): msgspec.Raw(json.dumps(SCHEMA, separators=(",", ":")).encode()),
 }
 """A value by the type of a fact's default."""
-IN_FORCE: Final = {
-    "in_force": StoredBudgetInForce(epsilon="0.5", budget={"epsilon": "0.5", "delta": "0"})
+STORED: Final = {
+    "in_force": StoredBudgetInForce(epsilon="0.5", budget={"epsilon": "0.5", "delta": "0"}),
+    "lifetime": StoredLifetime(epsilon="5", first="a", spent={"epsilon": "1", "delta": "0"}),
 }
 """The values of facts for which that is too little."""
 
 
 def facts_with(*names: str) -> DatasetFacts:
     values = {name: VALUES[type(getattr(NO_FACTS, name))] for name in names}
-    return with_facts(NO_FACTS, values | {n: IN_FORCE[n] for n in names if n in IN_FORCE})
+    return with_facts(NO_FACTS, values | {n: STORED[n] for n in names if n in STORED})
 
 
 @pytest.mark.parametrize("name", FIELDS)

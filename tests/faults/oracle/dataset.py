@@ -37,7 +37,14 @@ from tests.faults.oracle.worth import atoms, is_sampled, price
 Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields of such a decision."""
-FACTS: Final[Fields] = {"closed_at": 0, "paused": False, "label": "", "in_force": None}
+FACTS: Final[Fields] = {
+    "closed_at": 0,
+    "paused": False,
+    "label": "",
+    "in_force": None,
+    "lifetime": None,
+    "renewed_as": "",
+}
 """What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
 _OUTSIDE: Final = ("cost", "crossed", "spent_ratio", "in_force")
 """What the decision on a release beyond a maximum says of it."""
@@ -71,6 +78,7 @@ class Dataset:
     def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
         self.name = name
         self.sequence = 0
+        self.generation = 1
         self.mechanisms = 0
         self.crossed = 0
         self.exhausted = self.closed = self.halted = False
@@ -129,7 +137,7 @@ class Dataset:
         left = {name: as_text(whole_down(each)) for name, each in room.items()}
         return {
             "dataset": self.name,
-            "generation": 1,
+            "generation": self.generation,
             "sequence": self.sequence,
             **self.spending(),
             "left": left,

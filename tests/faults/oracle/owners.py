@@ -11,6 +11,7 @@ from tests.faults.oracle import halves
 from tests.faults.oracle.claims import is_whole_claim
 from tests.faults.oracle.disagreement import agree
 from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.generations import beyond_at_first, is_lifetime
 from tests.faults.oracle.limit_fields import LIMIT_RULES, at_odds
 from tests.faults.oracle.limits import Limit
 from tests.faults.oracle.members import (
@@ -110,10 +111,15 @@ def _open(*_: Any) -> Verdict:
 
 
 def _close(dataset: Dataset, _: Fields, __: Fields, at: int) -> Verdict:
+    close(dataset, at)
+    return "closed", None, {}
+
+
+def close(dataset: Dataset, at: int) -> None:
+    """Close a dataset."""
     dataset.closed, dataset.facts["paused"] = True, False
     if "population" in dataset.policy:
         dataset.facts["closed_at"] = at
-    return "closed", None, {}
 
 
 def _amend(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
@@ -168,7 +174,7 @@ def _lower(dataset: Dataset, wanted: Fields, said: Fields) -> Verdict:
         before.get(name) == wanted.get(name)
         for name in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
     )
-    if not same or "population" in before or promises_more(wanted, before):
+    if not same or _is_added(dataset) or promises_more(wanted, before):
         return "refused", "not_lower", {}
     in_force = dataset.facts["in_force"]
     if in_force is not None:
@@ -188,6 +194,11 @@ def _lower(dataset: Dataset, wanted: Fields, said: Fields) -> Verdict:
     agree("budget", is_lower, True, dataset.name)
     fields = _amended(dataset, before["alert_at"][: dataset.crossed])
     return "amended", None, {**fields, **dataset.terms()}
+
+
+def _is_added(dataset: Dataset) -> bool:
+    """Return whether a guarantee is added to those of other datasets."""
+    return "population" in dataset.policy or dataset.facts["lifetime"] is not None
 
 
 def _brake(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
@@ -266,6 +277,10 @@ def _below_ceiling(record: Fields) -> set[str]:
     return set() if _amount_below(policy, budget) else {"budget"}
 
 
+def _renewed_as_itself(record: Fields) -> set[str]:
+    return {"renewed_as"} if record.get("renewed_as") == record.get("dataset") else set()
+
+
 def _amount_below(policy: Fields, budget: Fields) -> Fields | None:
     """Return a budget in force without what it leaves out; None if it is not below a policy's."""
     given = {name: each for name, each in budget.items() if each is not None}
@@ -317,9 +332,16 @@ OWNERS: Final = {
     "open": OwnersRecord(
         _open,
         needed={"policy": lambda v: not broken_policy(v)},
-        optional={"owners": are_owners, "budget": is_budget_in_force},
-        odd=_below_ceiling,
+        optional={"owners": are_owners, "budget": is_budget_in_force, "lifetime": is_lifetime},
+        odd=lambda record: _below_ceiling(record) | beyond_at_first(record),
         follows=False,
+    ),
+    "renew": OwnersRecord(
+        _open,  # over two datasets: `partition` decides it
+        needed={"policy": lambda v: not broken_policy(v), "renewed_as": is_name},
+        optional={"owners": are_owners, "budget": is_budget_in_force},
+        odd=lambda record: _below_ceiling(record) | _renewed_as_itself(record),
+        after_closing=True,
     ),
     "amend": OwnersRecord(
         _amend,

@@ -11,8 +11,11 @@ from tests.faults.oracle.commands import COMMANDS, written
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Holds, compare
+from tests.faults.oracle.generations import charge, renewal_refusal
 from tests.faults.oracle.keys import partition_of
 from tests.faults.oracle.limits import Clock
+from tests.faults.oracle.owners import close
+from tests.faults.oracle.policies import resolved
 from tests.faults.oracle.repeated import names_one, request_of
 from tests.faults.oracle.several import asked_of_all, step_in_all
 from tests.faults.oracle.snapshot import RULES
@@ -300,6 +303,8 @@ class Partition:
             if apart is not None:
                 return "refused", "not_together", {"refused_by": apart}
         unknown = next((each for each in names if each not in self.datasets), None)
+        if unknown is not None and fields.get("lifetime") is not None and not self._has_groups():
+            return "refused", "not_renewable", {}
         if unknown is not None and fields["type"] != "open":
             by = {"refused_by": unknown} if len(names) > 1 else {}
             return "refused", "unknown_dataset", by
@@ -312,14 +317,13 @@ class Partition:
         if dataset is None:
             if said.get("outcome") != "opened":
                 return outcome, reason, more
-            dataset = Dataset(name, fields["policy"], said.get("budget", {}), self.at)
-            self.datasets[name] = dataset
-            named = fields.get("owners", [fields["by"]])
-            dataset.members.open(named)
-            more = {**dataset.terms(), "owners": named}
-            if fields.get("budget") is not None:
-                part = {n: each for n, each in fields["budget"].items() if each is not None}
-                more |= dataset.take_in_force(part, said)
+            lifetime = None
+            if fields.get("lifetime") is not None:
+                lifetime = charge(fields["lifetime"], None, resolved(fields["policy"]), name)
+            owners = fields.get("owners", [fields["by"]])
+            dataset, more = self._open(name, fields["policy"], fields, owners, lifetime, said)
+        elif fields["type"] == "renew":
+            return self._renew(dataset, fields, said)
         else:
             dataset.reservations.drop_final(self.at)
             if source == "requests":
@@ -329,6 +333,63 @@ class Partition:
                 outcome, reason, more = dataset.governed(fields, said, self.clock)
         dataset.written = said.get("policy", dataset.written)
         return outcome, reason, {**more, **dataset.counted(self.at)}
+
+    def _open(
+        self,
+        name: str,
+        policy: Fields,
+        fields: Fields,
+        owners: list[str],
+        lifetime: Fields | None,
+        said: Fields,
+    ) -> tuple[Dataset, Fields]:
+        """Open a dataset; return it, and what its opening says of it."""
+        dataset = Dataset(name, policy, said.get("budget", {}), self.at)
+        self.datasets[name] = dataset
+        dataset.members.open(owners)
+        more: Fields = {**dataset.terms(), "owners": owners}
+        if lifetime is not None:
+            dataset.facts["lifetime"] = more["lifetime"] = lifetime
+        if fields.get("budget") is not None:
+            part = {n: each for n, each in fields["budget"].items() if each is not None}
+            more |= dataset.take_in_force(part, said)
+        return dataset, more
+
+    def _renew(self, old: Dataset, fields: Fields, said: Fields) -> tuple[str, str | None, Fields]:
+        """Decide a renewal: it closes one dataset and opens another, or changes neither."""
+        old.reservations.drop_final(self.at)
+        name, policy = fields["renewed_as"], resolved(fields["policy"])
+        if old.members.may_govern(fields, self.at):
+            is_together = self._is_together(old.name, name)
+            reason = renewal_refusal(
+                old, fields, policy, is_open=name in self.datasets, is_together=is_together
+            )
+        else:
+            reason = "not_permitted"
+        if reason is not None:
+            return "refused", reason, old.counted(self.at)
+        if said.get("outcome") != "renewed":
+            return "renewed", None, {}
+        close(old, self.at)
+        old.facts["renewed_as"] = name
+        closed = old.counted(self.at)
+        before = old.facts["lifetime"]
+        lifetime = charge(before, before["spent"], policy, before["first"])
+        mine = (each for each, row in old.members.all.items() if "owner" in row.roles)
+        owners = fields.get("owners") or sorted(mine)
+        policy = {**policy, "access": "members"}
+        stated = {**said, "in_force": said["parts"][1].get("in_force")}
+        new, more = self._open(name, policy, fields, owners, lifetime, stated)
+        new.generation = old.generation + 1
+        new.written = said["policy"]
+        opened = new.counted(self.at)
+        if "in_force" in more:
+            opened["in_force"] = more.pop("in_force")
+        return "renewed", None, {**more, "parts": [closed, opened]}
+
+    def _has_groups(self) -> bool:
+        """Return whether names can be chosen that lie where a dataset lies."""
+        return self.genesis["partitions"] == 1 or self.genesis.get("placement") == "group"
 
     def _is_together(self, name: str, other: str) -> bool:
         """Return whether two datasets are decided together: by the ledger, or by their group."""

@@ -264,11 +264,12 @@ def resolved(policy: Policy) -> Policy:
 
 def promises_more(now: Policy, was: Policy) -> bool:
     """Return whether a policy's guarantee is somewhere larger than another's."""
-    (name, amount_now, delta), (before, amount_was, delta_was) = _guarantee(now), _guarantee(was)
+    (name, amount_now, delta), (before, amount_was, delta_was) = guarantee(now), guarantee(was)
     return name != before or amount_now > amount_was or delta > delta_was
 
 
-def _guarantee(policy: Policy) -> tuple[str, Fraction, Fraction]:
+def guarantee(policy: Policy) -> tuple[str, Fraction, Fraction]:
+    """Return the kind of a policy's guarantee, its amount and its delta."""
     name = "rho" if policy["epsilon"] is None else "epsilon"
     more = Fraction(policy.get("epsilon_ex_post", 0))
     delta = Fraction(policy["delta"]) + Fraction(policy.get("delta_ex_post", 0))

@@ -37,7 +37,7 @@ def dataset_row(dataset: Dataset) -> Fields:
         "type": "snapshot",
         "version": 2,
         "dataset": dataset.name,
-        "generation": 1,
+        "generation": dataset.generation,
         "sequence": dataset.sequence,
         "policy": dataset.policy,
         "budget": dataset.terms()["budget"],

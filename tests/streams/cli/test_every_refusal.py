@@ -85,6 +85,32 @@ def overloaded() -> Decision:
     return next(each for each in sent if each.reason is Reason.OVERLOADED)
 
 
+def never_renewable() -> Decision:
+    worlds = [World(partitions=2, partition=each) for each in (0, 1)]
+    lifetime = {"epsilon": "2"}
+    sent = (
+        world.send("admin", world.admin("open", policy=POLICY, lifetime=lifetime))
+        for world in worlds
+    )
+    return next(each for each in sent if each.reason is not Reason.WRONG_PARTITION)
+
+
+def with_lifetime(**place: Any) -> World:
+    world = World(**place)
+    world.send("admin", world.admin("open", policy=POLICY, lifetime={"epsilon": "2"}))
+    return world
+
+
+def renewal(world: World, *, new: str = "next", **policy: str) -> Decision:
+    return world.send("admin", world.admin("renew", renewed_as=new, policy=POLICY | policy))
+
+
+def in_another_group() -> Decision:
+    worlds = (with_lifetime(partitions=2, partition=n, placement="group") for n in (0, 1))
+    sent = map(renewal, worlds)
+    return next(each for each in sent if each.reason is not Reason.WRONG_PARTITION)
+
+
 POLICY: Final = {"filter": "basic", "epsilon": "1", "delta": "0"}
 # Each reason: how a ledger comes to it, and what its words have.
 TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
@@ -206,6 +232,24 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     Reason.ABOVE_CEILING: (
         lambda: scene().owners("budget", budget={"epsilon": "2"}),
         ("Dataset census has the ceiling epsilon 1 for ever, and 2 is above it", "--epsilon 1"),
+    ),
+    Reason.NOT_RENEWABLE: (never_renewable, ("several partitions", "placement by group")),
+    Reason.NO_LIFETIME: (
+        lambda: renewal(scene()),
+        ("Dataset census was opened without a lifetime", "dataset open NAME --like census"),
+    ),
+    Reason.ALREADY_RENEWED: (
+        lambda: (here := with_lifetime(), renewal(here), renewal(here, new="third"))[2],
+        ("Dataset census has a next generation", "dataset show census"),
+    ),
+    Reason.NOT_IN_GROUP: (in_another_group, ("`::`", "census")),
+    Reason.LIFETIME_MISMATCH: (
+        lambda: renewal(with_lifetime(), unit="household"),
+        ("another unit", "than dataset census"),
+    ),
+    Reason.BEYOND_LIFETIME: (
+        lambda: renewal(with_lifetime(), epsilon="2"),
+        ("fixed at the first opening", "dataset show census"),
     ),
     Reason.HALTED: (
         lambda: (here := scene(**POLICY, halt_on_refusal=True), here.halt())[0].ask(),

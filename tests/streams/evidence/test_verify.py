@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
+import re
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -110,3 +112,38 @@ def test_one_of_a_kind_is_no_plural(tmp_path: Path) -> None:
     (tmp_path / "datasets.jsonl").write_bytes(b"")
     assert verify.check_datasets(tmp_path, verify.Log()) == "0 datasets are compared with the log"
     assert verify.counted(1, "dataset is", "datasets are") == "1 dataset is"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('"spent":{"epsilon":"2"', '"spent":{"epsilon":"1"', "lifetime.spent.epsilon"),
+        ('"spent":{"epsilon":"2"', '"spent":{"epsilon":"3"', "lifetime.spent.epsilon"),
+        ('"lifetime":{"epsilon":"3"', '"lifetime":{"epsilon":"9"', "lifetime"),
+        ('"first":"census"', '"first":"alone"', "lifetime"),
+        ('"generation":2', '"generation":1', "generation"),
+    ],
+)
+def test_a_generation_is_charged_to_its_lifetime(old: str, new: str, why: str) -> None:
+    log = verify.Log()
+    values = iter(played("renewals").log)
+    for value in values:
+        if b'"outcome":"renewed"' in value:
+            break
+        log.take(value)
+    forged = value.decode().replace(old, new, 1)
+    assert forged != value.decode()
+    with pytest.raises(verify.Wrong, match=f"^{re.escape(why)}"):
+        log.decision(json.loads(forged), "")
+
+
+def test_no_dataset_is_renewed_twice() -> None:
+    log = verify.Log()
+    for value in played("renewals").log:
+        log.take(value)
+        if b'"outcome":"renewed"' in value:
+            break
+    again = json.loads(value)
+    again["parts"][0]["sequence"] += 1
+    with pytest.raises(verify.Wrong, match="second renewal of census"):
+        log.decision(again, "")

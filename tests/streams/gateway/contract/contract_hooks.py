@@ -269,6 +269,17 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def lifetime_of_the_policy(body: Fields) -> None:
+    """Make a lifetime the largest of its kind, or drop it where generations cannot be added."""
+    policy = body["policy"]
+    if policy.get("rho") is None:
+        body["lifetime"] = {"epsilon": "1000", "delta": "0.9999999999"}
+    elif policy.get("filter") == "zcdp":
+        body["lifetime"] = {"rho": "1000000", "delta": "0.9999999999"}
+    else:
+        del body["lifetime"]
+
+
 def mended(given: Fields) -> Fields:
     """Return a body that obeys the rules between its fields."""
     body: Fields = whole(given)
@@ -301,10 +312,12 @@ def mended(given: Fields) -> Fields:
             alerts_increase,
         ):
             mend(body["policy"])
-    if body.get("type") == "open" and body.get("budget") is not None:
+    if body.get("type") in ("open", "renew") and body.get("budget") is not None:
         # All of the ceiling: how much of it a filter can use is a rule of that filter.
         amounts = {name: body["policy"].get(name) for name in ("epsilon", "rho")}
         body["budget"] = {name: amount for name, amount in amounts.items() if amount is not None}
+    if body.get("lifetime") is not None:
+        lifetime_of_the_policy(body)
     return body
 
 

@@ -1,0 +1,158 @@
+"""The lifetime of a dataset: what all its generations may promise together, fixed at the first."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from accountant.amounts import format_units, parse, parse_in, parse_units, units_down, units_up
+from accountant.claims.fields import (
+    MAX_EPSILON,
+    MAX_RHO,
+    MIN_EPSILON,
+    MIN_RHO,
+    check_delta,
+)
+from accountant.errors import RequestInvalid
+from accountant.field_rules import Amounts, Delta, EpsilonBudget, Name, RhoBudget
+from accountant.policy.policy import Policy, guarantee_of
+
+_BOUNDS: Final = {"epsilon": (MIN_EPSILON, MAX_EPSILON), "rho": (MIN_RHO, MAX_RHO)}
+_SAME: Final = ("unit", "neighbours", "population")
+
+
+class Lifetime(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
+):
+    """What all generations of a dataset may promise together.
+
+    Attributes:
+        epsilon, rho: in nats; `rho` for filter zcdp with a budget in rho, else `epsilon`.
+        delta: 0 <= delta < 1.
+    """
+
+    epsilon: EpsilonBudget | None = None
+    rho: RhoBudget | None = None
+    delta: Delta = "0"
+
+    @property
+    def field(self) -> str:
+        """Which amount it has."""
+        return "rho" if self.epsilon is None else "epsilon"
+
+    @property
+    def amount(self) -> str:
+        """The amount, as it was written."""
+        return str(self.rho if self.epsilon is None else self.epsilon)
+
+
+class StoredLifetime(Lifetime, frozen=True, forbid_unknown_fields=False, kw_only=True):
+    """A lifetime as the opening of each generation and its row store it.
+
+    Attributes:
+        first: name of the first generation, the same in all of them.
+        spent: the sum of the generations' guarantees up to this one, rounded up: `epsilon` or
+            `rho`, and `delta`.
+    """
+
+    first: Name
+    spent: Amounts
+
+    def __hash__(self) -> int:
+        return hash((self.epsilon, self.rho, self.delta, self.first, *self.spent.values()))
+
+
+def check_lifetime(lifetime: Lifetime, policy: Policy) -> None:
+    """Check a lifetime, and that it holds its first generation.
+
+    Raises: RequestInvalid.
+    """
+    if (lifetime.epsilon is None) is (lifetime.rho is None):
+        rule = "must be given, or rho instead, but not both"
+        raise RequestInvalid("lifetime.epsilon", rule, lifetime.epsilon)
+    field = f"lifetime.{lifetime.field}"
+    least, most = _BOUNDS[lifetime.field]
+    parse_in(lifetime.amount, field=field, minimum=least, maximum=most, zero=False)
+    check_delta(lifetime.delta, "lifetime.delta")
+    if not _adds_up(lifetime, policy):
+        rule = (
+            "must be left out: generations are added in rho only for filter zcdp with a budget in "
+            "rho, and in epsilon only where the policy promises an epsilon"
+        )
+        raise RequestInvalid(field, rule, lifetime.amount)
+    wholes = _wholes(lifetime)
+    costs = _costs(lifetime, policy)
+    over = [name for name, cost in costs.items() if cost > units_down(wholes[name])]
+    if over:
+        rule = f"must be at least the {over[0]} that the policy guarantees"
+        raise RequestInvalid(f"lifetime.{over[0]}", rule, getattr(lifetime, over[0]))
+
+
+def first_generation(lifetime: Lifetime, dataset: str, policy: Policy) -> StoredLifetime:
+    """Return a checked lifetime that its first generation is charged to, in full."""
+    spent = {name: format_units(cost) for name, cost in _costs(lifetime, policy).items()}
+    return StoredLifetime(
+        epsilon=lifetime.epsilon,
+        rho=lifetime.rho,
+        delta=lifetime.delta,
+        first=dataset,
+        spent=spent,
+    )
+
+
+def continues(before: Policy, lifetime: Lifetime, policy: Policy) -> bool:
+    """Tell whether a policy is about the people of the one before it, and promises of its kind."""
+    same = all(getattr(before, field) == getattr(policy, field) for field in _SAME)
+    return same and _adds_up(lifetime, policy)
+
+
+def next_generation(before: StoredLifetime, policy: Policy) -> StoredLifetime | None:
+    """Return a lifetime that one more generation is charged to, None where it is beyond it.
+
+    It is charged what its policy guarantees, its ceiling: never what a generation has used. Theory:
+    docs/theory.md, section 9, a basic filter over generations.
+    """
+    spent = {
+        name: format_units(parse_units(before.spent[name]) + cost)
+        for name, cost in _costs(before, policy).items()
+    }
+    after = msgspec.structs.replace(before, spent=spent)
+    return None if exceeds(after) else after
+
+
+def remaining(lifetime: StoredLifetime) -> dict[str, str]:
+    """Return what later generations may guarantee of each sum of a lifetime."""
+    return {
+        name: format_units(units_down(whole) - int(parse_units(lifetime.spent[name])))
+        for name, whole in _wholes(lifetime).items()
+    }
+
+
+def exceeds(lifetime: StoredLifetime) -> bool:
+    """Tell whether generations guarantee more together than their lifetime."""
+    return any(
+        parse_units(lifetime.spent[name]) > units_down(whole)
+        for name, whole in _wholes(lifetime).items()
+    )
+
+
+def _adds_up(lifetime: Lifetime, policy: Policy) -> bool:
+    """Tell whether what a policy guarantees is an amount of the lifetime's kind."""
+    is_rho = guarantee_of(policy).name == "rho"
+    if lifetime.rho is not None:
+        return is_rho and policy.filter == "zcdp"
+    return not is_rho
+
+
+def _wholes(lifetime: Lifetime) -> dict[str, Decimal]:
+    """Return the whole of each sum of a lifetime."""
+    texts = {lifetime.field: lifetime.amount, "delta": lifetime.delta}
+    return {name: parse(text, field=name) for name, text in texts.items()}
+
+
+def _costs(lifetime: Lifetime, policy: Policy) -> dict[str, int]:
+    """Return what a policy's guarantee takes of each sum of a lifetime, in units, rounded up."""
+    promised = guarantee_of(policy)
+    return {lifetime.field: units_up(promised.amount), "delta": units_up(promised.delta)}

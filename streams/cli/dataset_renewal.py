@@ -1,0 +1,85 @@
+"""`accountant dataset renew` and `open --like`: a dataset in another one's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+from warnings import catch_warnings, simplefilter
+
+from msgspec import UNSET
+
+from accountant.display.datasets import joint_words, lifetime_words
+from accountant.views.datasets import DatasetView
+from streams.cli.dataset_proposal import OpeningDraft
+from streams.cli.printing.say import say
+from streams.cli.reading.dataset_reader import get_dataset
+from streams.errors import AccountantWarning
+
+
+def open_like(
+    opening: OpeningDraft, like: str, owners: list[str] | None, lifetime: tuple[str | None, str]
+) -> NoReturn:
+    """Open a dataset like another one, and end the command.
+
+    Args:
+        lifetime: its amount, None for none, and its delta.
+    """
+    admin = opening.admin
+    with admin.ledger() as (ledger, request):
+        rho = get_dataset(ledger, like).policy.rho
+        with notes_of_warnings():
+            decision = admin.owner(ledger, request).open(
+                opening.name,
+                like=like,
+                owners=owners,
+                lifetime=lifetime_of(rho, *lifetime),
+                as_given=True,
+                new=opening.new,
+            )
+        admin.end(ledger, request, decision)
+
+
+def lifetime_of(rho: str | None, amount: str | None, delta: str) -> dict[str, object] | None:
+    """Return the lifetime of an opening, in the parameter of its policy, None for none.
+
+    Args:
+        rho: that of the policy.
+    """
+    if amount is None:
+        return None
+    return {"epsilon" if rho is None else "rho": amount, "delta": delta}
+
+
+@contextmanager
+def notes_of_warnings() -> Iterator[None]:
+    """Print what was not brought along."""
+    with catch_warnings(record=True) as found:
+        simplefilter("always", AccountantWarning)
+        yield
+    for each in found:
+        say(f"warning: {each.message}", err=True)
+
+
+def renewal_words(view: DatasetView, renewed_as: str) -> Iterator[str]:
+    """Yield what becomes of a dataset, its reservations, its lifetime and its population."""
+    name = view.dataset
+    if view.lifetime is UNSET or view.renewed_as:
+        return  # refused, with the reason
+    if not view.closed:
+        yield f"dataset {name} is closed for ever, and {renewed_as} opens in its place"
+    if view.open_reservations:
+        count = view.open_reservations
+        yield (
+            f"{count:,} reservation{'s are' if count > 1 else ' is'} open on {name}: those that "
+            "have begun still settle there, others cannot begin any more"
+        )
+    yield f"before it, {name} is {lifetime_words(view)}"
+    joint = view.joint_guarantee
+    if joint and joint.holds:
+        yield (
+            f"population {joint.population} keeps its joint guarantee, {joint_words(joint)}: the "
+            "lifetime is in it from the first opening on"
+        )
+    elif joint:
+        yield f"population {joint.population} has {joint_words(joint)}; this does not bring it back"

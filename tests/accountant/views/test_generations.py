@@ -1,0 +1,129 @@
+"""What generations of a lifetime promise: together, in a population, and after a false claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from accountant.display.datasets import lifetime_words, present_guarantee
+from accountant.policy import Policy, resolve
+from accountant.policy.lifetime import Lifetime, first_generation, next_generation
+from accountant.records.requests import Open
+from accountant.times import iso
+from accountant.views.confirmations import confirmations_of_opening
+from accountant.views.datasets import DatasetView
+from accountant.views.generations import with_lifetimes
+from accountant.views.population import joint_guarantee, with_joint
+from tests.accountant.views.test_population import OPENED, view
+
+POLICY = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city"}
+LIFETIME = Lifetime(epsilon="5", delta="1e-5")
+
+
+def generations(count: int, *, granted: int | None = 5, opened: int = 0) -> list[DatasetView]:
+    """Return generations 1 to `count` of a lifetime; something was granted on each but the last."""
+    policy = resolve(Policy(**POLICY))
+    lifetime = first_generation(LIFETIME, "census", policy)
+    found = []
+    for number in range(1, count + 1):
+        last = number == count
+        name = "census" if number == 1 else f"census::{number}"
+        shown = view(
+            name,
+            opened=opened + 100 * (number - 1),
+            granted=None if last or granted is None else granted + 100 * (number - 1),
+            closed=None if last else opened + 100 * number,
+        )
+        found.append(
+            msgspec.structs.replace(
+                shown,
+                lifetime=lifetime,
+                generation=number,
+                renewed_as="" if last else f"census::{number + 1}",
+            )
+        )
+        after = next_generation(lifetime, policy)
+        assert after is not None
+        lifetime = after
+    return found
+
+
+def test_a_renewal_never_ends_a_joint_guarantee() -> None:
+    other = view("other", opened=1, granted=9)
+    for count in (1, 2, 4):
+        found = joint_guarantee("city", [*generations(count), other], ordered=None)
+        assert found.holds, found.why
+        assert (found.epsilon, found.delta) == ("6", "0.000011")
+        latest = "census" if count == 1 else f"census::{count}"
+        assert found.datasets == (latest, "other")
+
+
+def test_a_lifetime_opened_after_a_look_ends_it() -> None:
+    other = view("other", granted=9)
+    late = joint_guarantee("city", [*generations(2, opened=10), other], ordered=None)
+    assert late.why == "census::2 was opened after something was granted on other"
+
+
+def test_a_dataset_opened_after_a_grant_on_an_old_generation_ends_it() -> None:
+    late = view("late", opened=50)
+    found = joint_guarantee("city", [*generations(2, granted=5), late], ordered=None)
+    assert found.why == "late was opened after something was granted on census::2"
+
+
+def test_a_lifetime_that_is_closed_unused_stays_in_the_sum() -> None:
+    closed = msgspec.structs.replace(
+        generations(1)[0], closed=True, closed_at=iso(OPENED + 2), granted_at=None
+    )
+    found = joint_guarantee("city", [closed, view("other", opened=1, granted=9)], ordered=None)
+    assert found.epsilon == "6"
+
+
+def test_a_hidden_generation_counts_under_a_name_that_is_seen() -> None:
+    views = generations(3)
+    found = joint_guarantee("city", views, lambda each: each.dataset == "census::2", ordered=None)
+    assert (found.datasets, found.others, found.epsilon) == (("census::2",), 0, "5")
+    hidden = [view("seen", opened=1), *views]
+    found = joint_guarantee("city", hidden, lambda each: each.dataset == "seen", ordered=None)
+    assert (found.datasets, found.others, found.epsilon) == (("seen",), 1, "6")
+
+
+@pytest.mark.parametrize("state", ["explained", "if_bounded", "void"])
+def test_a_false_claim_in_one_generation_counts_in_all(state: Any) -> None:
+    first, second = generations(2)
+    first = msgspec.structs.replace(first, guarantee=state, lifetime_guarantee=state)
+    (shown,) = with_lifetimes([second], [first, second])
+    assert shown.lifetime_guarantee == state
+    assert shown.guarantee == ""
+    assert present_guarantee(shown) != present_guarantee(second)
+    if state == "void":
+        assert present_guarantee(shown).startswith("none")
+        assert not joint_guarantee("city", [first, second], ordered=None).holds
+    (joint,) = with_joint([second], [first, second], ordered=None)
+    assert joint.lifetime_guarantee == state
+
+
+def test_the_guarantee_shown_is_the_lifetimes_from_the_first_day() -> None:
+    (first,) = generations(1)
+    assert present_guarantee(first) == "ε = 5, δ = 1e-5 for all generations together"
+    assert lifetime_words(first) == (
+        "generation 1 since census, which takes ε = 1, δ = 1e-6 of it; ε = 4, δ = 0.000009 "
+        "remain for later ones"
+    )
+    assert lifetime_words(generations(2)[0]).endswith("renewed as census::2")
+    assert lifetime_words(view("alone")) == ""
+
+
+def test_an_opening_that_ends_a_joint_guarantee_is_told_what_keeps_it() -> None:
+    def asked(views: list[DatasetView]) -> str:
+        record = Open(version=1, request_id="", dataset="late", by="olga", policy=Policy(**POLICY))
+        found = confirmations_of_opening(record, views, ordered=None)
+        return next(each.text for each in found if each.code == "ends_joint_guarantee")
+
+    with_one = asked([view("other", opened=1, granted=9), *generations(2)])
+    assert "Or renew census::2 (`accountant dataset renew`): the joint guarantee stays" in with_one
+    assert "ε = 6" in with_one
+    assert "another population" in with_one
+    without = asked([view("other", opened=1, granted=9), view("census")])
+    assert "None of these datasets has a lifetime, so none can be renewed." in without
