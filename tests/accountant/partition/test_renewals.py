@@ -11,7 +11,7 @@ from accountant.partition.key_hash import home_of
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
-from accountant.replay.audit import audit
+from accountant.replay.audit import Auditor, audit
 from accountant.replay.replay import state_rows
 from tests.accountant.partition.test_derived_claims import SCHEMA
 from tests.accountant.world import World, code
@@ -279,13 +279,15 @@ def test_a_group_holds_all_generations() -> None:
     assert is_sound(world)
 
 
-def test_an_audit_names_a_generation_that_was_charged_too_little() -> None:
+@pytest.mark.parametrize("decides", [True, False])
+def test_an_audit_names_a_generation_that_was_charged_too_little(decides: bool) -> None:
     world = opened_for()
     renew(world)
-    forged = world.log[-1].replace(
-        b'"epsilon":"2","delta":"0.000002"', b'"epsilon":"1","delta":"0.000002"'
-    )
+    charged = b'"epsilon":"2","delta":"0.000002"'
+    forged = world.log[-1].replace(charged, b'"epsilon":"1","delta":"0.000002"')
     assert forged != world.log[-1]
-    report = audit([*world.log[:-1], forged], genesis=world.genesis)
-    assert report.first_disagreement is not None
-    assert report.first_disagreement.what.startswith("lifetime")
+    auditor = Auditor(genesis=world.genesis, decides=decides)
+    for value in (*world.log[:-1], forged):
+        auditor.take(value)
+    assert auditor.disagreement is not None
+    assert auditor.disagreement.what == "lifetime"
