@@ -7,6 +7,7 @@ spared their classes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from accountant.likeness import typing_errors
@@ -37,6 +38,7 @@ def in_upper_case(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+@lru_cache(maxsize=1024)  # a command looks three times at each variable of its process
 def rest_of_another_prefix(name: str) -> str | None:
     """Return the part after a misspelt prefix, None if the name has no such prefix."""
     letters = set(name[: len(PREFIX) + LETTERS])
