@@ -44,7 +44,8 @@ class _Server:
         mine = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
         self._process = subprocess.Popen(
             [sys.executable, str(_PROGRAM), self.path],
-            env={**mine, "PYTHONPATH": str(_ROOT)},
+            # Threads of numpy's would be missing in the forks.
+            env={**mine, "PYTHONPATH": str(_ROOT), "OPENBLAS_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

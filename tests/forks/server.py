@@ -30,6 +30,8 @@ LONGEST_ORDER = 1 << 20
 _WARM = (
     "accountant.replay.audit",
     "accountant.views.population",
+    "duckdb",
+    "numpy",
     "streams.cli.demo.replay",
     "streams.cli.demo.screen",
     "streams.cli.demo.targets",
@@ -48,6 +50,7 @@ _WARM = (
     "streams.telemetry.logs",
     "streams.serve",
     "streams.worker.app",
+    "structlog.dev",
 )
 
 

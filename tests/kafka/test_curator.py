@@ -138,24 +138,18 @@ async def test_many_costly_questions_of_one_name_stop_nobody_elses(
         await store.close()
 
 
-async def test_a_gateway_counts_what_no_curator_answers(on_kafka: OnKafka) -> None:
-    gateway = on_kafka.start("gateway", "gateway", "--port", "0")
-    try:
-        await on_kafka.ask(question("census"))
-        url = await address_of(on_kafka)
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
-            shown = list[str]()
+async def counts_unanswered(http: httpx.AsyncClient, on_kafka: OnKafka) -> None:
+    """Check that a gateway counts a question that no curator answers, and ends none."""
+    await on_kafka.ask(question("census"))
+    shown = list[str]()
 
-            async def look() -> bool:
-                shown[:] = (await http.get("/metrics")).text.splitlines()
-                return 'privacy_questions_unanswered{dataset="census"} 1.0' in shown
+    async def look() -> bool:
+        shown[:] = (await http.get("/metrics")).text.splitlines()
+        return 'privacy_questions_unanswered{dataset="census"} 1.0' in shown
 
-            assert await comes_true(look), shown
-            answer = await http.post("/datasets/census/questions/end", json={})
-            assert (answer.status_code, answer.json()["error"]) == (404, "no_curator")
-    finally:
-        gateway.kill()
-        gateway.wait()
+    assert await comes_true(look), shown
+    answer = await http.post("/datasets/census/questions/end", json={})
+    assert (answer.status_code, answer.json()["error"]) == (404, "no_curator")
 
 
 async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKafka) -> None:
@@ -164,14 +158,16 @@ async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKaf
     sources, deployment = {"census": source}, on_kafka.ledger.deployment
     confirmed = ConfirmedFacts(on_kafka.directory / "own.confirmed")
     states, access = SourceStates(sources, confirmed), SourceAccess(sources, "nobody")
-    store = await KafkaAnswers.start(deployment)
-    watch = StateWatch(on_kafka.service, access, states, CuratorCounts(), store)
+    store: KafkaAnswers | None = None
     # It has the setting, and no file: it knows no source.
     away = {"ACCOUNTANT_DATA_SOURCES": str(on_kafka.directory / "away.json")}
     gateway = on_kafka.start("gateway", "gateway", "--port", "0", **away)
     try:
         url = await address_of(on_kafka)
         async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            await counts_unanswered(http, on_kafka)
+            store = await KafkaAnswers.start(deployment)
+            watch = StateWatch(on_kafka.service, access, states, CuratorCounts(), store)
 
             async def ask(**more: Any) -> tuple[int, dict[str, Any]]:
                 headers = {"content-type": "application/json", "prefer": "wait=30"}
@@ -211,7 +207,8 @@ async def test_gateways_refuse_by_what_the_curator_has_published(on_kafka: OnKaf
     finally:
         gateway.kill()
         gateway.wait()
-        await store.close()
+        if store is not None:
+            await store.close()
 
 
 async def test_a_reader_that_ends_at_a_record_says_so(on_kafka: OnKafka) -> None:

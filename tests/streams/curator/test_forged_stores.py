@@ -29,6 +29,7 @@ from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from streams.testing.answer_heads import MemoryAnswerHeads
+from tests.nightly import rounds
 from tests.streams.curator.curated import CuratedLedger, opened, question
 from tests.streams.test_answers_contract import LEDGER, answer
 
@@ -220,7 +221,7 @@ ONLY_WITH_THE_LEDGERS_HEAD: Final = {"two batches are added"}
 """A store that continues a signed head may be right: heads are signed at ticks."""
 
 
-@pytest.fixture(params=["the ledger's head", "a signed head", "both heads"])
+@pytest.fixture(params=["the ledger's head", "a signed head", "both heads"][: rounds(2, 3)])
 def heads(request: pytest.FixtureRequest, base: Base, tmp_path: Path) -> str:
     """A copy of the base in `tmp_path`, with one head or both."""
     for each in base.directory.iterdir():

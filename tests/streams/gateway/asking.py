@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import pytest
+from typing import TYPE_CHECKING, Any, Final
 
 from streams.clock import Clock
 from tests.streams.gateway.records import new_id, opening
+
+if TYPE_CHECKING:
+    import pytest
 
 PEOPLE: Final = 200
 SCHEMA: Final[dict[str, Any]] = {

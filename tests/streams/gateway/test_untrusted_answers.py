@@ -109,7 +109,7 @@ def test_a_server_with_such_answers_starts_and_its_note_repairs_them(
         before = granted(server, epsilon="0.1")
         assert see(server, id_of(before)).status_code == 200
     damage(store)
-    for _ in range(2 if damage is put_back else 1):  # a start alone repairs nothing
+    for _ in range(rounds(1, 2)):  # a start alone repairs nothing
         with answering_server(tmp_path, file, clock) as server:
             note = note_of(server)
             assert words in note

@@ -83,27 +83,23 @@ def test_a_new_team_name_gets_a_note_with_a_suggestion(paged: PagesServer) -> No
     assert note in words(paged.followed("olga", answer).text)
 
 
-@pytest.mark.parametrize(
-    ("kind", "field", "fields"),
-    [
-        ("members", "team", {"member": "opie", "role_analyst": "yes"}),
-        ("limits", "name", {"scope": "team", "part": "10"}),
-    ],
-)
-def test_a_team_that_is_nearly_another_is_asked_back(
-    paged: PagesServer, kind: str, field: str, fields: dict[str, str]
-) -> None:
-    asked = paged.fill("olga", kind, **fields, **{field: "B1UE"})
-    assert asked.status_code == 409
-    assert "team B1UE is nearly team blue of dataset survey" in words(asked.text)
-    assert (member(paged, "opie"), limit(paged, "team", "B1UE")) == (None, None)
-    again = form_of(asked.text, kind)
-    assert again["confirmed"] == "B1UE"
-    # The answer is for this name alone.
-    other = paged.post_form("olga", kind, {**again, "action": "set", field: "BLUE"})
-    assert other.status_code == 409
-    answer = paged.post_form("olga", kind, {**again, "action": "set"})
-    assert "B1UE" in words(paged.followed("olga", answer).text)
+def test_a_team_that_is_nearly_another_is_asked_back(paged: PagesServer) -> None:
+    for kind, field, fields, name, other_name, there in (
+        ("members", "team", {"member": "opie", "role_analyst": "yes"}, "B1UE", "BLUE", "blue"),
+        ("limits", "name", {"scope": "team", "part": "10"}, "R-E-D", "RED", "red"),
+    ):
+        asked = paged.fill("olga", kind, **fields, **{field: name})
+        assert asked.status_code == 409
+        assert f"team {name} is nearly team {there} of dataset survey" in words(asked.text)
+        shown = member(paged, "opie") if kind == "members" else limit(paged, "team", name)
+        assert shown is None
+        again = form_of(asked.text, kind)
+        assert again["confirmed"] == name
+        # The answer is for this name alone.
+        other = paged.post_form("olga", kind, {**again, "action": "set", field: other_name})
+        assert other.status_code == 409
+        answer = paged.post_form("olga", kind, {**again, "action": "set"})
+        assert name in words(paged.followed("olga", answer).text)
 
 
 def test_the_member_form_removes_a_member(paged: PagesServer) -> None:
