@@ -169,7 +169,7 @@ def totals_from(
     Raises: LogDamaged: a total is missing or is no amount.
     """
     try:
-        totals = [parse_units(str(wire[name])) for name in plan.sums]
+        totals = list(map(parse_units, map(str, map(wire.__getitem__, plan.sums))))
         if rounded_up:
             for name, text in rounded_up.items():
                 i = plan.sums.index(name)

@@ -82,7 +82,7 @@ class FollowedPartition:
         if number <= state.sequence:
             self._check_repeat(line, digest)
             return None
-        if (number, line.previous) != (state.sequence + 1, state.head):
+        if number != state.sequence + 1 or line.previous != state.head:
             raise OtherLog(
                 f"found decision {number} after {line.previous}, expected decision "
                 f"{state.sequence + 1} after {state.head}"

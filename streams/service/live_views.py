@@ -39,15 +39,18 @@ class CountedDecisions:
 
     def count(self, partition: Partition, decisions: Iterable[Decision | CountedDecision]) -> None:
         """Count decisions, each on one dataset, if that was ever opened, and each once."""
+        ledgers, last = partition.ledgers, self._last
         for each in decisions:
             name, reason, number = each.dataset, each.reason, each.partition_sequence
-            if name is None or name not in partition.ledgers or number <= self.last_on(name):
+            if name is None or name not in ledgers or number <= last.get(name, UNKNOWN):
                 continue
             # `value` is a function of Python.
             kind = each.outcome._value_, reason if reason is None else reason._value_
-            counts = self._counts.setdefault(name, {})
+            counts = self._counts.get(name)
+            if counts is None:
+                counts = self._counts[name] = {}
             counts[kind] = counts.get(kind, 0) + 1
-            self._last[name] = number
+            last[name] = number
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget datasets whose state was dropped."""

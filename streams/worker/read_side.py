@@ -175,7 +175,7 @@ class ReadSide:
             for value in values[i : i + turn]:
                 taken = self._states.take(partition, value)
                 if taken is not None:
-                    decided += counted_decisions(taken.line)
+                    decided += counted_decisions(taken[0])
             await asyncio.sleep(0)
         async with self._order:
             await self._send(partition, decided, own=own)

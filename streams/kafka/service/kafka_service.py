@@ -20,7 +20,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.log.genesis import check_placement
 from streams.kafka.log.topics import check_partition_counts
 from streams.kafka.service.follower.followed_states import FollowedStates
-from streams.kafka.service.follower.recent_decisions import InputPosition, RecentDecisions
+from streams.kafka.service.follower.recent_decisions import RecentDecisions
 from streams.kafka.service.follower.tail import Tail
 from streams.kafka.service.submissions import Submissions
 from streams.kafka.service.usage import KafkaUsage
@@ -241,21 +241,20 @@ class KafkaService(LedgerReads):
 
         The state is moved first: whoever is answered finds their decision in the next read.
         """
-        shown = list[bytes]()
+        shown, last = list[bytes](), self._shown.get(partition, -1)
         for value in values:
             taken = self.states.take(partition, value)
             if taken is None:
                 continue  # unreadable
-            line = taken.line
-            if taken.is_applied or line.partition_sequence > self._shown.get(partition, -1):
-                self._shown[partition] = line.partition_sequence
+            line, is_applied = taken
+            if is_applied or line.partition_sequence > last:
+                last = self._shown[partition] = line.partition_sequence
                 shown.append(value)
-            if line.source is None:
-                continue
-            position: InputPosition = partition, line.source.topic, line.source.offset
-            self._submissions.answer(position, line, value)
+            source = line.source
+            if source is not None:
+                self._submissions.answer((partition, source.topic, source.offset), line, value)
         if shown:
-            self.usage_index.note_decision(partition, self._shown[partition])
+            self.usage_index.note_decision(partition, last)
         return shown
 
 

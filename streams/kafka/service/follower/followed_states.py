@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from accountant.errors import LedgerFault, MadeByOtherVersion
 from accountant.partition import Partition
@@ -21,18 +21,6 @@ from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 _FROM_BEGINNING: Final = 0  # as a time of the log
-
-
-class Taken(NamedTuple):
-    """A decision of the log.
-
-    Attributes:
-        line: itself, or its header where no more is needed or readable.
-        is_applied: to the state.
-    """
-
-    line: Decision | DecisionHeader
-    is_applied: bool
 
 
 class FollowedStates:
@@ -141,24 +129,32 @@ class FollowedStates:
         self._settle()
         return since
 
-    def take(self, number: int, value: bytes) -> Taken | None:
-        """Take the next decision of a partition's log; return None for one that cannot be read."""
-        followed, decision = self._followed.get(number), None
+    def take(self, number: int, value: bytes) -> tuple[Decision | DecisionHeader, bool] | None:
+        """Take the next decision of a partition's log.
+
+        Returns: the decision, or its header where no more is needed or readable, and whether it
+            was applied to the state; None for one that cannot be read.
+        """
+        followed = self._followed.get(number)
         try:
             line = decode_header(value) if followed is None else _whole_or_header(value)
         except (*DECODE_ERRORS, MadeByOtherVersion) as error:
             self._stop(number, f"a decision cannot be read: {error}")
             return None
-        if followed is not None:
-            try:
-                decision = followed.take(line, value)
-            except OtherLog as error:
-                self.lose(number, str(error))
-            except LedgerFault as error:
-                self._stop(number, str(error))
-        if decision is not None and followed is not None:
-            self.counts.count(followed.state, by_dataset(decision))
-        return Taken(line, is_applied=decision is not None)
+        if followed is None:
+            return line, False
+        try:
+            decision = followed.take(line, value)
+        except OtherLog as error:
+            self.lose(number, str(error))
+            return line, False
+        except LedgerFault as error:
+            self._stop(number, str(error))
+            return line, False
+        if decision is None:
+            return line, False
+        self.counts.count(followed.state, by_dataset(decision))
+        return line, True
 
     def reach_end(self, number: int) -> None:
         """Note that a log was read to the end that it had when the reading began or went on."""

@@ -30,7 +30,9 @@ class RecentDecisions:
         self.by_position[position] = value
         if line.outcome.is_numbered:
             asked = decode_identity(line.request)
-            self.by_request[asked.dataset, asked.caller, asked.request_id] = value
+            # As `caller`, without the call: each decision that is followed comes here.
+            caller = asked.analyst or asked.by
+            self.by_request[asked.dataset, caller, asked.request_id] = value
 
     def forget_old(self) -> None:
         """Drop requests older than the window; the log still has them."""

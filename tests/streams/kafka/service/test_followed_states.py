@@ -108,7 +108,8 @@ async def test_a_decision_that_cannot_be_read_stops_its_partition_alone() -> Non
             assert damaged[0] in value
             taken = states.take(0, value.replace(*damaged))
             assert taken is not None
-            assert not taken.is_applied
+            _, is_applied = taken
+            assert not is_applied
         else:
             assert states.take(0, damaged) is None
         assert shown(states) is None
