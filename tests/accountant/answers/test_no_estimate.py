@@ -21,6 +21,7 @@ from accountant.questions.error_at_confidence import confidence_of_each
 from streams.client.questions.answers import PrivateAnswer
 from tests.accountant.answers.runs import answer, ask, run, zeros
 from tests.accountant.noise.laws import bits_of
+from tests.nightly import rounds
 
 QUOTIENTS = [("mean(income) by region", 2), ("variance(age) by region", 3)]
 NOISES = ["epsilon: 0.5", "rho: 0.1", "rho: 0.1, rounded_gaussian"]
@@ -37,17 +38,18 @@ def of_counts(counts: list[int], text: str = "mean(income) by region") -> NoisyA
 @pytest.mark.parametrize(("text", "parts"), QUOTIENTS)
 def test_an_empty_table_is_hardly_ever_estimated(text: str, parts: int, noise: str) -> None:
     question, bits = ask(text, noise), bits_of(7)
-    found = [answer(question, zeros(question), bits).values for _ in range(200)]
+    draws = rounds(60, 200)
+    found = [answer(question, zeros(question), bits).values for _ in range(draws)]
     estimated = sum(each is not None for values in found for each in values)
     # The count's interval misses 0 on one side with a fortieth of its groups' draws at most.
-    assert estimated <= 0.025 * 600 / (parts / 2) + 12
+    assert estimated <= 0.025 * 3 * draws / (parts / 2) + 12
 
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("text", "parts"), QUOTIENTS)
 def test_the_rule_reads_the_released_count_alone(text: str, parts: int, noise: str) -> None:
     question, bits = ask(text, noise), bits_of(3)
-    for rows in range(0, 400, 8):
+    for rows in range(0, 400, rounds(24, 8)):
         statistics = [[Fraction(rows)] * 3, *zeros(question)[1:]]
         result = run(question, statistics, bits)
         found = answer(question, statistics, bits_of(rows))

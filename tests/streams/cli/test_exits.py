@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -62,6 +61,15 @@ def cases(heard_signals: None, tmp_path_factory: pytest.TempPathFactory) -> list
     )
     assert done.returncode == 0, done.stderr.decode()
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A server with the dataset census."""
+    file = tmp_path_factory.mktemp("served") / "ledger.db"
+    with LocalServer(file, SystemClock()) as made, Accountant(made.url) as ledger:
+        ledger.as_owner("olga").open("census", {**POLICY, "access": "anyone"})
+        yield made
 
 
 def of_commands(cases: list[Case]) -> list[Case]:
@@ -143,29 +151,27 @@ def test_each_exit_of_a_call_names_its_requests(cases: list[Case]) -> None:
     ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
 def test_a_process_that_a_signal_ends_names_its_request(
-    number: signal.Signals, arguments: tuple[str, ...], file: Path
+    number: signal.Signals, arguments: tuple[str, ...], server: LocalServer
 ) -> None:
-    with LocalServer(file, SystemClock()) as server, Accountant(server.url) as ledger:
-        ledger.as_owner("olga").open("census", {**POLICY, "access": "anyone"})
-        proxy = Proxy(server.url)
-        try:
-            proxy.leave_by(HELD)
-            process = commands.start(
-                *arguments,
-                "--url",
-                proxy.url,
-                cwd=ROOT,
-                env=environment(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            assert proxy.is_held.wait(PATIENCE_S)
-            process.send_signal(number)
-            out, err = process.communicate(timeout=PATIENCE_S)
-        finally:
-            proxy.goes_on.set()
-            proxy.close()
+    proxy = Proxy(server.url)
+    try:
+        proxy.leave_by(HELD)
+        process = commands.start(
+            *arguments,
+            "--url",
+            proxy.url,
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert proxy.is_held.wait(PATIENCE_S)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    finally:
+        proxy.goes_on.set()
+        proxy.close()
     (sent,) = [json.loads(body)["request_id"] for body in proxy.posted]
     assert (process.returncode, out) == (128 + number, "")
     assert err.startswith(f"error: interrupted by {number.name}\n")

@@ -197,5 +197,6 @@ def test_the_delta_of_a_threshold_leaves_out_what_is_shown_at_it() -> None:
     made = laplace_threshold()
     shown = math.exp(-4) / (1 + math.exp(-1))
     assert made.map(1)[1] < 0.4 * shown
-    drawn = sum(made([7]) != {} for _ in range(2000)) / 2000
-    assert abs(drawn - shown) < 6.5 * math.sqrt(shown / 2000)
+    draws = rounds(500, 5_000)
+    drawn = sum(made([7]) != {} for _ in range(draws)) / draws
+    assert abs(drawn - shown) < 6.5 * math.sqrt(shown / draws)

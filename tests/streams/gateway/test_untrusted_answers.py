@@ -89,11 +89,11 @@ def make_a_directory(store: Path) -> None:
 
 
 DAMAGES: list[Any] = [
+    pytest.param(damage_content, "cannot be opened", id="no database"),
     pytest.param(put_back, "is an older copy", id="older copy"),
     pytest.param(
         lambda store: store.chmod(0o644), "accessible to other users", id="readable by others"
     ),
-    pytest.param(damage_content, "cannot be opened", id="no database"),
     pytest.param(make_a_directory, "is a directory", id="directory"),
 ]
 

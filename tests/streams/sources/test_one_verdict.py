@@ -42,7 +42,7 @@ QUESTIONS = (
     *("count where c = 'b' and x < 0", "count where t = false", "sum(x)", "mean(x) where c = 'b'"),
     *("median(x) by t", "histogram(c)", "top(c, 1)", "count where x is missing rows 1"),
 )
-FILES = rounds(4, 2_000)
+FILES = rounds(3, 2_000)
 SETTINGS = CsvSource(path="t.csv")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -47,20 +48,30 @@ VALUES: tuple[tuple[int | None, ...], ...] = (
 )
 
 
-@pytest.mark.parametrize("key", [b"", b"k", b"k" * 64, b"k" * 65], ids=len)
-def test_the_hash_in_sql_is_that_of_the_reference(key: bytes) -> None:
-    digest = digest_sql(content_sql(SCHEMA.columns, "u", ["c0", "c1", "c2", "c3"]), key=key)
+ROWS = [(unit, *values) for unit in UNITS for values in VALUES]
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a table `t` of ROWS."""
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE t (i BIGINT, u VARCHAR, c0 HUGEINT, c1 BIGINT, c2 BIGINT, c3 BIGINT)"
         )
-        rows = [(unit, *values) for unit in UNITS for values in VALUES]
         connection.executemany(
             "INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6)",
-            [(i, *row) for i, row in enumerate(rows)],
+            [(i, *row) for i, row in enumerate(ROWS)],
         )
-        found = connection.execute(f"SELECT {digest} FROM t ORDER BY i").fetchall()
-    for (hexadecimal,), (unit, *values) in zip(found, rows, strict=True):
+        yield connection
+
+
+@pytest.mark.parametrize("key", [b"", b"k", b"k" * 64, b"k" * 65], ids=len)
+def test_the_hash_in_sql_is_that_of_the_reference(
+    key: bytes, table: duckdb.DuckDBPyConnection
+) -> None:
+    digest = digest_sql(content_sql(SCHEMA.columns, "u", ["c0", "c1", "c2", "c3"]), key=key)
+    found = table.execute(f"SELECT {digest} FROM t ORDER BY i").fetchall()
+    for (hexadecimal,), (unit, *values) in zip(found, ROWS, strict=True):
         read = {
             column.name: schema_value(column, value)  # type: ignore[arg-type]
             for column, value in zip(SCHEMA.columns, values, strict=True)
