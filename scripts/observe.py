@@ -151,7 +151,7 @@ In another terminal, to use a budget up and see the alert (40 s at most; as one 
 
 Then close the dataset, which ends the alert (within another minute):
 
-    .venv/bin/accountant dataset close statistics.census
+    .venv/bin/accountant dataset close statistics.census --yes
 
 Alerts, as they are delivered to the webhook:
 

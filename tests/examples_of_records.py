@@ -297,7 +297,13 @@ _OWNERS: Final = (
         call="resolve",
         arguments={"grant": GRANT, "claim": "pure:0.1"},
     ),
-    Example(kind="close", fields=WHY, command="dataset close", words=_REASON, call="close"),
+    Example(
+        kind="close",
+        fields=WHY,
+        command="dataset close",
+        words=(*_REASON, "--yes"),
+        call="close",
+    ),
 )
 """In an order in which one dataset takes them: the opening is the first, the closing the last."""
 EXAMPLES: Final = (*_REQUESTS, *_OWNERS)

@@ -7,12 +7,23 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from accountant.display.numbers import unspent_percent
 from accountant.filters import FILTERS
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.views.datasets import DatasetView
 
 _OTHER_FILTER: Final = "--filter zcdp_tight"
+
+
+def closing_words(view: DatasetView) -> str:
+    """Return what the closing of an open dataset ends for ever, to ask back before it."""
+    rest = unspent_percent(view.spent_ratio)
+    return (
+        f"dataset {view.dataset} was not closed: a closing is for ever. It grants nothing more, "
+        f"{rest} of its budget is lost, and no other dataset can have its name."
+    )
 
 
 class OneWayChoice(NamedTuple):

@@ -372,14 +372,27 @@ def amend(
 @admin_command()
 def close(
     name: Name,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Close it at once. Without it, an open dataset stays open."),
+    ] = False,
     *,
     admin: AdminOptions,
 ) -> None:
     """Close a dataset for ever: it grants nothing more, and its name cannot be used again.
 
-    To stop grants for a while, use `accountant dataset pause`.
+    To stop grants for a while, use `accountant dataset pause`. Without --yes the command says what
+    would be lost, and closes nothing.
     """
-    admin.send(lambda owner: owner.close(name))
+    from accountant.display.one_way_choices import closing_words
+    from streams.cli.reading.dataset_reader import find_dataset
+
+    with admin.ledger() as (ledger, request):
+        view = None if yes else find_dataset(ledger, name)
+        if view is not None and not view.closed:
+            hint = f"add --yes if it is meant; `accountant dataset pause {name}` can be taken back"
+            fail(Exit.USAGE, closing_words(view), hint=hint)
+        admin.end(ledger, request, admin.owner(ledger, request).close(name))
 
 
 @app.command("renew")

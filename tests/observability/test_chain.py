@@ -97,7 +97,7 @@ def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch])
     until("the lower thresholds are inhibited", inhibited)
     assert watch.receiver.of("PrivacyBudgetLow", "firing") == []
 
-    assert accountant(address, "dataset", "close", DATASET) == 0
+    assert accountant(address, "dataset", "close", DATASET, "--yes") == 0
     until("resolution", lambda: watch.receiver.of("PrivacyBudgetExhausted", "resolved"))
     assert watch.receiver.of("PrivacyBudgetExhausted", "resolved")[0][1] == "/owners/statistics"
     assert watch.complaints() == []

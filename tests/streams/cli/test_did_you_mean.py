@@ -65,7 +65,7 @@ def test_an_unknown_field_of_a_policy_file_gets_a_suggestion(accountant, tmp_pat
         ("ask", "sensus", "pure:0.1", "--analyst", "ana", "--dry-run"),
         ("dataset", "show", "sensus"),
         ("dataset", "amend", "sensus", "--horizon", "P1D"),
-        ("dataset", "close", "sensus"),
+        ("dataset", "close", "sensus", "--yes"),
         ("member", "set", "sensus", "ana", "--role", "analyst"),
         ("member", "remove", "sensus", "ana"),
         ("member", "list", "sensus"),

@@ -137,7 +137,7 @@ def test_the_remaining_grants_of_a_dataset_are_counted(opened):
     none = opened("fits", "--dataset", "census", "--claim", "pure:1", "--json")
     assert (none.code, none.json["fits"], none.json["reason"]) == (1, 0, "exhausted")
     assert none.json["largest"].startswith("pure:0.")
-    opened("dataset", "close", "census")
+    opened("dataset", "close", "census", "--yes")
     closed = opened("fits", "--dataset", "census", "--claim", "pure:0.01", "--json")
     assert (closed.code, closed.json["fits"], closed.json["reason"]) == (1, 0, "closed")
 

@@ -78,10 +78,25 @@ def test_a_dataset_is_opened_once_and_never_again(opened):
     again = opened("dataset", "open", "census", *TIGHT)
     assert again.code == 1
     assert "already_opened" in again.out
-    closed = opened("dataset", "close", "census", "--json")
+    closed = opened("dataset", "close", "census", "--yes", "--json")
     assert (closed.code, closed.json["outcome"]) == (0, "closed")
     assert opened("dataset", "open", "census", *TIGHT, "--json").json["reason"] == "already_opened"
     assert ask(opened, "pure:0.1", "--json").json["reason"] == "closed"
+
+
+def test_closing_is_asked_back_unless_the_option_says_that_it_is_meant(opened):
+    assert opened("ask", "census", "pure:0.5", "--analyst", "ana").code == 0
+    asked = opened("dataset", "close", "census")
+    assert (asked.code, asked.out) == (2, "")
+    said = " ".join(asked.err.split())
+    assert "dataset census was not closed: a closing is for ever." in said
+    assert "50 % of its budget is lost" in said
+    assert "add --yes if it is meant; `accountant dataset pause census` can be taken back" in said
+    assert opened("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    assert opened("dataset", "close", "census", "--yes").code == 0
+    again = opened("dataset", "close", "census")  # nothing is lost any more
+    assert (again.code, "is closed already" in again.out) == (1, True)
+    assert opened("dataset", "close", "nowhere").code == 1
 
 
 def test_a_pause_stops_grants_until_it_is_resumed(opened):
@@ -119,7 +134,7 @@ def test_thresholds_and_horizon_are_amended(opened):
     assert policy["epsilon"] == "1"
     assert "5 %, 90 %" in opened("dataset", "show", "census").out
     assert ask(opened, "pure:0.1", "--json").json["crossed"] == ["0.05"]
-    assert (opened("audit").code, opened("dataset", "close", "census").code) == (0, 0)
+    assert (opened("audit").code, opened("dataset", "close", "census", "--yes").code) == (0, 0)
     closed = opened("dataset", "amend", "census", "--horizon", "P9D", "--json")
     assert (closed.code, closed.json["reason"]) == (1, "closed")
     never = opened("dataset", "amend", "sensus", "--horizon", "P9D", "--json")
@@ -376,7 +391,7 @@ def test_an_opening_proposes_a_cap_and_explains_it(accountant):
     assert "fits  pure:0.1" in refused.out
     amended = accountant("dataset", "amend", "census", "--most-per-request", "1", "--follows", "2")
     assert amended.code == 0
-    assert accountant("dataset", "close", "census").code == 0
+    assert accountant("dataset", "close", "census", "--yes").code == 0
 
 
 def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):

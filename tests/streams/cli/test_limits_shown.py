@@ -313,7 +313,7 @@ def test_a_request_without_token_and_name_asks_for_the_token_first(
 
 def test_mine_names_the_closed_dataset(signed_in: AuthenticatedServer) -> None:
     at = ("--url", signed_in.url)
-    signed_in.done("olga", "dataset", "close", "census", *at)
+    signed_in.done("olga", "dataset", "close", "census", "--yes", *at)
     closed = "may ask no open dataset: census is closed and grants nothing more"
     assert f"you {closed}" in signed_in.done("ana", "mine", *at).out
     assert f"ana {closed}" in signed_in.done("olga", "mine", "--analyst", "ana", *at).out

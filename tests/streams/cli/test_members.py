@@ -60,7 +60,7 @@ def test_each_does_the_job_with_a_token_and_no_other(
     assert "Once it is permitted, run the same command with --id" in denied.err
     for name, command in (
         ("ana", ("member", "set", "census", "ben", "--role", "analyst")),
-        ("eng", ("dataset", "close", "census")),
+        ("eng", ("dataset", "close", "census", "--yes")),
         ("aud", ("ask", "census", "pure:0.1")),
         ("olga", ("member", "remove", "census", "ana", "--as-administrator")),
         ("ana", ("dataset", "open", "other", *POLICY)),

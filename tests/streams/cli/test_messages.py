@@ -53,7 +53,11 @@ READING = [
     ("log", "export"),
     ("plan", "--error", "1", "--sensitivity", "1", "--dataset", "census"),
 ]
-ASKING = [ASK, ("dataset", "close", "census"), ("dataset", "amend", "census", "--horizon", "P1D")]
+ASKING = [
+    ASK,
+    ("dataset", "close", "census", "--yes"),
+    ("dataset", "amend", "census", "--horizon", "P1D"),
+]
 OPENING = ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
 
 

@@ -19,7 +19,7 @@ from tests.streams.gateway.records import opening
 COMMANDS = {
     "analyst": "ask census pure:0.01 --analyst ana",
     "claim": "ask census pure:0.01 --analyst ana",
-    "by": "dataset close census --by owner --reason done",
+    "by": "dataset close census --yes --by owner --reason done",
     "reason": "member set census ana --role analyst --by owner",
 }
 

@@ -70,7 +70,7 @@ def test_a_plan_for_a_dataset_uses_its_remaining_budget(opened):
 
 
 def test_nothing_fits_a_closed_dataset(opened):
-    assert opened("dataset", "close", "census").code == 0
+    assert opened("dataset", "close", "census", "--yes").code == 0
     done = opened("plan", *WISH, "--dataset", "census")
     assert done.code == 1
     assert "closed" in done.out
