@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.metavars import set_metavars
+from streams.cli.printing.typed_names import remember_contexts
 
 MARKUP: Final = "markdown"
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
@@ -176,6 +177,7 @@ def _import(name: str) -> Any:
         alone.command(name, rich_help_panel=entry.panel)(found)
     command = cast("TyperGroup", typer.main.get_command(alone)).commands[name]
     set_metavars(command)
+    remember_contexts(command)
     return command
 
 

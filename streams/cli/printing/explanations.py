@@ -16,6 +16,7 @@ from accountant.replay.replay import GenesisDiffers
 from streams.address import AddressInvalid
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.signals import signal_of
+from streams.cli.printing.typed_names import with_typed_name
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import (
     TOKENS_UNCHECKED,
@@ -98,7 +99,9 @@ def _explained_invalid(error: RequestInvalid | Undecodable) -> Explained:
 
     if isinstance(error, Unconfirmed):
         return Explained(Exit.USAGE, escape_lines(error.what), _MEANT)
-    return Explained(Exit.USAGE, str(error))
+    if isinstance(error, Undecodable):
+        return Explained(Exit.USAGE, str(error))
+    return Explained(Exit.USAGE, with_typed_name(str(error), error.field, error.value))
 
 
 def _explained_fault(error: JournalFault) -> Explained:

@@ -26,6 +26,7 @@ from accountant.policy.proposal import NO_BESIDE
 from accountant.questions.schema import Schema
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import fail, fail_word
+from streams.cli.printing.typed_names import name_of, parameters_of
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -154,14 +155,15 @@ def named_options(context: typer.Context) -> Iterator[None]:
     except RequestInvalid as error:
         field = error.field.removeprefix("policy.").partition("[")[0]
         missing = error.value in {"None", "nothing"}
-        if field not in {parameter.name for parameter in context.command.params}:
+        parameter = parameters_of(context).get(field)
+        if parameter is None:
             if not missing:
                 raise
             other = "this command has no option for it: write a policy file, for --policy"
             fail(Exit.USAGE, f"{error.field} {error.rule}", hint=other)
         got = "" if missing else f", got {error.value}"
         wanted = missing or "filter" in error.rule
-        option = "--" + field.replace("_", "-")
+        option = name_of(context, parameter)
         hint = _HINTS.get(field) if wanted else None
         if missing and field in _PARAMETERS:
             hint = f"add {option} {_typed(_PARAMETERS[field].example)}"

@@ -140,7 +140,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("count where agee > 65", "--epsilon", "1"), "did you mean age?"),
     (("cont", "--epsilon", "1"), "did you mean count?"),
     (("pure:0.1", "--epsilon", "1"), "--epsilon is for questions, and pure:0.1 is a claim"),
-    ((QUESTION, "--epsilon", "x"), "noise.epsilon must be"),
+    ((QUESTION, "--epsilon", "x"), "error: --epsilon must be"),
     ((QUESTION, "--error", "50 at 2"), "confidence must be"),
     ((QUESTION, "--error", "50 at 0.9", "--relative-error", "0.1 at 0.9"), "one confidence"),
     ((QUESTION, "--epsilon", "1", "--unit", "person"), "left out of a question"),
