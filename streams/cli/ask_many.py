@@ -12,12 +12,13 @@ import typer
 
 from accountant.display.numbers import counted
 from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import check_output_complete, complain, explain_errors
+from streams.cli.printing.exits import check_output_complete, complain, explain_errors, fail
 from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.say import say
 from streams.cli.printing.signals import SignalsRaise
 from streams.cli.reading.options import DEFAULT_URL, TokenFile, Url
 
+_REFUSED: Final = "refused_by_server"
 _AGAIN: Final = "run the same command again: an answered request is not charged again"
 _NAMED: Final = 20
 """The most ids that are named before the last one."""
@@ -61,7 +62,7 @@ def ask_many(
     from streams.ndjson import numbered_lines
 
     counts: Counter[str] = Counter()
-    unanswered = 0
+    unanswered, trouble = 0, ""
     with (
         explain_errors(),
         _open_input(file) as stream,
@@ -78,6 +79,7 @@ def ask_many(
             write_lines(map(_line_of, found))
             unprinted.check_output()
             counts.update(map(_kind, found))
+            trouble = trouble or next((str(each) for each in found if _kind(each) == _REFUSED), "")
             unanswered += sum(isinstance(each, Unanswered) for each in found)
     text = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     say(f"{counted(sum(counts.values()), 'request')}: {text or 'none'}", err=True)
@@ -85,6 +87,8 @@ def ask_many(
     if unanswered:
         say(_AGAIN, err=True)
         raise typer.Exit(Exit.UNAVAILABLE)
+    if trouble:
+        fail(Exit.OPERATOR, trouble)
     if counts.keys() - {"granted"}:
         raise typer.Exit(Exit.FAILED)
 
@@ -179,7 +183,7 @@ def _code(error: BudgetError) -> str:
     ):
         if isinstance(error, kind):
             return code
-    return "refused_by_server"
+    return _REFUSED
 
 
 def _line_of(found: Reply | BudgetError) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
+from accountant.display.numbers import counted
 from streams.audit.checkpoints import compare_checkpoints, read_evidence
 from streams.audit.deciding_process import InDoubt
 from streams.audit.local_checkpoints import forks_in, local_evidence
@@ -353,8 +354,8 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
     if wrong is None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in report.outcomes.items())
         stdout().print(
-            f"[green]ok[/] partition {number}: {report.records} decisions of "
-            f"{report.datasets} datasets, {report.decided_again} decided again "
+            f"[green]ok[/] partition {number}: {counted(report.records, 'decision')} of "
+            f"{counted(report.datasets, 'dataset')}, {report.decided_again} decided again "
             f"({kinds}){_compared(report)}\n   ledger {report.ledger}\n"
             f"   head {report.sequence}:{report.head}",
             soft_wrap=True,
@@ -411,7 +412,9 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
 
 
 def _compared(report: AuditReport) -> str:
-    return "" if report.rows is None else f", {report.rows} rows of `state` agree with them"
+    if report.rows is None:
+        return ""
+    return f", {counted(report.rows, 'row')} of `state` agree{'s' * (report.rows == 1)} with them"
 
 
 def _checked(report: AuditReport, wrong: Disagreement, head: tuple[int, str] | None) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from streams.errors import InputInvalid
+from streams.errors import InputInvalid, Refused
 from streams.log.archives import opened
 from streams.log.decision_log import MAX_LINE
 from streams.log.exported_log import ExportedLog
@@ -50,7 +50,11 @@ def _source(address: str) -> DecisionLog:
             from streams.client.connection.connect import check_exists
 
             check_exists(path)
-        return _of_file(path)
+        try:
+            return _of_file(path)
+        except InputInvalid as error:  # the same fault as for a command that needs the ledger
+            hint = error.hint or ""
+            raise Refused(f"{error}. {hint[:1].upper()}{hint[1:]}") from error
     if where.kind == "kafka":
         from streams.kafka.deployment import deployment_of
         from streams.kafka.log.kafka_log import KafkaLog
