@@ -15,7 +15,7 @@ import io
 import logging.config
 import os
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -34,6 +34,7 @@ _SECRET_FIELDS: Final = frozenset(
     {"authorization", "body", "cookie", "password", "request", "value"}
 )
 _MESSAGE_INTERVAL_S: Final = 10.0
+_OUTAGE_INTERVAL_S: Final = 60.0
 # These log whole URLs, which contain names of callers and datasets. At debug level, Kafka's client
 # also logs records, and password proofs from which a weak password can be guessed.
 _WARNINGS_ONLY: Final = ("httpx", "httpcore", "uvicorn.access", "aiokafka.conn")
@@ -182,23 +183,40 @@ _log = get_logger(__name__)
 
 
 class RateLimit(logging.Filter):
-    """Limits each message of a library to one in ten seconds.
+    """Limits each message of a library to one in some seconds.
 
     Add it to a handler: a logger's filters do not apply to its child loggers.
+
+    Args:
+        library: the beginning of its loggers' names.
+        seconds: between two messages of one text.
+        together: all its warnings and errors count as one message.
+        now: seconds that never go back.
     """
 
-    def __init__(self, library: str) -> None:
+    def __init__(
+        self,
+        library: str,
+        *,
+        seconds: float = _MESSAGE_INTERVAL_S,
+        together: bool = False,
+        now: Callable[[], float] = steady,
+    ) -> None:
         super().__init__()
         self._library = library
+        self._seconds = seconds
+        self._together = together
+        self._now = now
         self._last: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log a record."""
         if not record.name.startswith(self._library):
             return True
-        now = steady()
-        template = str(record.msg)[:200]
-        if now - self._last.get(template, -_MESSAGE_INTERVAL_S) < _MESSAGE_INTERVAL_S:
+        now = self._now()
+        is_joined = self._together and record.levelno >= logging.WARNING
+        template = "" if is_joined else str(record.msg)[:200]
+        if now - self._last.get(template, -self._seconds) < self._seconds:
             return False
         if len(self._last) > 1000:
             self._last.clear()
@@ -261,10 +279,16 @@ def logging_config(*, level: str, is_json: bool) -> dict[str, Any]:
                 "formatter": "json",
             },
         },
-        # While a broker is unreachable, its client logs about twenty errors a second. uvicorn logs
-        # a line for each connection that is not valid HTTP, OpenTelemetry for each failed export.
+        # While a broker is unreachable, its client logs about twenty errors a second, of many
+        # texts. A worker says itself that it is away, and that it is back. uvicorn logs a line for
+        # each connection that is not valid HTTP, OpenTelemetry for each failed export.
         "filters": {
-            "broker_errors": {"()": RateLimit, "library": "aiokafka"},
+            "broker_errors": {
+                "()": RateLimit,
+                "library": "aiokafka",
+                "seconds": _OUTAGE_INTERVAL_S,
+                "together": True,
+            },
             "bad_http": {"()": RateLimit, "library": "uvicorn.error"},
             "collector_errors": {"()": RateLimit, "library": "opentelemetry"},
         },

@@ -10,7 +10,7 @@ from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.probe import Probe
 from streams.telemetry.logs import get_logger
-from streams.worker.status import Status, broker_away
+from streams.worker.status import BROKER, Status, broker_away
 
 _log = get_logger(__name__)
 
@@ -42,7 +42,7 @@ class LeaderWatch:
                 TopicPartition(topic, partition) for partition in partitions for topic in self._logs
             )
         except (JournalFault, Refused) as error:
-            status.trouble("broker", broker_away("the broker", error))
+            status.trouble(BROKER, broker_away("the broker", error))
             self._away |= status.serving
             return set()
         unreached = {
@@ -51,7 +51,7 @@ class LeaderWatch:
         }
         # A missing topic has no end, even if its broker answers.
         wrong = look.misses_topics and await self._topics_wrong()
-        status.trouble("broker", None)
+        status.trouble(BROKER, None)
         status.unreached({} if wrong else unreached)
         if wrong:
             self._away.clear()  # the worker replays all partitions once the topics are right

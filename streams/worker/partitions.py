@@ -27,7 +27,7 @@ from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, no_ho
 from streams.telemetry.logs import get_logger
 from streams.worker.leader_watch import LeaderWatch
 from streams.worker.lease import Lease
-from streams.worker.status import Status, broker_away
+from streams.worker.status import BROKER, Status, broker_away
 
 _log = get_logger(__name__)
 
@@ -155,7 +155,7 @@ class Worker:
         """Wait for the broker, and refuse the start if the topics are wrong."""
         self.status.trouble("start", "starting. Wait some seconds")
         await self._once_answered(lambda: kafka_topics.check(self._deployment))
-        self.status.trouble("broker", None)
+        self.status.trouble(BROKER, None)
 
     async def _join(self) -> GroupMembership:
         """Join the group as soon as the broker answers.
@@ -183,7 +183,7 @@ class Worker:
             try:
                 return await ask()
             except Unavailable as error:
-                self.status.trouble("broker", broker_away("the broker", error))
+                self.status.trouble(BROKER, broker_away("the broker", error))
                 await asyncio.sleep(_RETRY_S)
 
     async def _leave(self) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from accountant.errors import LogDamaged, MadeByOtherVersion
 from accountant.partition import Partition
 from accountant.replay.replay import GenesisDiffers
+from streams.clock import steady
 from streams.error_words import words_of
 from streams.errors import Fenced
 from streams.processing.observers import Committed
 from streams.service.ledger_service import Readiness
+from streams.telemetry.logs import get_logger
 
+BROKER: Final = "broker"
+"""The trouble that a broker does not answer."""
+_MINUTE_S: Final = 60.0
+_log = get_logger(__name__)
 _AGAIN = "The worker tries again by itself; if this stays, restart it"
 
 
@@ -22,14 +29,41 @@ def broker_away(broker: str, why: object) -> str:
     )
 
 
+class _Outage:
+    """Logs that the broker is away: at once, then once a minute, and when it is back."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._since: float | None = None
+        self._said = 0.0
+
+    def report(self, why: str | None) -> None:
+        """Take what a try has found, None where the broker has answered."""
+        now = self._now()
+        if why is None:
+            if self._since is not None:
+                _log.warning("broker_back", seconds=round(now - self._since))
+            self._since = None
+        elif self._since is None:
+            self._since = self._said = now
+            _log.warning("broker_away", why=why)
+        elif now - self._said >= _MINUTE_S:
+            self._said = now
+            _log.warning("broker_away", why=why, seconds=round(now - self._since))
+
+
 class Status:
     """An observer that remembers each partition's phase and why it is not serving.
+
+    Args:
+        now: seconds that never go back.
 
     Attributes:
         fencings: how often an owner was fenced, by partition.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = steady) -> None:
+        self._outage = _Outage(now)
         self._waiting: dict[int, str] = {}
         self._serving: set[int] = set()
         self._revoked: set[int] = set()
@@ -52,6 +86,8 @@ class Status:
 
     def trouble(self, what: str, why: str | None) -> None:
         """Record a trouble of the whole process; None ends it."""
+        if what == BROKER:
+            self._outage.report(why)
         if why is None:
             self._trouble.pop(what, None)
         else:
