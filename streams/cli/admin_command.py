@@ -16,7 +16,7 @@ from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.connect import connect
 from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
-from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, RETRY_HELP, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
     from accountant.records import Decision
@@ -48,7 +48,7 @@ NewTeam = Annotated[
 Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]
 RequestId = Annotated[
     str | None,
-    typer.Option("--id", help="Id (UUIDv7) of an earlier attempt, to retry it."),
+    typer.Option("--id", help=RETRY_HELP),
 ]
 
 

@@ -11,6 +11,7 @@ from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail, fail_word
 from streams.cli.reading.options import (
     DEFAULT_URL,
+    RETRY_HELP,
     Json,
     NeighboursOption,
     TokenFile,
@@ -98,9 +99,7 @@ def ask(
     purpose: Annotated[
         str, typer.Option(help="What the result is for, at most 200 characters.")
     ] = "",
-    request_id: Annotated[
-        str | None, typer.Option("--id", help="Id (UUIDv7) of an earlier attempt, to retry it.")
-    ] = None,
+    request_id: Annotated[str | None, typer.Option("--id", help=RETRY_HELP)] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show what the decision would be; nothing is recorded."),

@@ -9,7 +9,7 @@ import typer
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, RETRY_HELP, Dataset, Json, TokenFile, Url, Wait
 from streams.cli.reading.policy_options import check_excluded
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Via = Annotated[
 ]
 RequestId = Annotated[
     str | None,
-    typer.Option("--id", help="Id (UUIDv7) of an earlier attempt, to retry it."),
+    typer.Option("--id", help=RETRY_HELP),
 ]
 
 

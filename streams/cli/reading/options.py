@@ -85,6 +85,10 @@ ReplaceLedger = Annotated[
         "That ledger's budgets are given up for ever.",
     ),
 ]
+RETRY_HELP: Final = (
+    "Id (UUIDv7) of an earlier attempt, to retry it. Under another name, or on another dataset, "
+    "it is a new request."
+)
 Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 UNIT_HELP = "Privacy unit of the dataset, such as person."
