@@ -125,7 +125,7 @@ def test_an_analyst_sees_their_own_remaining_budget(
     assert [each["scope"] for each in budget["levels"]] == ["dataset", "team", "each"]
     assert budget["levels"][2]["left"] == {"epsilon": "0.25", "delta": "0"}
     # Of what is closed nobody may use anything.
-    for words in (("open", "ended", *OPEN), ("close", "ended")):
+    for words in (("open", "ended", *OPEN), ("close", "ended", "--yes")):
         assert census("dataset", *words, *BY, *where).code == 0
     (other,) = census("mine", "--analyst", "eve", "--json", *where).rows
     assert ("team" in other, other["left"]["epsilon"]) == (False, "0.7")
