@@ -145,8 +145,8 @@ def test_thresholds_and_horizon_are_amended(opened):
     ("arguments", "named"),
     [
         ((), "--alert-at"),
-        (("--alert-at", "1.5"), "alert_at"),
-        (("--alert-at", "0.9", "--alert-at", "0.5"), "alert_at"),
+        (("--alert-at", "1.5"), "--alert-at"),
+        (("--alert-at", "0.9", "--alert-at", "0.5"), "--alert-at"),
         (("--horizon", "soon"), "horizon"),
     ],
 )
@@ -200,11 +200,11 @@ def test_a_wrong_policy_is_wrong_usage_and_opens_nothing(accountant, arguments):
     ("arguments", "named"),
     [
         (("census", "pure:1e999", "--analyst", "ana"), "epsilon"),
-        (("census", "pure:1", "--analyst", "two words"), "analyst"),
-        (("../../etc", "pure:1", "--analyst", "ana"), "dataset"),
-        (("census", "pure:1", "--analyst", "ana", "--id", "1"), "request_id"),
+        (("census", "pure:1", "--analyst", "two words"), "--analyst"),
+        (("../../etc", "pure:1", "--analyst", "ana"), "DATASET"),
+        (("census", "pure:1", "--analyst", "ana", "--id", "1"), "--id"),
         (("census", "pure:1", "--analyst", "ana", "--neighbours", "x"), "--neighbours"),
-        (("census", "pure:1", "--analyst", "ana", "--purpose", "x" * 201), "purpose"),
+        (("census", "pure:1", "--analyst", "ana", "--purpose", "x" * 201), "--purpose"),
         (("census", "pure:1"), "--analyst"),
     ],
 )
