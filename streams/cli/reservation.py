@@ -201,10 +201,10 @@ def void(
     )
 
 
-def _fail_without_analyst(kind: str) -> NoReturn:
+def _fail_without_analyst() -> NoReturn:
     fail(
         Exit.USAGE,
-        f"the record `{kind}` names no analyst",
+        "the request names no analyst",
         hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
     )
 
@@ -233,7 +233,7 @@ def _void_all(
     with explain_errors(), connect(url, token_file, wait=wait) as ledger:
         name = analyst or (ledger.me().name if ledger.token_source else None)
         if name is None:
-            _fail_without_analyst("void")
+            _fail_without_analyst()
         get_dataset(ledger, dataset)
         for each in ledger.reservations(dataset):
             if holder not in {each.analyst, each.via}:
@@ -288,7 +288,7 @@ def _send(
         with connect(url, token_file, wait=wait) as ledger:
             name = analyst or (ledger.me().name if ledger.token_source and via is None else None)
             if name is None:
-                _fail_without_analyst(kind)
+                _fail_without_analyst()
             whole = whole_grant(ledger, dataset, grant, caller=name, request_id=request_id)
             with sending as request:
                 body = {"version": VERSION, "type": kind, "request_id": str(request.id)}
