@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -50,6 +51,13 @@ def remember_contexts(command: Any) -> None:
         return invoke(context)
 
     command.invoke = remembered
+
+
+def close_with_command(close: Callable[[], object]) -> None:
+    """Have something closed when the command that runs has ended, however it ends."""
+    context = _COMMAND.get()
+    if context is not None:
+        context.call_on_close(close)
 
 
 def typed_name(context: Any, field: str, value: str) -> str | None:

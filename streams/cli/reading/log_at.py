@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from streams.cli.printing.typed_names import close_with_command
 from streams.errors import InputInvalid, Refused
 from streams.log.archives import opened
 from streams.log.decision_log import MAX_LINE
@@ -34,7 +35,9 @@ def log_at(address: str, archives: Sequence[Path] = ()) -> DecisionLog:
     if not isinstance(source, SqliteLog):
         hint = "name the ledger's file: --url sqlite:///FILE"
         raise InputInvalid("--archive needs a ledger's file", hint=hint)
-    return SqliteLog(source.path, tuple(archives))
+    log = SqliteLog(source.path, tuple(archives))
+    close_with_command(log.close)
+    return log
 
 
 def _source(address: str) -> DecisionLog:
@@ -80,7 +83,9 @@ def _of_file(path: Path) -> DecisionLog:
     if is_sqlite:
         from streams.embedded.sqlite_log import SqliteLog
 
-        return SqliteLog(path)
+        log = SqliteLog(path)
+        close_with_command(log.close)
+        return log
     return ExportedLog(path)
 
 

@@ -64,7 +64,7 @@ def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
     )
     shown = lost("dataset", "show", "census")
     assert shown.code == 0
-    assert "the log of partition 0 has lost decisions 1 times" in shown.err
+    assert "the log of partition 0 has lost decisions 1 time" in shown.err
     again = accept(lost)
     assert again.code == 1
     assert "nothing was written" in again.err

@@ -168,7 +168,7 @@ def test_members_of_a_file_are_listed_without_a_server(owned: Command) -> None:
             "is in the past",
         ),
         (("set", "census", "ana", "--role", "owner", "--until", "P1D"), 2, "does not expire"),
-        (("set", "census", "a na", "--role", "analyst"), 2, "member must be 1 to 100 letters"),
+        (("set", "census", "a na", "--role", "analyst"), 2, "MEMBER must be 1 to 100 letters"),
         (("set", "nowhere", "ana", "--role", "analyst"), 1, "unknown_dataset"),
         (("remove", "census", "olga"), 1, "Make somebody else an owner first"),
         (("remove", "census", "ana"), 1, "`accountant member list census`"),
