@@ -29,7 +29,7 @@ from streams.embedded.sqlite_log import SqliteLog
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from streams.testing.answer_heads import MemoryAnswerHeads
-from tests.nightly import rounds
+from tests.nightly import NIGHTLY
 from tests.streams.curator.curated import CuratedLedger, opened, question
 from tests.streams.test_answers_contract import LEDGER, answer
 
@@ -221,7 +221,7 @@ ONLY_WITH_THE_LEDGERS_HEAD: Final = {"two batches are added"}
 """A store that continues a signed head may be right: heads are signed at ticks."""
 
 
-@pytest.fixture(params=["the ledger's head", "a signed head", "both heads"][: rounds(2, 3)])
+@pytest.fixture(params=["the ledger's head", "a signed head", "both heads"])
 def heads(request: pytest.FixtureRequest, base: Base, tmp_path: Path) -> str:
     """A copy of the base in `tmp_path`, with one head or both."""
     for each in base.directory.iterdir():
@@ -271,6 +271,8 @@ async def test_each_forged_store_is_refused_and_named(
     settings, passed = settings_of(base, heads), list[str]()
     store = tmp_path / "ledger.db.answers"
     for name, forge in FORGERIES.items():
+        if heads == "both heads" and "older copy" not in name and not NIGHTLY:
+            continue  # one head alone finds these, and by day is tried alone
         for each in base.directory.glob("ledger.db.answers*"):
             shutil.copy(each, tmp_path)
         with contextlib.closing(apsw.Connection(str(store))) as db:
