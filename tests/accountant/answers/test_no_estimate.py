@@ -21,7 +21,7 @@ from accountant.questions.error_at_confidence import confidence_of_each
 from streams.client.questions.answers import PrivateAnswer
 from tests.accountant.answers.runs import answer, ask, run, zeros
 from tests.accountant.noise.laws import bits_of
-from tests.nightly import rounds
+from tests.nightly import NIGHTLY, rounds
 
 QUOTIENTS = [("mean(income) by region", 2), ("variance(age) by region", 3)]
 NOISES = ["epsilon: 0.5", "rho: 0.1", "rho: 0.1, rounded_gaussian"]
@@ -49,7 +49,7 @@ def test_an_empty_table_is_hardly_ever_estimated(text: str, parts: int, noise: s
 @pytest.mark.parametrize(("text", "parts"), QUOTIENTS)
 def test_the_rule_reads_the_released_count_alone(text: str, parts: int, noise: str) -> None:
     question, bits = ask(text, noise), bits_of(3)
-    for rows in range(0, 400, rounds(24, 8)):
+    for rows in range(0, 400, 8 if NIGHTLY else 24):
         statistics = [[Fraction(rows)] * 3, *zeros(question)[1:]]
         result = run(question, statistics, bits)
         found = answer(question, statistics, bits_of(rows))
