@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import pause_words
@@ -18,6 +19,7 @@ from accountant.display.reasons import REASONS, Subject
 from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import Policy, filter_of
+from accountant.policy.lifetime import remaining
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
@@ -118,6 +120,37 @@ def _name_is_taken(request: _Renew, _: CurrentDataset | None, __: str) -> str:
     return (
         f"A dataset named {request.renewed_as} was opened before, so dataset {request.dataset} "
         "cannot be renewed as it. Nothing was changed. Renew under another name."
+    )
+
+
+def _no_lifetime(request: _Renew, current: CurrentDataset | None, __: str) -> str:
+    return (
+        f"Dataset {request.dataset} was opened without a lifetime, so it can never be renewed. "
+        f"Open another one like it: `accountant dataset open {request.renewed_as} --like "
+        f"{request.dataset}{_by(request, current)}`. Nothing is then promised of both together."
+    )
+
+
+def _already_renewed(request: _Renew, current: CurrentDataset | None, __: str) -> str:
+    after = "" if current is None else current.view.renewed_as
+    if not after:
+        return ""
+    return (
+        f"Dataset {request.dataset} was renewed as {after}, and only the latest generation can be "
+        f"renewed. `accountant dataset show {after}` shows whether that is it."
+    )
+
+
+def _beyond_lifetime(request: _Renew, current: CurrentDataset | None, __: str) -> str:
+    if current is None or current.view.lifetime is UNSET:
+        return ""
+    amounts = remaining(current.view.lifetime).items()
+    rest = ", ".join(f"{name} {amount}" for name, amount in amounts)
+    return (
+        f"The lifetime of dataset {request.dataset} was fixed at the first opening, and {rest} "
+        "remain of it: the new policy guarantees more. What a generation did not use does not come "
+        f"back. Renew with a smaller policy: `accountant dataset renew {request.dataset} "
+        f"{request.renewed_as} --policy FILE{_by(request, current)}`."
     )
 
 
@@ -366,6 +399,9 @@ _MEANINGS: Final[dict[tuple[Reason, str], _Words]] = {
 _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.ALREADY_OPENED, "open"): _already_opened,
     (Reason.ALREADY_OPENED, "renew"): _name_is_taken,
+    (Reason.NO_LIFETIME, "renew"): _no_lifetime,
+    (Reason.ALREADY_RENEWED, "renew"): _already_renewed,
+    (Reason.BEYOND_LIFETIME, "renew"): _beyond_lifetime,
     (Reason.CLOSED, ""): _closed,
     (Reason.ALREADY_PAUSED, "pause"): _already_paused,
     (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,

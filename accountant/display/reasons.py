@@ -117,7 +117,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.ALREADY_OPENED: ReasonWords(
         "Opened before",
         "A dataset of this name was opened before, and a budget is never raised or reset.",
-        "Nothing was changed. Use the open dataset (`accountant dataset show {dataset}`).",
+        "Use the open dataset (`accountant dataset show {dataset}`).",
     ),
     Reason.NOT_PERMITTED: ReasonWords(
         "Not permitted",
@@ -282,46 +282,43 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Above the ceiling",
         "The budget is above the ceiling that the opening has fixed, is in the other parameter, or "
         "is too small for the filter.",
-        "Set a budget up to the ceiling, in the policy's epsilon or rho. For more than it, "
-        "open a dataset of another name.",
+        "Set a budget up to the ceiling, in the policy's epsilon or rho. For more, open "
+        "a dataset of another name.",
     ),
     Reason.NOT_RENEWABLE: ReasonWords(
         "Never renewable",
         "This ledger has several partitions and places datasets by their whole names, so that no "
         "later generation would lie where this one does.",
-        "Leave the lifetime out, or open it in a ledger with one partition or with placement by "
-        "group.",
+        "Leave the lifetime out.",
     ),
     Reason.NO_LIFETIME: ReasonWords(
         "No lifetime",
         "{the_dataset} was opened without a lifetime, and none can be added: its generations would "
         "promise nothing together.",
-        "Open another dataset with its policy: `accountant dataset open NAME --like {dataset}{by}`."
-        " What both promise together is then what nobody has fixed before.",
+        "Open another dataset.",
     ),
     Reason.ALREADY_RENEWED: ReasonWords(
         "Renewed before",
         "{the_dataset} has a next generation already.",
-        "`accountant dataset show {dataset}` names it. Only the latest generation can be renewed.",
+        "Renew the latest generation.",
     ),
     Reason.NOT_IN_GROUP: ReasonWords(
-        "Not in the group",
+        "Other group",
         "The next generation must have the group of the one that it renews: what stands before "
         "`::` in its name.",
-        "Renew under a name of this group, such as `{dataset}` with another end.",
+        "Keep the group.",
     ),
     Reason.LIFETIME_MISMATCH: ReasonWords(
-        "Not of this lifetime",
+        "Other people",
         "The new policy has another unit, neighbours or population than {the_dataset}, or promises "
         "a rho where the lifetime is an epsilon, or the reverse.",
-        "Keep these of the policy. For other people, open another dataset.",
+        "Keep these.",
     ),
     Reason.BEYOND_LIFETIME: ReasonWords(
         "Beyond the lifetime",
         "The lifetime was fixed at the first opening, and the guarantees of all generations with "
-        "the new one would be more than it.",
-        "Renew with a smaller policy: `accountant dataset show {dataset}` shows what remains. What "
-        "a generation did not use does not come back.",
+        "the new one would be more than it. What a generation did not use does not come back.",
+        "Renew with less.",
     ),
     Reason.HALTED: ReasonWords(
         "Halted",

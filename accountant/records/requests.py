@@ -395,9 +395,9 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
 
 AdminRecord = (
     Open
-    | Renew
     | Amend
     | Close
+    | Renew
     | Pause
     | Resume
     | Label

@@ -19,6 +19,7 @@ from accountant.answers.rebuild import difference_from_run
 from accountant.questions.schema import decode_schema
 from accountant.records import DECODE_ERRORS, ReservationStep, decode_decision, decode_snapshot
 from accountant.records.dataset_facts import NO_FACTS, facts_after
+from accountant.records.parts import by_dataset
 from accountant.records.requests import Begin, Settle
 from streams.answers import StoredAnswer
 from streams.answers.answer_file import AnswerFile
@@ -296,10 +297,11 @@ class AnswerComparison:
             self._take_step(*step)
 
     def _take_opening(self, value: bytes) -> None:
-        decision = decode_decision(value)
-        if decision.outcome.opens:
-            schema = facts_after(NO_FACTS, decision, dates_grants=False).schema
-            self._schemas[str(decision.dataset)] = b"" if schema is msgspec.UNSET else bytes(schema)
+        for decision in by_dataset(decode_decision(value)):
+            if decision.outcome.opens:
+                schema = facts_after(NO_FACTS, decision, dates_grants=False).schema
+                stored = b"" if schema is msgspec.UNSET else bytes(schema)
+                self._schemas[str(decision.dataset)] = stored
 
     def _take_step(self, number: int, step: ReservationStep) -> None:
         session = self._sessions.get(step.grant)

@@ -143,8 +143,8 @@ def open_(
         ),
     ] = None,
     lifetime_delta: Annotated[
-        str, typer.Option(metavar="DELTA", help="The delta of --lifetime.")
-    ] = "0",
+        str | None, typer.Option(metavar="DELTA", help="The delta of --lifetime; 0 without it.")
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(

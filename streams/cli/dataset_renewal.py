@@ -18,7 +18,10 @@ from streams.errors import AccountantWarning
 
 
 def open_like(
-    opening: OpeningDraft, like: str, owners: list[str] | None, lifetime: tuple[str | None, str]
+    opening: OpeningDraft,
+    like: str,
+    owners: list[str] | None,
+    lifetime: tuple[str | None, str | None],
 ) -> NoReturn:
     """Open a dataset like another one, and end the command.
 
@@ -40,7 +43,7 @@ def open_like(
         admin.end(ledger, request, decision)
 
 
-def lifetime_of(rho: str | None, amount: str | None, delta: str) -> dict[str, object] | None:
+def lifetime_of(rho: str | None, amount: str | None, delta: str | None) -> dict[str, object] | None:
     """Return the lifetime of an opening, in the parameter of its policy, None for none.
 
     Args:

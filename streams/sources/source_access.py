@@ -72,7 +72,7 @@ class SourceReader:
 
     Attributes:
         source: as the dataset's schema names it.
-        population: "" without one.
+        population: "" without one. The generations of a lifetime share one: that adds them up.
         opened_at: None of a dataset that is not open yet.
     """
 
@@ -87,7 +87,7 @@ class SourceReader:
         return cls(
             dataset=view.dataset,
             source=schema.source.name,
-            population=view.policy.population or "",
+            population=view.policy.population or _of_generations(view),
             opened_at=view.opened_at,
         )
 
@@ -311,6 +311,11 @@ def source_access(sources: Mapping[str, SourceSettings], settings: Settings) -> 
         writers = "everyone who may write the topic admin, or open datasets at a gateway"
         return SourceAccess(sources, "nobody", opened_by=writers)
     return SourceAccess(sources, "population", opened_by="everyone who can reach this server")
+
+
+def _of_generations(view: DatasetView) -> str:
+    """Return a name that the generations of a lifetime share, and that no population has."""
+    return "" if view.lifetime is UNSET else f"generations of {view.lifetime.first}"
 
 
 def _order(reader: SourceReader) -> tuple[str, str]:

@@ -166,7 +166,12 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     assert not run("dataset", "show", "census").count("closed")
     assert run("dataset", "renew", "census", "census::2", *by).find("renewed") >= 0
     assert "renewed as census::2" in run("dataset", "show", "census")
-    assert "already_renewed" in run("dataset", "renew", "census", "census::3", *by)
+    again = run("dataset", "renew", "census", "census::3", *by)
+    assert "Dataset census was renewed as census::2, and only the latest generation" in again
+    (tmp_path / "larger.json").write_text('{"epsilon": "2", "delta": "1e-6", "population": "city"}')
+    larger = ("--policy", str(tmp_path / "larger.json"))
+    beyond = run("dataset", "renew", "census::2", "census::3", *larger, *by)
+    assert "and epsilon 1, delta 0.000008 remain of it" in " ".join(beyond.split())
     assert "--schema goes with --policy" in run(
         "dataset", "renew", "census::2", "census::3", "--schema", "s.json", *by
     )

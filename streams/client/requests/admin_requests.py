@@ -221,7 +221,10 @@ def open_fields(
     }
 
 
-def _lifetime_fields(lifetime: Mapping[str, object]) -> dict[str, object]:
+def _lifetime_fields(lifetime: object) -> dict[str, object]:
+    if not isinstance(lifetime, Mapping):
+        rule = 'must be amounts by name, such as {"epsilon": "10", "delta": "1e-5"}'
+        raise RequestInvalid("lifetime", rule, lifetime)
     for name in lifetime.keys() - set(Lifetime.__struct_fields__):
         rule = f"must be one of {', '.join(Lifetime.__struct_fields__)}"
         raise RequestInvalid(f"lifetime.{name}", rule, lifetime[name])

@@ -412,3 +412,27 @@ def test_a_file_that_is_no_store_of_answers(ledger: Command) -> None:
     done = ledger("audit", "ledger.db", "--answers", "ledger.db")
     assert (done.code, done.out) == (4, "")
     assert "ledger.db is no store of answers" in done.err
+
+
+def test_an_answer_of_a_renewed_dataset_is_that_of_its_own_schema(accountant: Command) -> None:
+    async def live() -> None:
+        ledger = CuratedLedger(accountant.directory)
+        async with ledger.open():
+            first = json.loads(opened("first"))
+            first["policy"]["epsilon"] = "100"
+            body = first | {"lifetime": {"epsilon": "1000", "delta": "1e-3"}}
+            await ledger.send(json.dumps(body).encode(), "admin")
+            renewal = {**first, "type": "renew", "request_id": new_id(), "renewed_as": "census"}
+            renewed = await ledger.send(json.dumps(renewal).encode(), "admin")
+            assert renewed["outcome"] == "renewed"
+            for name in ("ana", "curator"):
+                role = "analyst" if name == "ana" else "curator"
+                await ledger.send(member(name, role), "admin")
+            await ledger.store.open_log(0, await ledger.id(), 0)
+            async with ledger.curated():
+                assert (await ledger.answer(await ledger.ask(question()))).outcome == "answered"
+
+    asyncio.run(live())
+    done = accountant("audit", "ledger.db")
+    assert done.code == 0, done.out
+    assert "1 of them stored" in done.out or "1 answer" in done.out, done.out

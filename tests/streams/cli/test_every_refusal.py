@@ -233,23 +233,23 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         lambda: scene().owners("budget", budget={"epsilon": "2"}),
         ("Dataset census has the ceiling epsilon 1 for ever, and 2 is above it", "--epsilon 1"),
     ),
-    Reason.NOT_RENEWABLE: (never_renewable, ("several partitions", "placement by group")),
+    Reason.NOT_RENEWABLE: (never_renewable, ("several partitions", "Leave the lifetime out")),
     Reason.NO_LIFETIME: (
         lambda: renewal(scene()),
-        ("Dataset census was opened without a lifetime", "dataset open NAME --like census"),
+        ("Dataset census was opened without a lifetime", "dataset open next --like census"),
     ),
     Reason.ALREADY_RENEWED: (
         lambda: (here := with_lifetime(), renewal(here), renewal(here, new="third"))[2],
-        ("Dataset census has a next generation", "dataset show census"),
+        ("Dataset census has a next generation", "Renew the latest"),
     ),
-    Reason.NOT_IN_GROUP: (in_another_group, ("`::`", "census")),
+    Reason.NOT_IN_GROUP: (in_another_group, ("`::`", "Keep the group")),
     Reason.LIFETIME_MISMATCH: (
         lambda: renewal(with_lifetime(), unit="household"),
         ("another unit", "than dataset census"),
     ),
     Reason.BEYOND_LIFETIME: (
         lambda: renewal(with_lifetime(), epsilon="2"),
-        ("fixed at the first opening", "dataset show census"),
+        ("fixed at the first opening", "Renew with less"),
     ),
     Reason.HALTED: (
         lambda: (here := scene(**POLICY, halt_on_refusal=True), here.halt())[0].ask(),

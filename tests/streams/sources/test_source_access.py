@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
 from accountant.policy import Policy
+from accountant.policy.lifetime import StoredLifetime
 from accountant.questions import Schema
 from accountant.questions.schema import DataSource
 from accountant.times import iso
@@ -453,3 +455,20 @@ def test_a_gateway_without_the_file_knows_no_source(tmp_path: Path) -> None:
     assert open_source_file(Settings()) is None
     with pytest.raises(Refused, match="cannot be read"):
         open_source_file(Settings(url=f"sqlite:///{tmp_path}/l.db", data_sources=absent))
+
+
+async def test_the_generations_of_a_lifetime_read_one_source() -> None:
+    first = StoredLifetime(epsilon="3", first="census", spent={"epsilon": "1", "delta": "0"})
+    own = msgspec.structs.replace(first, first="census::2")
+    old = msgspec.structs.replace(view("census", closed=True), lifetime=first)
+    for population in (None, "city"):
+        new = view("census::2", minute=1, population=population)
+        named: dict[str, SourceSettings] = {"people": csv("a", "census", "census::2")}
+        access = SourceAccess(named, "nobody")
+        before = msgspec.structs.replace(old, policy=new.policy)
+        renewed = msgspec.structs.replace(new, lifetime=first)
+        assert await verdict(access, Ledger(before, renewed), "census::2") == "reads"
+        apart = msgspec.structs.replace(new, lifetime=own)
+        expected = "population" if population is None else "reads"
+        assert await verdict(access, Ledger(before, apart), "census::2") == expected
+        assert await verdict(access, Ledger(before, new), "census::2") == expected
