@@ -160,9 +160,9 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
         "dataset", "show", "census"
     )
     run("reservation", "begin", "census", "sha256:" + "0" * 64)
-    told = run("dataset", "renew", "census", "census::2", "--preview", *by)
-    assert "dataset census is closed for ever, and census::2 opens in its place" in told
-    assert "population city keeps its joint guarantee, ε = 3" in told
+    notes = run("dataset", "renew", "census", "census::2", "--preview", *by)
+    assert "dataset census is closed for ever, and census::2 opens in its place" in notes
+    assert "population city keeps its joint guarantee, ε = 3" in notes
     assert not run("dataset", "show", "census").count("closed")
     assert run("dataset", "renew", "census", "census::2", *by).find("renewed") >= 0
     assert "renewed as census::2" in run("dataset", "show", "census")

@@ -115,7 +115,7 @@ def test_the_guarantee_shown_is_the_lifetimes_from_the_first_day() -> None:
     assert lifetime_words(view("alone")) == ""
 
 
-def test_an_opening_that_ends_a_joint_guarantee_is_told_what_keeps_it() -> None:
+def test_the_question_before_the_end_of_a_joint_guarantee_names_what_keeps_it() -> None:
     def asked(views: list[DatasetView]) -> str:
         record = Open(version=1, request_id="", dataset="late", by="olga", policy=Policy(**POLICY))
         found = confirmations_of_opening(record, views, ordered=None)
