@@ -112,6 +112,7 @@ SCHEMA: Final = {
     "neighbours": "replace",
     "unit": {"column": "person", "rows": 2},
 }
+SPENT: Final = {"claim": PURE, "evidence": "a table", "fixed_before": True}
 _ADMINISTRATOR: Final = {"as": "administrator"}
 _REASON: Final = ("--reason", Text("why"))
 _REQUESTS: Final = (
@@ -168,6 +169,7 @@ _OWNERS: Final = (
             "schema": SCHEMA,
             "budget": {"rho": "0.1", "epsilon": "1"},
             "lifetime": {"rho": "1", "epsilon": "10", "delta": "1e-5"},
+            "spent": SPENT,
         },
         command="dataset open",
         words=("--epsilon", "1", "--ceiling", "3", "--delta", "1e-6"),
@@ -287,6 +289,27 @@ _OWNERS: Final = (
         words=("--epsilon", "2"),
         call="set_budget",
         arguments={"rho": "0.05"},
+    ),
+    Example(
+        kind="record",
+        fields={
+            "claim": PURE,
+            "released_at": "2026-01-01T00:00:00.000Z",
+            "evidence": "a table",
+            "team": "blue",
+            "evidence_hash": GRANT,
+            **WHY,
+        },
+        command="dataset record",
+        words=("pure:0.1", "--at", "2026-01-01", "--evidence", Text("a table")),
+        call="record",
+        arguments={
+            "claim": "pure:0.1",
+            "released_at": "2026-01-01",
+            "evidence": "a table",
+            "team": "blue",
+            "evidence_hash": GRANT,
+        },
     ),
     Example(
         kind="resolve",

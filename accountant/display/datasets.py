@@ -62,6 +62,28 @@ def guarantee(policy: Policy) -> str:
     return f"{sign} = {_owner_text(text or '0', amount)}, δ = {_owner_text(policy.delta, delta)}"
 
 
+def covered_words(view: DatasetView) -> str:
+    """Return what of the time a guarantee covers, "" for all that was ever released."""
+    spent = view.spent
+    if spent is UNSET:
+        return ""
+    if spent.fixed_before:
+        return (
+            ", for what was released before the opening too, since the owner says that this budget "
+            "was fixed before the first of it"
+        )
+    return ", for what is released from the opening on, not for what was released before"
+
+
+def void_words(view: DatasetView) -> str:
+    """Return why nothing is guaranteed."""
+    if view.over_budget:
+        return "a release made elsewhere did not fit the budget"
+    if not view.is_void:
+        return "another generation guarantees nothing any more"
+    return "a reservation released more than its maximum"
+
+
 def present_guarantee(view: DatasetView) -> str:
     """Return what a dataset guarantees now: its constants, unless a claim was false.
 
@@ -70,12 +92,18 @@ def present_guarantee(view: DatasetView) -> str:
     lifetime = view.lifetime
     state = view.guarantee if lifetime is UNSET else view.lifetime_guarantee
     if state == "void":
-        return "none: a reservation released more than its maximum"
+        return f"none: {void_words(view)}"
     held = guarantee(view.policy)
     if lifetime is not UNSET:
         amounts = f"{_SIGNS[lifetime.field]} = {lifetime.amount}, δ = {lifetime.delta}"
         held = f"{amounts} for all generations together"
+    held = f"{held}{covered_words(view)}"
     if state == "if_bounded":
+        if view.recorded:
+            return (
+                f"{held}, if the size of each release that was recorded afterwards was bounded "
+                "before anything was released"
+            )
         return f"{held}, if the size of what a reservation released beyond its maximum was bounded"
     if state == "explained":
         return f"{held}; an owner has explained a settlement above a maximum as a mistake"

@@ -63,7 +63,9 @@ SEE_EACH: Final = "`accountant mine --analyst NAME` shows what one analyst has u
 def share_words(share: ReservedRecord | ShareView) -> str:
     """Return what nobody else may use: `10 % of the budget, within the share of team red`."""
     inside = "" if share.team is None else f", within the share of team {share.team}"
-    return f"{exact_percent(share.part)} of the budget{inside}"
+    is_cut = isinstance(share, ShareView) and share.cut is not None
+    cut = ", cut by a release made elsewhere" if is_cut else ""
+    return f"{exact_percent(share.part)} of the budget{inside}{cut}"
 
 
 def limit_sentence(limit: LimitRecord) -> str:

@@ -217,10 +217,17 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "{the_dataset} is not paused, so there is nothing to resume.",
         "Nothing needs to be done.",
     ),
+    Reason.RECORD_NOT_POSSIBLE: ReasonWords(
+        "No record of a release made elsewhere",
+        "Under filter gdp_residue its cost depends on all grants that came after the release: "
+        "{the_dataset} does not keep them.",
+        "Its guarantee does not cover the release: say so where it is used, and close the dataset "
+        "if that is not enough.",
+    ),
     Reason.UNKNOWN_DECISION: ReasonWords(
         "No such decision",
         "{the_dataset} has no earlier decision with this number.",
-        "`accountant log export --dataset {dataset}` shows each decision's number as `sequence`.",
+        "Find its number, `sequence`, with `accountant log export --dataset {dataset}`.",
     ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from decimal import Decimal
-from operator import gt
+from operator import add, gt
 from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple, Protocol
 
@@ -136,6 +136,10 @@ class Filter(ABC):
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
         """Return the spent totals after the claim, None if it does not fit."""
+
+    def add(self, spent: tuple[Units, ...], price: Price) -> tuple[Units, ...]:
+        """Return the spent totals after a claim that nothing refuses, above any limit too."""
+        return tuple(map(add, spent, price.amounts))
 
     @abstractmethod
     def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:

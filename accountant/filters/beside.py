@@ -119,6 +119,21 @@ class BesideBasic(Filter):
             return (*by_filter, spent[width], *rest, without + UNIT, ended)
         return (*by_filter, spent[width] + epsilon, *rest, without, ended)
 
+    def add(self, spent: tuple[Units, ...], price: Price) -> tuple[Units, ...]:
+        """As `Filter.add`: both halves count the claim, and one that cannot ends."""
+        width, at, ended = self._width, self._without, spent[-1]
+        own = spent[:width] if ended else self.kind.add(spent[:width], price)
+        if INFINITE in own:
+            own, ended = spent[:width], UNIT
+        after = [*own, *spent[width:at]]
+        for i, amount in self._deltas:
+            after[i] = spent[i] + price.amounts[amount]
+        epsilon = price.amounts[self._amount]
+        bounded = epsilon != INFINITE
+        if bounded:
+            after[width] = spent[width] + epsilon
+        return (*after, spent[at] + (0 if bounded else UNIT), ended)
+
     def _basic_admits(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> bool:

@@ -168,17 +168,19 @@ def _reserved(granted: Verdict, limits: ApplicableLimits | None) -> Verdict:
 
 
 def charge_outside(
-    ledger: DatasetLedger, claim: CheckedClaim, at: int
+    ledger: DatasetLedger, claim: CheckedClaim, at: int, *, is_first: bool = False
 ) -> tuple[DatasetLedger, dict[str, str], tuple[str, ...]] | None:
     """Return the ledger after a release that no request asked for, None where it does not fit.
 
-    Under gdp_residue it never does: what it costs depends on the grants that came after it.
+    Under gdp_residue it does only where it came before all grants, on whose order costs depend.
 
+    Args:
+        is_first: nothing was granted before it.
     Returns: the ledger, what each written total has grown by, and the thresholds crossed.
     """
     plan = ledger.plan
     asked = price(claim, plan.priced)
-    if not plan.kind.adds_up:
+    if not (plan.kind.adds_up or is_first):
         return None
     spent = plan.kind.charge(plan.capacity, ledger.spent, asked)
     if spent is None:
@@ -193,6 +195,7 @@ def charge_outside(
         mechanisms=ledger.mechanisms + asked.mechanisms,
         totals=after,
         fractional=Fractional in map(type, after),
+        granted_at=ledger.granted_at or (at if plan.dates_grants else 0),
     )
     cost = _by_name(plan.sums, _growth(ledger.totals, after, after))
     return charged, cost, plan.policy.alert_at[ledger.crossed : reached]

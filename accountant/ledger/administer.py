@@ -10,9 +10,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from accountant.claims import check_claim
 from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
-from accountant.ledger.adjudicate import Verdict
+from accountant.ledger.adjudicate import Verdict, charge_outside
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, below, budget_below, open_plan
 from accountant.policy.in_force import StoredBudgetInForce, policy_under
@@ -126,7 +127,14 @@ def _open(record: Open, at: int) -> _Change:
     if record.lifetime is not UNSET:
         lifetime = first_generation(record.lifetime, record.dataset, policy)
     owners = (record.by,) if record.owners is UNSET else record.owners
-    return open_ledger(record.dataset, policy, record, owners, lifetime, at)
+    opened, verdict, extra = open_ledger(record.dataset, policy, record, owners, lifetime, at)
+    if record.spent is UNSET:
+        return opened, verdict, extra
+    charged = charge_outside(opened, check_claim(record.spent.claim), at, is_first=True)
+    assert charged is not None, "an input whose claim does not fit is invalid"
+    ledger, extra["cost"], crossed = charged
+    ledger = _with_facts(msgspec.structs.replace(ledger, sequence=1), spent=record.spent)
+    return ledger, Verdict(Outcome.OPENED, crossed=crossed), extra
 
 
 def open_ledger(

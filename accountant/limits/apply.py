@@ -134,7 +134,8 @@ def apply_record(
     shared_since, used = 0, None
     if record.reserved is not None:
         shared_since, used = old.shared_since or record.version, state.used
-    rule = LimitRule(record, kind, counted_since, periods, shared_since)
+    set_by = sequence if record.reserved is not None else 0
+    rule = LimitRule(record, kind, counted_since, periods, shared_since, set_by)
     unused = unused_of(rule, used)
     return LimitState(
         dataset,

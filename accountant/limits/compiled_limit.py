@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import gt
 from typing import NamedTuple
 
-from accountant.amounts import Units, format_units, parse_units, part_up
+from accountant.amounts import INFINITE, UNIT, Units, format_units, parse_units, part_up
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic, Filter
@@ -70,6 +70,32 @@ class CompiledLimit(NamedTuple):
             return None
         after = self.kind.charge(self.capacity, spent, cost)
         return after if after is None or self._is_within_brake(after) else None
+
+    def charge_above(
+        self, spent: tuple[Units, ...], claim: CheckedClaim, asked: Price
+    ) -> tuple[Units, ...]:
+        """Return the spent amounts after a claim that nothing refuses, above the capacity too.
+
+        A sum that the filter cannot bound is used up.
+
+        Args:
+            asked: its cost to the dataset.
+        """
+        kind = self.kind
+        cost = self.price(claim, asked)
+        if not kind.adds_up:
+            cost = voidable_price(kind, kind.needs, claim)
+        return tuple(
+            [
+                max(before, most) if after == INFINITE else after
+                for before, after, most in zip(
+                    spent,
+                    kind.add(spent, cost),
+                    (*self.capacity, *(UNIT for _ in spent[len(self.capacity) :])),
+                    strict=True,
+                )
+            ]
+        )
 
     def _is_within_brake(self, after: tuple[Units, ...]) -> bool:
         return self.brake is None or self.brake.admits(after)

@@ -11,7 +11,7 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.fractional import Fractional, excess_text, less_excess
 from accountant.limits.compiled_limit import CompiledLimits, amounts_of, compile_limit
 from accountant.limits.periods import Periods
-from accountant.limits.reserved_totals import Sums, unused_share
+from accountant.limits.reserved_totals import Sums, minus, plus, unused_share
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.limit_records import (
     DAY_MS,
@@ -92,12 +92,14 @@ class LimitRule:
         counted_since, shared_since: version since which usage is counted, of limit and share.
         periods: of the period limit, or of the last one; None if there never was one.
         share: the reserved amounts, empty for none; `share_sums` are their names.
+        set_by: number of the dataset's decision that has set the share, 0 for none.
+        cut: what was cut of the share's amounts; empty for nothing.
         team: the team whose share contains an analyst's.
     """
 
     __slots__ = (
-        *("_under", "counted_since", "is_in_force", "kind", "periods", "record"),
-        *("share", "share_sums", "shared_since", "team"),
+        *("_under", "counted_since", "cut", "is_in_force", "kind", "periods", "record"),
+        *("set_by", "share", "share_sums", "shared_since", "team"),
     )
 
     def __init__(
@@ -107,13 +109,16 @@ class LimitRule:
         counted_since: int = 0,
         periods: Periods | None = None,
         shared_since: int = 0,
+        set_by: int = 0,
+        cut: Sums = (),
     ) -> None:
         self.record = record
         self.is_in_force = record.is_in_force
         self.kind = kind
         self.counted_since, self.shared_since = counted_since, shared_since
         self.periods = periods
-        self.share: Sums = amounts_of(record.reserved.budget) if record.reserved else ()
+        self.set_by, self.cut = set_by, cut
+        self.share: Sums = minus(amounts_of(record.reserved.budget), cut) if record.reserved else ()
         self.share_sums = tuple(record.reserved.budget) if record.reserved else ()
         self.team = (record.reserved.team or "") if record.reserved else ""
         self._under: tuple[CompiledPolicy | None, CompiledLimits] = None, CompiledLimits(None, None)
@@ -206,6 +211,22 @@ def unused_of(rule: LimitRule | None, used: Count | None) -> Sums:
     return unused_share(rule.share, used.amounts if used is not None else ())
 
 
+def with_cut(state: LimitState, amounts: Sums, sequence: int) -> LimitState:
+    """Return a limit whose share was cut, by the dataset's decision `sequence`.
+
+    Args:
+        amounts: whole units, at most the share.
+    """
+    old = state.rule
+    assert old is not None
+    rule = LimitRule(
+        *(old.record, old.kind, old.counted_since, old.periods, old.shared_since, old.set_by),
+        plus(old.cut, amounts),
+    )
+    unused = unused_of(rule, state.used)
+    return msgspec.structs.replace(state, rule=rule, unused=unused, sequence=sequence)
+
+
 _NO_RULE: Final = RuleRow()
 
 
@@ -220,7 +241,7 @@ def row_of(state: LimitState) -> ScopeRow:
         name=state.name,
         sequence=state.sequence,
         limit=UNSET if rule is None else rule.record,
-        rule=UNSET if rule is None else _rule_row(rule),
+        rule=UNSET if rule is None else rule_row(rule, state.sequence),
         counted=_count_row(state.counted),
         paced=_period_row(state.period_usage),
         used=_count_row(state.used),
@@ -254,7 +275,12 @@ def _period_row(period_usage: PeriodUsage | None) -> PeriodRow | UnsetType:
     )
 
 
-def _rule_row(rule: LimitRule) -> RuleRow:
+def rule_row(rule: LimitRule, sequence: int = 0) -> RuleRow:
+    """Return the part of a limit's row that is in no decision.
+
+    Args:
+        sequence: of the row.
+    """
     periods = rule.periods
     return RuleRow(
         kind=rule.kind or UNSET,
@@ -267,6 +293,8 @@ def _rule_row(rule: LimitRule) -> RuleRow:
             first=UNSET if periods.first == periods.length else _days(periods.first),
         ),
         shared_since=rule.shared_since or UNSET,
+        set_by=UNSET if rule.set_by == sequence else rule.set_by or UNSET,
+        cut=texts_of(rule.share_sums, rule.cut)[0] if rule.cut else UNSET,
     )
 
 
@@ -280,7 +308,7 @@ def limit_state_of(row: ScopeRow) -> LimitState:
     Raises: ValueError: a text is not an amount.
     """
     record, paced, reported = row.limit, row.paced, row.reported
-    rule = None if record is UNSET else _rule(record, row.rule or _NO_RULE)
+    rule = None if record is UNSET else _rule(record, row.rule or _NO_RULE, row.sequence)
     used = None if row.used is UNSET else Count(*_count(row.used))
     return LimitState(
         row.dataset,
@@ -301,13 +329,16 @@ def _reported(row: ReportedRow) -> Reported:
     return Reported(row.version, row.ratios, row.earlier or ())
 
 
-def _rule(record: LimitRecord, row: RuleRow) -> LimitRule:
+def _rule(record: LimitRecord, row: RuleRow, sequence: int) -> LimitRule:
+    set_by = 0 if record.reserved is None else row.set_by or sequence
     return LimitRule(
         record,
         row.kind or "",
         row.counted_since or 0,
         None if row.periods is UNSET else _periods(row.periods),
         row.shared_since or 0,
+        set_by,
+        () if row.cut is UNSET else amounts_of(row.cut),
     )
 
 

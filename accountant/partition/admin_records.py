@@ -20,6 +20,7 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide
 from accountant.partition.draft import Draft
+from accountant.partition.outside_records import decide_record
 from accountant.partition.renewals import decide_renewal
 from accountant.partition.reservation_records import decide_resolve
 from accountant.partition.several_datasets import PartResult
@@ -34,7 +35,14 @@ from accountant.records.members import (
     sort_roles,
 )
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.requests import Open, Renew, Resolve, SetLimit, SetMember
+from accountant.records.requests import (
+    Open,
+    RecordRelease,
+    Renew,
+    Resolve,
+    SetLimit,
+    SetMember,
+)
 
 AdminVerdict = tuple[DatasetLedger, Verdict, dict[str, object]]
 """The ledger after a record, the verdict, and the decision's extra fields."""
@@ -135,6 +143,7 @@ def _resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> AdminVerdi
 RULES: Final[dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], AdminVerdict]]] = {
     SetMember: _member,
     SetLimit: _limit,
+    RecordRelease: decide_record,
     Resolve: _resolve,
 }
 """The rules of records that change more than a dataset itself; of those, `administer` has them."""

@@ -197,10 +197,11 @@ _UNTIL_RULE: Final = (
 )
 
 
-def coerce_until(until: object) -> str:
+def coerce_until(until: object, *, field: str = "until") -> str:
     """Return the first moment at which something is over, as the log writes it.
 
     Args:
+        field: named by the error.
         until: a day, which begins in UTC; or a time that knows its zone, or either as text.
     Raises: RequestInvalid: it is neither.
     """
@@ -215,7 +216,7 @@ def coerce_until(until: object) -> str:
             return utc_iso(moment)
     except ValueError:
         pass
-    raise RequestInvalid("until", _UNTIL_RULE, until)
+    raise RequestInvalid(field, _UNTIL_RULE, until)
 
 
 def _id_hint() -> str:

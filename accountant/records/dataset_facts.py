@@ -18,6 +18,7 @@ from accountant.questions.schema import Schema, encode_schema
 from accountant.records.kinds import KINDS, RecordKind
 from accountant.records.outcomes import paused_by
 from accountant.records.records import Decision
+from accountant.records.requests import SpentBefore
 from accountant.times import from_iso
 
 
@@ -37,6 +38,9 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
         lifetime: what all its generations may promise together, and the sum of what those up to
             this one do; left out where it cannot be renewed.
         renewed_as: name of the next generation.
+        spent: what was released before the opening; left out for nothing.
+        recorded, over_budget: whether an owner has recorded a release made elsewhere, and one that
+            did not fit the budget. Both stay for ever.
     """
 
     closed_at: int = 0
@@ -46,6 +50,9 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
     in_force: StoredBudgetInForce | UnsetType = UNSET
     lifetime: StoredLifetime | UnsetType = UNSET
     renewed_as: str = ""
+    spent: SpentBefore | UnsetType = UNSET
+    recorded: bool = False
+    over_budget: bool = False
 
 
 NO_FACTS: Final = DatasetFacts()
@@ -75,6 +82,15 @@ _READERS: Final = {
 }
 
 
+def facts_of_record(*, charged: bool) -> dict[str, Any]:
+    """Return the facts that a record of a release made elsewhere sets.
+
+    Args:
+        charged: it fitted the budget.
+    """
+    return {"recorded": True} if charged else {"recorded": True, "over_budget": True}
+
+
 def facts_set_by(decision: Decision, *, dates_grants: bool) -> dict[str, Any]:
     """Return the facts of its dataset that a decision sets or states, by name.
 
@@ -92,6 +108,8 @@ def facts_set_by(decision: Decision, *, dates_grants: bool) -> dict[str, Any]:
             facts["in_force"] = decision.in_force
         if decision.lifetime is not None:
             facts["lifetime"] = decision.lifetime
+        if outcome.charges_team:
+            facts |= facts_of_record(charged=decision.cost is not None)
         read = _READERS.get(outcome)
         if read is not None:
             for name, value in msgspec.structs.asdict(read(decision.request)).items():

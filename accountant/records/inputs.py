@@ -18,6 +18,7 @@ from accountant.policy import Policy, check_open_per_holder, resolve
 from accountant.policy.compiled_policy import budget_below, open_plan
 from accountant.policy.in_force import BudgetInForce, check_one_amount, policy_under
 from accountant.policy.lifetime import check_lifetime
+from accountant.policy.spent_before import check_spent_before
 from accountant.questions.laws import ACCURACY_FIRST, is_session
 from accountant.questions.noise import Noise
 from accountant.questions.noise_wanted import check_noise_wanted
@@ -35,6 +36,7 @@ from accountant.records.requests import (
     Amend,
     MechanismRequest,
     Open,
+    RecordRelease,
     Remark,
     Renew,
     Resolve,
@@ -42,6 +44,7 @@ from accountant.records.requests import (
     SetLimit,
     SetMember,
     Settle,
+    SpentBefore,
 )
 from accountant.records.reservation_rows import check_until
 from accountant.records.rule_checks import MAX_PURPOSE, check_note, check_rules
@@ -349,6 +352,8 @@ def _check_open(record: Open) -> None:
     _check_opening(record)
     if record.lifetime is not UNSET:
         check_lifetime(record.lifetime, resolve(record.policy))
+    if record.spent is not UNSET:
+        _check_spent(record.spent, record.policy)
 
 
 def _check_renew(record: Renew) -> None:
@@ -364,6 +369,17 @@ def _check_opening(record: Open | Renew) -> None:
         _check_schema(record.schema, record.policy)
     if record.budget is not UNSET:
         _check_part_of(record.budget, record.policy)
+
+
+def _check_spent(spent: SpentBefore, policy: Policy) -> None:
+    _check_words("spent.evidence", spent.evidence)
+    if policy.population is not UNSET:
+        rule = "must be left out where the policy has a population, whose sum it is not in"
+        raise RequestInvalid("spent", rule, policy.population)
+    try:
+        check_spent_before(open_plan(resolve(policy)), spent.claim)
+    except RequestInvalid as error:
+        raise error.under("spent") from None
 
 
 def _check_part_of(budget: BudgetInForce, policy: Policy) -> None:
@@ -406,15 +422,24 @@ def _check_words(field: str, text: str | None) -> None:
         raise RequestInvalid(field, f"must be 1 to {MAX_PURPOSE} characters", text)
 
 
+def _check_record(record: RecordRelease) -> None:
+    _check_words("evidence", record.evidence)
+    _check_outside(record.claim)
+
+
+def _check_outside(claim: Claim) -> None:
+    try:
+        check_claim(claim)
+    except RequestInvalid as error:
+        raise error.under("claim") from None
+
+
 def _check_resolve(record: Resolve) -> None:
     if (record.claim is None) is (record.mistaken is None):
         rule = "must be given, or mistaken with the reason instead, but not both"
         raise RequestInvalid("claim", rule, None)
     if record.claim is not None:
-        try:
-            check_claim(record.claim)
-        except RequestInvalid as error:
-            raise error.under("claim") from None
+        _check_outside(record.claim)
     else:
         _check_words("mistaken", record.mistaken)
 
@@ -449,6 +474,7 @@ _CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     Renew: _check_renew,
     Amend: _check_amend,
     SetBudget: _check_budget,
+    RecordRelease: _check_record,
     Remark: _check_remark,
     Resolve: _check_resolve,
     SetMember: _check_member,

@@ -18,6 +18,7 @@ from accountant.records.requests import (
     MechanismRequest,
     Open,
     Pause,
+    RecordRelease,
     Remark,
     Renew,
     Resolve,
@@ -132,7 +133,7 @@ KINDS: Final = (
         group="datasets",
         path=None,
         asks_back=True,
-        sets=("schema",),
+        sets=("schema", "spent"),
     ),
     RecordKind(
         body=Amend,
@@ -218,6 +219,16 @@ KINDS: Final = (
         operation="set_budget",
         group="datasets",
         path="budget",
+    ),
+    RecordKind(
+        body=RecordRelease,
+        source="admin",
+        senders=_OWNER,
+        does="records releases made elsewhere",
+        outcomes=(Outcome.RECORDED,),
+        operation="record_release",
+        group="datasets",
+        path="record",
     ),
     RecordKind(
         body=Resolve,

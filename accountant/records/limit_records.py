@@ -160,6 +160,21 @@ class ReachedLimit(msgspec.Struct, frozen=True, omit_defaults=True):
     analyst: Name | None = None
 
 
+class ShareCut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A reserved share that a record of a release made elsewhere has cut.
+
+    Attributes:
+        cut: by how much, in each sum.
+        left: what the share still reserves of each sum, rounded down.
+    """
+
+    scope: Scope
+    name: Name | None
+    version: Count
+    cut: Amounts
+    left: Amounts
+
+
 class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
     """What remains under a limit, for the analyst of a request that did not fit.
 
@@ -258,12 +273,17 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
         counted_since: version from which on.
         periods: left out before there was a pace.
         shared_since: version from which on the use of its share is counted.
+        set_by: number of the dataset's decision that has set its share; left out where that is
+            `sequence` of the row.
+        cut: what records of releases made elsewhere took of its share; left out for nothing.
     """
 
     kind: str | UnsetType = UNSET
     counted_since: int | UnsetType = UNSET
     periods: PeriodsRow | UnsetType = UNSET
     shared_since: int | UnsetType = UNSET
+    set_by: int | UnsetType = UNSET
+    cut: Texts | UnsetType = UNSET
 
 
 class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="level"):
@@ -275,7 +295,9 @@ class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         limit: of the last record, removals included; left out in a row of usage under a default.
         rule: `kind`, the filter that is counted; `counted_since` and `shared_since`, the versions
             from which on; `periods` of the period limit, also of a removed one: `length`,
-            `first_at` (start of period 0) and `first` (its length, if longer).
+            `first_at` (start of period 0) and `first` (its length, if longer); `set_by`, the
+            dataset's decision that has set its share, if that is not `sequence`; `cut`, what
+            releases made elsewhere took of the share.
         counted: usage of the limit, as in `levels` of a decision.
         paced: usage in the period; `begins_at`, its start; `resets`, the number of clock resets at
             that time.

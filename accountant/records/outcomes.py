@@ -38,6 +38,8 @@ class Outcome(StrEnum):
         shows_running: the dataset is not paused after it.
         is_public: every reader of the dataset sees it.
         reports_limits: it may report thresholds of limits that nobody's request has reached.
+        charges_outside: it may charge what was released without a request.
+        charges_team: its levels are those of the team that its record names.
         by_operator: a command writes it that owns the partition: no input asks for it, and it
             belongs to no dataset.
         resets_clock: it sets the ledger's clock back.
@@ -68,6 +70,8 @@ class Outcome(StrEnum):
     shows_running: bool
     is_public: bool
     reports_limits: bool
+    charges_outside: bool
+    charges_team: bool
     by_operator: bool
     resets_clock: bool
     starts_branch: bool
@@ -110,7 +114,8 @@ class Outcome(StrEnum):
     BEGUN = "begun", *_DONE, "is_step", "allows_run", "shows_running"
     SETTLED = "settled", *_DONE, "is_step", "ends_reservation"
     VOIDED = "voided", *_DONE, "is_step", "ends_reservation"
-    RESOLVED = "resolved", *_DONE, "ends_reservation"
+    RESOLVED = "resolved", *_DONE, "ends_reservation", "charges_outside"
+    RECORDED = "recorded", *_DONE, "charges_outside", "charges_team", "is_public", "reports_limits"
 
 
 class Reason(StrEnum):
@@ -142,6 +147,7 @@ class Reason(StrEnum):
     OUT_OF_DATE = "out_of_date"
     ALREADY_PAUSED = "already_paused"
     NOT_PAUSED = "not_paused"
+    RECORD_NOT_POSSIBLE = "record_not_possible"
     UNKNOWN_DECISION = "unknown_decision"
     UNKNOWN_MEMBER = "unknown_member"
     LAST_OWNER = "last_owner"

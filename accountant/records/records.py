@@ -28,6 +28,7 @@ from accountant.records.limit_records import (
     LimitRemaining,
     LimitUpdate,
     ReachedLimit,
+    ShareCut,
 )
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
@@ -231,8 +232,10 @@ class Decision(
         reached: of an `amended` or `limit_set`: the limits whose thresholds it is the first to
             reach.
         more_reached: how many more there are, which it does not name: their next grant does.
+        shares_cut: of a `recorded`: the reserved shares that it has cut, in that order.
+        more_shares_cut: how many more there are, which it does not name.
         level: of a refusal that was not for want of the dataset's own budget: the level.
-        levels: of a grant: each level that it was charged to, after it.
+        levels: of a grant or a `recorded`: each level that it was charged to, after it.
         left_at: of an `exhausted`: what each level has left.
         note: the reason of an operator's command, for people; see `Outcome.by_operator`.
         reservation: of `reserved` and of the steps after it: the reservation that it is about.
@@ -300,6 +303,8 @@ class Decision(
     holder: HolderCount | None = None
     in_force: StoredBudgetInForce | None = None
     lifetime: StoredLifetime | None = None
+    shares_cut: tuple[ShareCut, ...] = ()
+    more_shares_cut: Count = 0
 
     @property
     def granted(self) -> bool:

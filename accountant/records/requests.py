@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from accountant.claims import Claim
 from accountant.field_rules import (
     Grant,
+    Hash,
     Horizon,
     Name,
     NoiseAmount,
@@ -154,6 +155,24 @@ class _Admin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     by: Name
 
 
+class SpentBefore(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
+):
+    """What was released about the data before its dataset was opened.
+
+    Attributes:
+        claim: what was released, for the policy's `unit` and `neighbours`; several releases are
+            one `all_of`, in their order. It must fit the policy's budget.
+        evidence: what says so, 1 to 200 characters; it stays public for ever.
+        fixed_before: whether the owner says that the policy's budget was fixed before the first of
+            these releases. The guarantee covers them only then.
+    """
+
+    claim: Claim
+    evidence: Note
+    fixed_before: bool = False
+
+
 class Open(_Admin, frozen=True, tag="open"):
     """An owner opens a dataset under a policy; its budget is fixed from the first grant on.
 
@@ -167,6 +186,8 @@ class Open(_Admin, frozen=True, tag="open"):
         lifetime: what all its generations may promise together, `{"epsilon": "10", "delta":
             "1e-5"}` or `{"rho": "1"}`, at least what the policy guarantees. It is what the dataset
             guarantees then. Left out, the dataset can never be renewed.
+        spent: what was released before. It is charged at the opening, whatever caps say. Not where
+            the policy has a population.
     """
 
     policy: Policy
@@ -175,6 +196,7 @@ class Open(_Admin, frozen=True, tag="open"):
     schema: Schema | UnsetType = UNSET
     budget: BudgetInForce | UnsetType = UNSET
     lifetime: Lifetime | UnsetType = UNSET
+    spent: SpentBefore | UnsetType = UNSET
 
 
 class Renew(_Admin, frozen=True, tag="renew"):
@@ -310,6 +332,32 @@ class SetBudget(_Admin, frozen=True, tag="budget"):
     follows: int | None = None
 
 
+class RecordRelease(_Admin, frozen=True, tag="record"):
+    """An owner charges what was released about the data elsewhere, without a request.
+
+    No cap, limit, pause or suspension refuses it. Its texts stay public for ever.
+
+    Attributes:
+        claim: what was released, as a claim for the policy's `unit` and `neighbours`; several
+            releases are one `all_of`. What fits the budget is charged, and the guarantee holds if
+            its size was bounded before anything was released. What does not fit is charged to the
+            team's limits alone, and the dataset guarantees nothing any more, for ever.
+        released_at: when it was released, such as `2026-11-21T10:00:00.000Z`.
+        evidence: what says so, 1 to 200 characters: a publication, a ticket.
+        team: by which team; its limits count the release, and may stand above their amount.
+        evidence_hash: SHA-256 of a document that says so, `sha256:...`.
+        follows: as of `Amend`.
+    """
+
+    claim: Claim
+    released_at: Until
+    evidence: Note
+    team: Name | None = None
+    evidence_hash: Hash | None = None
+    reason: Note = ""
+    follows: int | None = None
+
+
 class Resolve(_Admin, frozen=True, tag="resolve"):
     """An owner ends a suspension: says what a broken reservation released beyond its maximum.
 
@@ -403,6 +451,7 @@ AdminRecord = (
     | Label
     | Remark
     | SetBudget
+    | RecordRelease
     | Resolve
     | SetMember
     | SetLimit

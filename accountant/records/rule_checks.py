@@ -62,6 +62,7 @@ def _check_roles(field: str, roles: tuple[str, ...]) -> None:
 
 _CHECKS: Final[dict[str, Callable[[str, Any], object]]] = {
     "Grant": lambda field, text: check_grant(text, field),
+    "Hash": lambda field, text: check_grant(text, field),
     "Horizon": lambda field, text: check_horizon(text, field=field),
     "LimitPolicy": lambda _, policy: own_policy(policy),
     "Name": check_name,

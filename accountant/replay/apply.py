@@ -21,7 +21,7 @@ from accountant.records.dataset_facts import NO_FACTS, facts_after
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
 from accountant.records.requests import Resolve
-from accountant.replay.members_and_limits import take_members, take_scopes
+from accountant.replay.members_and_limits import cut_replayed, take_members, take_scopes
 from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
 from accountant.reservations.held import drop_final
 from accountant.times import ClockResets, from_iso, issued_at
@@ -83,6 +83,8 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
         after = msgspec.structs.replace(
             after, levels=after.levels + levels, limits=after.limits + limits
         )
+    if decision.outcome is Outcome.RECORDED:
+        cut_replayed(partition, after)
     partition.ledgers[decision.dataset] = after
     partition.checksum.forget(decision.dataset)  # a seal has added that of the row before
 
@@ -105,7 +107,8 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
         if ledger is None:
             facts = facts_after(NO_FACTS, decision, dates_grants=plan.dates_grants)
             opened = DatasetLedger.new(str(decision.dataset), plan, at, facts)
-            return msgspec.structs.replace(opened, generation=decision.generation or 1)
+            opened = msgspec.structs.replace(opened, generation=decision.generation or 1)
+            return _opened(opened, decision)
         plan = below(plan, ledger.plan.in_force)
         crossed = crossed_under(plan, ledger)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
@@ -147,16 +150,34 @@ def _ledger_after(ledger: DatasetLedger | None, decision: Decision, at: int) -> 
     )
     if outcome is Outcome.BUDGET_SET and decision.in_force is not None:
         return set_in_force(after, decision.in_force)
-    return _resolved(after, decision) if outcome is Outcome.RESOLVED else after
+    return _resolved(after, decision) if outcome.charges_outside else after
+
+
+def _opened(ledger: DatasetLedger, decision: Decision) -> DatasetLedger:
+    """Return a new ledger with what its opening was charged for earlier releases."""
+    if decision.cost is None:
+        return ledger
+    plan = ledger.plan
+    mechanisms, totals = totals_from(plan, decision.totals or {}, decision.rounded_up)
+    return msgspec.structs.replace(
+        ledger,
+        mechanisms=mechanisms,
+        totals=totals,
+        crossed=len(decision.crossed),
+        exhausted=plan.progress(totals) >= plan.most,
+        fractional=bool(decision.rounded_up),
+    )
 
 
 def _resolved(ledger: DatasetLedger, decision: Decision) -> DatasetLedger:
-    """Return a ledger with what an owner's word on a broken reservation makes of its guarantee."""
-    record = _decode_resolve(bytes(decision.request))
-    note = record.mistaken or record.reason or ledger.note
-    guarantee = guarantee_after_resolving(
-        ledger.guarantee, mistaken=record.claim is None, charged=decision.cost is not None
-    )
+    """Return a ledger with what an owner's word on other releases makes of its guarantee."""
+    mistaken, note = False, ledger.note
+    if decision.outcome is Outcome.RESOLVED:
+        record = _decode_resolve(bytes(decision.request))
+        mistaken = record.claim is None
+        note = record.mistaken or record.reason or note
+    charged = decision.cost is not None
+    guarantee = guarantee_after_resolving(ledger.guarantee, mistaken=mistaken, charged=charged)
     return msgspec.structs.replace(ledger, guarantee=guarantee, note=note)
 
 

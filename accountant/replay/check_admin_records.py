@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
 from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.ledger.snapshots import ledger_of_row
 from accountant.limits.apply import apply_record
-from accountant.limits.state import Key, LimitState, limit_state_of, row_of
+from accountant.limits.state import Key, LimitState, limit_state_of, row_of, rule_row
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
@@ -166,5 +168,7 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
 
 def _limit(level: LimitState) -> str:
     """Return what a level's row has of its limit, without what was used under it."""
-    row = row_of(level)
-    return encode([row.limit, row.rule]).decode()
+    rule = level.rule
+    # What was cut of a share is in no record that sets the limit.
+    row = None if rule is None else msgspec.structs.replace(rule_row(rule), cut=msgspec.UNSET)
+    return encode([row_of(level).limit, row]).decode()

@@ -9,6 +9,7 @@ from accountant.checksum import crc_of_row
 from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.limits.apply import apply_grant, apply_record
+from accountant.limits.cut_shares import cut_shares
 from accountant.limits.state import Key, LimitState, limit_state_of, texts_of
 from accountant.limits.thresholds import key_of, with_reported
 from accountant.partition import Partition
@@ -114,6 +115,17 @@ def take_scopes(partition: Partition, ledger: DatasetLedger, decision: Decision)
         partition.checksum.forget(scope_row_key(*state.key).decode())
         partition.levels.put(state)
     return rows, limits
+
+
+def cut_replayed(partition: Partition, ledger: DatasetLedger) -> None:
+    """Cut the shares that a record of a release made elsewhere cuts, as it did.
+
+    Args:
+        ledger: the dataset's, after the decision.
+    """
+    for state in cut_shares(partition.levels, ledger).states:
+        partition.checksum.forget(scope_row_key(*state.key).decode())
+        partition.levels.put(state)
 
 
 def _state_reached(

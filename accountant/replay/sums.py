@@ -20,6 +20,7 @@ from accountant.fractional import round_up_amounts
 from accountant.ledger.administer import set_in_force
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
+from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
 from accountant.policy.lifetime import exceeds, first_generation, next_generation
 from accountant.records import Decision
@@ -203,7 +204,7 @@ def _check_scopes(decision: Decision) -> Findings:
             yield Finding("limit", "the limit that it is about", plain(limit))
     else:
         yield from same("limit", None, limit)
-    if not (outcome.charges or outcome.is_step):
+    if not (outcome.charges or outcome.is_step or outcome.charges_team):
         yield from same("levels", (), decision.levels)
     if decision.reason is not Reason.EXHAUSTED:
         yield from same("left_at", (), decision.left_at)
@@ -246,6 +247,8 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
             yield Finding("outcome", "one opening of a dataset", "another one")
         elif decision.policy is None or decision.budget is None:
             yield Finding("policy", "a policy and its budget", "nothing")
+        else:
+            yield from _check_opening(decision, decision.policy, tuple(decision.budget.values()))
         return
     if ledger is None:
         yield Finding("outcome", "an opened dataset", f"{decision.outcome} before any opening")
@@ -270,6 +273,20 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
             return
         ledger = set_in_force(ledger, decision.in_force)
     yield from _check_sums(ledger, decision)
+
+
+def _check_opening(decision: Decision, policy: Policy, budget: tuple[str, ...]) -> Findings:
+    """Yield where an opening's totals are not what it was charged for earlier releases."""
+    plan = stored_plan(policy, budget)
+    mechanisms, totals = totals_from(plan, decision.totals or {}, decision.rounded_up)
+    zero: tuple[Units, ...] = (0,) * len(plan.sums)
+    if decision.cost is None:
+        yield from same("mechanisms", 0, mechanisms)
+        yield from same("totals", _wire(zero), _wire(totals))
+        return
+    yield from _check_added(plan, zero, tuple(decision.cost.values()), totals)
+    if not plan.kind.holds(plan.capacity, totals[: plan.width]):
+        yield from _over(plan, totals[: plan.width])
 
 
 def _lower(ledger: DatasetLedger, decision: Decision) -> DatasetLedger | None:
@@ -313,7 +330,7 @@ def _check_sums(ledger: DatasetLedger, decision: Decision) -> Findings:
         at = plan.ended
         ends = at is not None and totals[at] != ledger.totals[at]
         yield from same("ends", plan.policy.filter if ends else None, decision.ends)
-    elif decision.cost is not None and decision.outcome is Outcome.RESOLVED:
+    elif decision.cost is not None and decision.outcome.charges_outside:
         yield from _check_added(plan, ledger.totals, tuple(decision.cost.values()), totals)
     else:
         yield from same("cost", None, decision.cost)

@@ -24,6 +24,7 @@ from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, decode_schema
 from accountant.records.limit_records import Scope
 from accountant.records.records import HeldRow
+from accountant.records.requests import SpentBefore
 from accountant.records.reservation_rows import GuaranteeState
 from accountant.times import iso
 from accountant.views.joint import JointGuarantee
@@ -54,6 +55,9 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
             and their number.
         broken: how many of them released beyond their maximum; above 0 the dataset is suspended.
         guarantee: `explained`, `if_bounded` or `void`; empty while it holds.
+        spent: what was released before the opening; left out for nothing.
+        recorded, over_budget: whether an owner has recorded a release made elsewhere, and one that
+            did not fit the budget.
         schema: what questions may name; left out of a dataset that takes none.
         label: what the dataset is, in its owner's words; empty for none.
         in_force: the budget in force; left out where all of the policy's is.
@@ -105,6 +109,9 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     guarantee: GuaranteeState = ""
     schema: Schema | msgspec.UnsetType = msgspec.UNSET
     label: Note = ""
+    spent: SpentBefore | msgspec.UnsetType = msgspec.UNSET
+    recorded: bool = False
+    over_budget: bool = False
     in_force: StoredBudgetInForce | msgspec.UnsetType = msgspec.UNSET
     ceiling: Amounts = {}
     lifetime: StoredLifetime | msgspec.UnsetType = msgspec.UNSET

@@ -62,12 +62,14 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         budget, left: what it comes to in each sum, and what of it is still unused.
         team: the team whose share contains an analyst's.
+        cut: what releases made elsewhere have taken of it; left out for nothing.
     """
 
     part: Ratio
     budget: Amounts
     left: Amounts
     team: Name | None = None
+    cut: Amounts | None = None
 
 
 class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -299,7 +301,15 @@ def _share_view(record: LimitRecord, level: LimitState) -> ShareView | None:
         budget=share.budget,
         left={name: format_units(amount) for name, amount in left},
         team=share.team,
+        cut=_cut(level),
     )
+
+
+def _cut(level: LimitState) -> Texts | None:
+    rule = level.rule
+    if rule is None or not rule.cut:
+        return None
+    return dict(zip(rule.share_sums, map(format_units, rule.cut), strict=True))
 
 
 def _texts(bound: CompiledLimit, spent: Sums) -> Texts:

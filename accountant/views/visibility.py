@@ -11,7 +11,7 @@ from accountant.partition.ids import analyst_charged
 from accountant.policy import Policy, sees_only_own
 from accountant.records.header import DecisionHeader
 from accountant.records.http_bodies import served_decision
-from accountant.records.limit_records import LimitUpdate, ReachedLimit, Scope
+from accountant.records.limit_records import LimitName, LimitUpdate, ReachedLimit, Scope
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
@@ -73,6 +73,8 @@ def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> D
 
 _OTHERS: Final = b'"other_datasets"'
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_limits = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_place = msgspec.json.Decoder(LimitName).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -171,8 +173,11 @@ def _drop_alerts(
     access: DatasetAccess, line: DecisionHeader, members: dict[str, msgspec.Raw]
 ) -> None:
     """Drop what a decision says of thresholds that a caller must not see, and the hash."""
-    for name in ("hash", "more_reached"):
+    for name in ("hash", "more_reached", "more_shares_cut"):
         members.pop(name, None)
+    if line.outcome.charges_team:
+        _drop_limits(access, members)
+        return
     if line.reached:
         shown = [each for each in line.reached if _sees_limit(access, *_limit_of(line, each))]
         members.pop("reached")
@@ -186,6 +191,20 @@ def _drop_alerts(
             for each in line.levels
         ]
         members["levels"] = msgspec.Raw(_encode(levels))
+
+
+def _drop_limits(access: DatasetAccess, members: dict[str, msgspec.Raw]) -> None:
+    """Drop the limits that a decision which everybody sees charges or cuts, but for one's own."""
+    for name in ("levels", "shares_cut"):
+        limits = _limits(members.pop(name, msgspec.Raw(b"[]")))
+        shown = [raw for raw in limits if _sees_limit(access, *_decode_place(raw), None)]
+        if shown:
+            members[name] = msgspec.Raw(_encode(shown))
+
+
+def _decode_place(raw: msgspec.Raw) -> tuple[Scope, str | None]:
+    place = _place(raw)
+    return place.scope, place.name
 
 
 def _hides_datasets(access: DatasetAccess, line: DecisionHeader) -> bool:

@@ -86,13 +86,15 @@ def input_fields(known: Known, struct: str) -> str:
 
 
 def _kinds(chosen: str, without: str = "without", *names: str) -> list[RecordKind]:
-    """Return the kinds of an input, of the routes below a dataset, or of administrators."""
+    """Return the kinds of an input, of the routes below a dataset, of administrators, or one."""
     selections: dict[str, Callable[[RecordKind], bool]] = {
         "admin": lambda kind: kind.source == "admin",
         "owner": lambda kind: kind.source == "admin" and kind.path is not None,
         "administrator": lambda kind: kind.allows_administrator,
     }
-    found = [kind for kind in KINDS if selections[chosen](kind)]
+    chooses = selections.get(chosen, lambda kind: kind.name == chosen)
+    found = [kind for kind in KINDS if chooses(kind)]
+    assert found, chosen
     assert without == "without", without
     assert {kind.name for kind in found} >= set(names), names
     return [kind for kind in found if kind.name not in names]

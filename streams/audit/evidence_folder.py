@@ -34,7 +34,8 @@ are outside of them:
 - Timing. How long an answer takes may depend on the data.
 - Owners, and whoever else has seen the data. What they decide or tell by what they have seen is
   not noisy. A false claim of a mechanism that somebody ran outside is not noticed by the ledger.
-- Releases outside of the ledger: tables, publications, copies, backups of the data.
+- Releases outside of the ledger that no record charges: tables, publications, copies, backups of
+  the data.
 - Datasets about the same people that are not in one population: their guarantees add up.
 - Erasure. When a person is erased from the data, this stays: answers that were given, what was
   charged for them, and the names of analysts, owners and members in the log, for ever.

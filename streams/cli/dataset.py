@@ -14,6 +14,7 @@ from accountant.display.numbers import counted, exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
@@ -27,6 +28,7 @@ from streams.cli.reading.policy_options import (
     policy_options,
     read_policy,
     read_schema,
+    read_spent,
     whole_per_holder,
 )
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
     *PARAMETERS,
@@ -75,7 +76,7 @@ _QUESTIONS_EXPLAINED = (
     "questions: accuracy-first ones need a curator; {owners} can add the server's with\n"
     "`accountant member set {name} curator --role curator{by}`."
 )
-_NOT_COPIED: Final = ("policy", "expected", "preview", "ceiling", "schema", *_OF_A_POLICY)
+_NOT_COPIED: Final = ("policy", "expected", "preview", "ceiling", "schema", "spent", *_OF_A_POLICY)
 _ROWS = frozenset(("row", "record"))
 """Units of which each row is one."""
 _NO_UNIT = (
@@ -164,6 +165,14 @@ def open_(
             help="JSON file with the schema of the data, which questions need. It stays for ever.",
         ),
     ] = None,
+    spent: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON file with what was released before: claim, evidence and fixed_before. It "
+            "is charged at the opening, and its text stays public for ever.",
+        ),
+    ] = None,
     replace_ledger: ReplaceLedger = False,
     *,
     admin: AdminOptions,
@@ -186,6 +195,7 @@ def open_(
         if like is not None:
             check_excluded(context, "--like", _NOT_COPIED, why="the dataset has them")
             open_like(OpeningDraft(name, None, new, admin), like, owner, (lifetime, lifetime_delta))
+        before = None if spent is None else read_spent(spent)
         if policy is not None:
             whole = "the file has the whole policy"
             check_excluded(context, "--policy", (*_OF_A_POLICY, "expected"), why=whole)
@@ -215,6 +225,7 @@ def open_(
                     schema=declared,
                     ceiling=ceiling,
                     lifetime=lifetime_of(wanted.rho, lifetime, lifetime_delta),
+                    spent=before,
                     as_given=True,
                     new=new,
                 )
@@ -523,24 +534,8 @@ def label(
     admin.send(lambda owner: owner.label(name, text))
 
 
-@app.command("remark")
-@admin_command()
-def remark(
-    name: Name,
-    decision: Annotated[
-        int,
-        typer.Argument(help="The decision's number in the dataset: its `sequence`."),
-    ],
-    text: Annotated[str, typer.Argument(help="What you say of it, 1 to 200 characters.")],
-    *,
-    admin: AdminOptions,
-) -> None:
-    """Say something public about a decision, such as that a grant never ran. Owners only.
-
-    Nothing is charged or returned. Everybody who may see the dataset sees the text, for ever: write
-    nothing about a person. A closed dataset takes it, too.
-    """
-    admin.send(lambda owner: owner.remark(name, decision, text))
+app.command("remark")(remark)
+app.command("record")(record)
 
 
 @app.command("resolve")

@@ -225,20 +225,27 @@ def atoms(claim: Record, times: int = 1) -> Iterator[tuple[Record, int]]:
         yield claim, times
 
 
-def is_cost(what: str, name: str, claim: Record, charged: Fraction | None) -> bool:
-    """Check a charge: it is the cost, or above it by the rounding. False: not known here."""
-    if charged is None:
-        return False
+def costs(name: str, claim: Record) -> tuple[Fraction, Fraction] | None:
+    """Return the least and the most, by rounding, that a claim costs; None if not known here."""
     least, most = Fraction(0), Fraction(0)
     for atom, times in atoms(claim):
         one = cost(name, atom)
         if one is None:
-            return False
+            return None
         least, more = least + one * UNIT * times, one * UNIT * times
         by_series = atom["type"] in PURE and "epsilon" not in name
         if by_series or PARTS % (one * UNIT).denominator:  # it was rounded up
             more += more / 10**18 + 2 * times
         most += more
+    return least, most
+
+
+def is_cost(what: str, name: str, claim: Record, charged: Fraction | None) -> bool:
+    """Check a charge: it is the cost, or above it by the rounding. False: not known here."""
+    known = costs(name, claim)
+    if charged is None or known is None:
+        return False
+    least, most = known
     if not least <= charged <= most:
         cost_text, charged_text = (f"{float(each / UNIT):.17g}" for each in (least, charged))
         raise Wrong(f"{what} costs {cost_text} of {name}, charged was {charged_text}")
@@ -281,7 +288,7 @@ GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
 OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
-    *("budget_set", "remarked", "renewed"),
+    *("budget_set", "remarked", "renewed", "recorded"),
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }
@@ -300,6 +307,7 @@ class Dataset:
         self.lifetime, self.generation = opening.get("lifetime") or {}, opening["generation"]
         self.schema = (opening.get("request") or {}).get("schema")
         self.sequence, self.mechanisms, self.stopped, self.written = 0, 0, "", Record()
+        self.is_bounded, self.is_void = False, False  # by a release that was made elsewhere
         self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
         self.teams: dict[str, Record] = {}
         self.limits: dict[tuple[str, str | None], Record] = {}
@@ -485,6 +493,7 @@ class Log:
         expect("names of totals", [*data.totals], [*dict.fromkeys([*after, *part.get("cost", ())])])
         growth, charged = less(after, data.totals), part.get("cost", {})
         of = grant if outcome in GRANTS else request if charged else {}
+        of = request.get("spent", {}) if outcome == "opened" else of
         claim: Record = of.get("claim", {})
         more = sum(times for _, times in atoms(claim)) if claim else 0
         expect("mechanisms", data.mechanisms + more, part["totals"]["mechanisms"])
@@ -503,7 +512,9 @@ class Log:
             if grant:
                 expect("analyst", grant["request"]["analyst"], part["reservation"]["analyst"])
                 self.give_back(data, part, request, grant, growth)
-        elif outcome != "resolved":
+        elif outcome == "recorded":
+            self.record(data, part, request, up_now)
+        elif outcome != "resolved" and not (outcome == "opened" and of):
             expect(f"growth of totals of {name}", False, any(growth.values()))
         for total, grown in less(up_now, up_before).items():
             if grown is not None and charged.get(total) != "inf":
@@ -513,6 +524,9 @@ class Log:
             due = None if spent is None else max(Fraction(0), data.allowed(total) - spent)
             expect(f"{total} left of {name}", due, left)
         self.known(adds_up(data.policy), f"whether {data.policy['filter']} admits the totals")
+        if data.is_void or data.is_bounded:
+            worst = ("void",) if data.is_void else ("if_bounded", "void")
+            expect(f"guarantee of {name}", True, part.get("guarantee") in worst)
         data.sequence, data.totals = part["sequence"], after
         data.mechanisms, data.written = part["totals"]["mechanisms"], part["totals"]
         stops = {"paused": outcome, "closed": outcome, "renewed": outcome, "resumed": ""}
@@ -528,6 +542,52 @@ class Log:
             for field, value in (request.get("pace") or {}).items():
                 expect(f"limit.pace.{field}", value, limit["pace"][field])
             self.set_limit(data, limit)
+
+    def record(self, data: Dataset, part: Record, request: Record, spent: Sums) -> None:
+        """Check a release made elsewhere: whether it fitted, its team's limits, the guarantee."""
+        claim, team, budget = request["claim"], request.get("team"), data.budget
+        if "cost" in part:
+            for total in budget if adds_up(data.policy) else ():
+                fits = (spent[total] or 0) <= units(budget[total])
+                expect(f"a release within {total}", True, fits)
+            data.is_bounded = True
+        else:
+            spans = {total: costs(total, claim) for total in budget}
+            known = adds_up(data.policy) and None not in spans.values()
+            self.known(known, "whether a release that ends the guarantee did not fit")
+            most = {n: (data.totals[n] or 0) + span[1] for n, span in spans.items() if span}
+            fits = known and all(most[n] <= units(budget[n]) for n in most)
+            expect("a release that ends the guarantee, and fits", False, fits)
+            expect("growth of totals", False, any(less(spent, up(data.totals)).values()))
+            data.is_void = True
+        limit = data.limits.get(("team", team), {})
+        named = [(each["scope"], each.get("name")) for each in part.get("levels", ())]
+        expect("limits of its team", [("team", team)] * bool(limit.keys() & {*BUDGETS}), named)
+        for entry in part.get("levels", ()):
+            self.charge_team(data, entry, limit, claim)
+        self.known("shares_cut" not in part, "by how much a release has cut reserved shares")
+
+    def charge_team(self, data: Dataset, entry: Record, limit: Record, claim: Record) -> None:
+        """Check that a team's limit counts a release; it may be above its amount."""
+        key = ("team", entry["name"], None)
+        expect(f"version of limit {key}", limit["version"], entry["version"])
+        is_new = data.windows.get(key) != entry.get("window")
+        data.windows[key] = entry.get("window", data.windows.get(key))
+        counts = data.counts.setdefault(key, {})
+        wanted = [f for (f, _), of in zip(LIMITED, BUDGETS, strict=True) if of in limit]
+        expect(f"counts of limit {key}", wanted, [f for f, _ in LIMITED if f in entry])
+        for field, over in [each for each in LIMITED if each[0] in entry]:
+            now, own = exact(entry[field], entry.get(over)), field == "totals" and "policy" in limit
+            fresh = field == "paced" and is_new
+            for name, more in less(now, {} if fresh else counts.get(field, {})).items():
+                what, adds = (
+                    f"{field} of limit {key}",
+                    adds_up(limit["policy"] if own else data.policy),
+                )
+                self.known(
+                    adds and is_cost(what, name, claim, more), "cost of a release at a limit"
+                )
+            counts[field] = now
 
     def known(self, is_known: bool, what: str) -> None:
         self.needs[what] += not is_known

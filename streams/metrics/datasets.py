@@ -39,7 +39,7 @@ _MOVING: Final = {
     "privacy_dataset_closed": "1 once the dataset is closed and grants nothing more.",
     "privacy_dataset_paused": "1 while the dataset is paused and grants nothing.",
     "privacy_dataset_suspended": "1 while a reservation that went beyond its maximum stops grants.",
-    "privacy_guarantee_void": "1 while the guarantee does not hold, because a claim was false.",
+    "privacy_guarantee_void": "1 where none holds: a claim was false, or a release did not fit.",
 }
 
 

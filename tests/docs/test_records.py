@@ -43,6 +43,7 @@ STRUCTS = {
     "request": [],
     "preview": [],
     "admin": [],
+    "outside": [],
     "member": [],
     "limits": [PeriodLimitView, ShareView],
     "policy": [Policy],

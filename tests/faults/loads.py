@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
-from tests.faults.load_limits import LimitLoad
+from tests.faults.load_limits import TEAMS, LimitLoad
 from tests.faults.load_reservations import ReservationLoad
+from tests.faults.oracle.texts import at_text
 from tests.faults.people import ANALYSTS, OWNER, People
 
 Body = dict[str, Any]
@@ -129,6 +130,7 @@ class Load:
         self._limit_load = LimitLoad(seed + 3)
         self._brakes = random.Random(seed + 6)
         self._budgets = random.Random(seed + 6)
+        self._outside = random.Random(seed + 8)
         self._reservations = ReservationLoad(seed + 7)
         self._generations = random.Random(seed + 8)
         self._renewed: dict[str, Body] = {}
@@ -180,6 +182,8 @@ class Load:
             return self._budget()
         if self._generations.random() < 0.006:
             return self._renew()
+        if self._outside.random() < 0.008:
+            return self._about_outside()
         if self._limit_load.is_next():
             return self._limit()
         if self._reservations.is_next():
@@ -360,6 +364,38 @@ class Load:
             "dataset": name,
             "by": OWNER,
             "budget": budget,
+        }
+        self._known.append(("admin", value := json.dumps(body).encode()))
+        return self._send("admin", value, later=0)
+
+    def _about_outside(self) -> SentInput:
+        """Record a release made elsewhere, or remark on a decision, from a seed of its own."""
+        chance = self._outside
+        name = chance.choice(self._names)
+        if chance.random() < 0.5:
+            name = self._limit_load.dataset(self._names)
+        if chance.random() < 0.2:
+            fields: Body = {"decision": chance.randrange(-1, 400), "remark": "it never ran"}
+            kind = "remark"
+        else:
+            small = {"type": "pure", "epsilon": f"{chance.randrange(1, 200)}e-4"}
+            claim = small if chance.random() < 0.8 else chance.choice(self._claims)
+            times = at_text(self.now - chance.randrange(10**9))
+            fields = {"claim": claim, "released_at": times, "evidence": "a published table"}
+            if chance.random() < 0.7:
+                fields["team"] = chance.choice(TEAMS)
+            if chance.random() < 0.2:
+                fields["evidence_hash"] = "sha256:" + "2" * 64
+            if chance.random() < 0.1:
+                fields["follows"] = chance.randrange(1, 60)
+            kind = "record"
+        body = {
+            "version": 1,
+            "type": kind,
+            "request_id": id_at(self.now, chance),
+            "dataset": name,
+            "by": OWNER if chance.random() < 0.95 else "eve",
+            **fields,
         }
         self._known.append(("admin", value := json.dumps(body).encode()))
         return self._send("admin", value, later=0)

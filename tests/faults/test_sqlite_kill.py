@@ -34,7 +34,7 @@ from tests.faults.sqlite_life import (
     verdict,
 )
 from tests.nightly import rounds
-from tests.streams.bodies import asking, enrolment, opening
+from tests.streams.bodies import asking, enrolment, limiting, opening, releasing
 from tests.streams.model import repeated_body
 from tests.streams.processing.contract import Player, SqliteHarness
 
@@ -106,6 +106,11 @@ class Plan(NamedTuple):
             opening("census", self.born, 0, epsilon="0.5"),
             opening("tight", self.born, 0, **tight),
             opening("circle", self.born, 0, access="members"),
+            opening("shared", self.born, 0),
+            *(
+                limiting("shared", self.born, 1_000_000 + number, "team", team, reserved="0.4")
+                for number, team in enumerate(("blue", "red"))
+            ),
         ]
 
     def body(self, number: int) -> bytes:
@@ -121,6 +126,8 @@ class Plan(NamedTuple):
             gone = number % 7 == 0
             return enrolment("circle", at, number, member, *([] if gone else [role]),
                              **({} if gone else fields))  # fmt: skip
+        if number % 8 == 1:
+            return releasing("shared", at, number, ("green", "red")[number % 3 % 2], epsilon="0.05")
         if number % 4 == 2:
             more = {"via": "engine-1"} if number % 8 == 2 else {}
             return asking("circle", at, number, epsilon=COSTS[number % 7 % 3], **more)
@@ -130,14 +137,14 @@ class Plan(NamedTuple):
     def was_sent(self, body: bytes) -> bool:
         """Return whether a body is one of those that the lives send."""
         found = json.loads(body)
-        if found["type"] == "open":
+        if found["type"] in {"open", "limit"}:
             return body in self.openings
         digits = found["request_id"].replace("-", "")
         return body == self.body(int(digits[17:], 16))
 
 
 def source_of(body: bytes) -> Source:
-    return "admin" if b'"type": "member"' in body else "requests"
+    return "requests" if b'"type": "request"' in body else "admin"
 
 
 def live(file: Path, plan: Plan, life: int, answers: int) -> None:
@@ -247,7 +254,8 @@ def test_a_killed_ledger_has_every_decision_that_it_answered(number: int, tmp_pa
     outcomes = Counter(each["outcome"] for each in judged.decisions)
     assert answered > 50
     assert outcomes["granted"] > 10
-    assert outcomes.keys() >= {"repeated", "expired", "member_set"}
+    assert outcomes.keys() >= {"repeated", "expired", "member_set", "recorded"}
+    assert any("shares_cut" in each for each in judged.decisions)
     assert any(each.get("reason") == "not_permitted" for each in judged.decisions)
     assert plan.is_fast or outcomes["invalid"] > 0  # issued in the future
 

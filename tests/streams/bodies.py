@@ -77,6 +77,24 @@ def enrolment(
     )
 
 
+def releasing(
+    dataset: str, at: int, number: int, team: str, *, epsilon: str = "0.1", **more: object
+) -> bytes:
+    """Return an owner's record of a pure release that a team made elsewhere."""
+    return _bytes(
+        version=1,
+        type="record",
+        request_id=request_id(at, number),
+        dataset=dataset,
+        by="owner",
+        claim={"type": "pure", "epsilon": epsilon},
+        released_at="2026-01-01T00:00:00.000Z",
+        evidence="a table",
+        team=team,
+        **more,
+    )
+
+
 def limiting(
     dataset: str, at: int, number: int, scope: str, name: str | None = None, **more: object
 ) -> bytes:

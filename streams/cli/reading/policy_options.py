@@ -231,6 +231,20 @@ def read_schema(path: Path) -> Schema:
         fail(Exit.USAGE, f"{path} is not a schema: {error}")
 
 
+def read_spent(path: Path) -> dict[str, object]:
+    """Return what was released before, from a JSON file; end the command if it does not say it."""
+    from accountant.strict_json import read_json
+
+    try:
+        found = read_json(path.read_bytes())
+    except msgspec.MsgspecError as error:
+        fail(Exit.USAGE, f"{path} is not valid JSON: {error}")
+    if not isinstance(found, dict) or "claim" not in found:
+        hint = '{"claim": "pure:0.2", "evidence": "table 3", "fixed_before": false}'
+        fail(Exit.USAGE, f"{path} does not say what was released before", hint=hint)
+    return found
+
+
 def _meant(error: msgspec.ValidationError, path: Path) -> str | None:
     """Return a suggestion for an unknown word in a policy file."""
     from accountant.records.translate import translate

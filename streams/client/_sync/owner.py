@@ -26,6 +26,7 @@ from streams.client.requests.admin_requests import (
     limit_fields,
     member_fields,
     open_fields,
+    record_fields,
     removed_limit_fields,
     removed_member_fields,
     renew_fields,
@@ -122,6 +123,7 @@ class Owner(Administrator):
         schema: Schema | Mapping[str, Any] | None = None,
         ceiling: object = None,
         lifetime: Mapping[str, object] | None = None,
+        spent: Mapping[str, Any] | None = None,
         as_given: bool = False,
         new: bool = False,
     ) -> Decision:
@@ -146,6 +148,9 @@ class Owner(Administrator):
                 rho. It is what the dataset guarantees, from the first day.
             lifetime: what this dataset and all that will renew it may promise together, such as
                 `{"epsilon": "10", "delta": "1e-5"}`; without one, it can never be renewed.
+            spent: what was released before: `{"claim": "pure:0.2", "evidence": "table 3"}`, which
+                the opening is charged; with `"fixed_before": True` the guarantee covers it, too:
+                this budget was fixed before the first of it.
             as_given: add none of the defaults but `access`.
             new: what is asked back otherwise is meant as it is.
 
@@ -167,6 +172,7 @@ class Owner(Administrator):
             schema=schema,
             ceiling=ceiling,
             lifetime=lifetime,
+            spent=spent,
         )
         record = AdminRequest.of("open", dataset, fields, self._context, self._clock, new=new)
         call = record.prepare()
@@ -347,6 +353,34 @@ class Owner(Administrator):
             text: for people, 1 to 200 characters; earlier remarks stay beside it.
         """
         return self._send("remark", dataset, {"decision": decision, "remark": text})
+
+    def record(
+        self,
+        dataset: str,
+        claim: str | Claim | Mapping[str, Any],
+        *,
+        released_at: str | date | datetime,
+        evidence: str,
+        team: str | None = None,
+        evidence_hash: str | None = None,
+    ) -> Decision:
+        """Charge a release that was made about the data elsewhere, without a request.
+
+        No cap, limit, pause or suspension refuses it. What fits the budget is charged, and the
+        guarantee then holds if its size was bounded before anything was released. What does not
+        fit leaves no guarantee (`guarantee` of the decision is `void`), for ever. Reserved shares
+        that it leaves no room for are cut, the newest first.
+
+        Args:
+            claim: what was released; several releases are one `all_of`.
+            released_at: a day, at its start in UTC, or a time with a zone.
+            evidence: what says so, 1 to 200 characters; everybody who may see the dataset sees
+                it, for ever.
+            team: by which team; its limits count the release.
+            evidence_hash: `sha256:...` of a document that says so.
+        """
+        fields = record_fields(claim, released_at, evidence, team, evidence_hash)
+        return self._send("record", dataset, fields)
 
     def resolve(
         self,

@@ -196,6 +196,7 @@ def open_fields(
     schema: Schema | Mapping[str, Any] | None,
     ceiling: object = None,
     lifetime: Mapping[str, object] | None = None,
+    spent: Mapping[str, Any] | None = None,
 ) -> dict[str, object]:
     """Return the fields that open a dataset.
 
@@ -204,6 +205,7 @@ def open_fields(
         as_given: add no proposed fields to the policy.
         ceiling: the budget of the record's policy; the given one is in force then.
         lifetime: what all generations may promise together; None for none.
+        spent: what was released before, as on the wire; its claim may be a text.
     Raises: RequestInvalid.
     """
     if not isinstance(schema, Schema | Mapping | None):
@@ -218,6 +220,7 @@ def open_fields(
         "owners": None if owners is None else coerce_texts("owners", owners),
         "schema": schema,
         "lifetime": None if lifetime is None else _lifetime_fields(lifetime),
+        "spent": None if spent is None else _spent_before(spent),
     }
 
 
@@ -249,7 +252,7 @@ def renew_fields(
     Raises: RequestInvalid.
     """
     fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, ceiling=ceiling)
-    del fields["lifetime"]
+    del fields["lifetime"], fields["spent"]
     return {**fields, "renewed_as": coerce_text("renewed_as", renewed_as)}
 
 
@@ -259,6 +262,12 @@ def like(view: DatasetView) -> dict[str, object]:
     budget = None if in_force is UNSET else {in_force.field: in_force.amount}
     schema = None if view.schema is UNSET else view.schema
     return {"policy": view.policy, "schema": schema, "budget": budget}
+
+
+def _spent_before(spent: Mapping[str, Any]) -> dict[str, Any]:
+    if "claim" not in spent:
+        raise RequestInvalid("spent.claim", "must be given", None)
+    return {**spent, "claim": claim_value(coerce_claim(spent["claim"]))}
 
 
 def below_ceiling(policy: Mapping[str, Any], ceiling: object) -> dict[str, object]:
@@ -387,6 +396,26 @@ def limit_fields(
 def removed_limit_fields(scope: str, name: str | None) -> dict[str, object]:
     """Return the fields that remove a limit: nothing but its scope."""
     return {"scope": scope, "name": name}
+
+
+def record_fields(
+    claim: str | Claim | Mapping[str, Any],
+    released_at: object,
+    evidence: str,
+    team: str | None,
+    evidence_hash: str | None,
+) -> dict[str, object]:
+    """Return the fields that record a release made elsewhere.
+
+    Raises: RequestInvalid.
+    """
+    return {
+        "claim": claim_value(coerce_claim(claim)),
+        "released_at": coerce_until(released_at, field="released_at"),
+        "evidence": evidence,
+        "team": team,
+        "evidence_hash": evidence_hash,
+    }
 
 
 def resolve_fields(

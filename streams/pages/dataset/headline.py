@@ -15,6 +15,7 @@ from accountant.display.datasets import (
     open_words,
     pause_words,
     present_guarantee,
+    void_words,
 )
 from accountant.display.limits import scope_words
 from accountant.display.may_use import MayUse, left_words, may_use
@@ -26,7 +27,7 @@ from accountant.display.numbers import (
 )
 from accountant.display.reasons import UNNAMED_OWNER
 from accountant.display.spending import SumSpending, reserved_words, sums_of
-from accountant.display.texts import shorten
+from accountant.display.texts import capital, shorten
 from accountant.display.times import day, time_until
 from accountant.policy import guarantee_of
 from accountant.records import Decision
@@ -106,7 +107,7 @@ def headline(view: DatasetView, pause: Decision | None = None) -> Headline:
 def _promise(view: DatasetView) -> str:
     policy = view.policy
     if view.is_void:
-        return "A reservation released more than its maximum, so no guarantee holds."
+        return f"{capital(void_words(view))}, so no guarantee holds."
     kind = "zero-concentrated differential privacy" if guarantee_of(policy).name == "rho" else ""
     kind = kind or "differential privacy"
     return (

@@ -19,6 +19,7 @@ from accountant.policy.lifetime import StoredLifetime
 from accountant.records import Snapshot, decode_snapshot, encode
 from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, with_facts
 from accountant.records.kinds import KINDS
+from accountant.records.requests import SpentBefore
 from accountant.replay.check_admin_records import check_admin_rows
 from accountant.replay.check_rows import RowContradictsLog
 from tests.accountant.partition.test_derived_claims import SCHEMA, opened
@@ -36,6 +37,7 @@ VALUES: Final[dict[type, Any]] = {
 """A value by the type of a fact's default."""
 STORED: Final = {
     "in_force": StoredBudgetInForce(epsilon="0.5", budget={"epsilon": "0.5", "delta": "0"}),
+    "spent": SpentBefore(claim=CLAIM.claim, evidence="table 3"),
     "lifetime": StoredLifetime(epsilon="5", first="a", spent={"epsilon": "1", "delta": "0"}),
 }
 """The values of facts for which that is too little."""

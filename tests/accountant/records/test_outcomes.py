@@ -11,7 +11,7 @@ import pytest
 from accountant.records.outcomes import Outcome
 from tests.test_imports import INSTALLED, ROOT, modules, wrong_in
 
-MOST_FILES = 42
+MOST_FILES = 43
 
 
 def outcomes_in(node: ast.AST) -> int:

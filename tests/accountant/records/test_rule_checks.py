@@ -16,6 +16,7 @@ from accountant.records.rule_checks import check_rules
 CHECKED_FIRST: Final = {"request_id", "dataset", "by", "reason"}
 VALUES: Final[dict[str, tuple[Any, Any]]] = {
     "Grant": (f"sha256:{0:064}", "sha256:0"),
+    "Hash": (f"sha256:{0:064}", "sha256:0"),
     "Horizon": ("P9D", "P9"),
     "LimitPolicy": ({"epsilon": "1", "filter": "basic"}, {"epsilon": "1", "unit": "person"}),
     "Name": ("ana", "a b"),

@@ -44,6 +44,9 @@ FACTS: Final[Fields] = {
     "in_force": None,
     "lifetime": None,
     "renewed_as": "",
+    "recorded": False,
+    "over_budget": False,
+    "spent": None,
 }
 """What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
 _OUTSIDE: Final = ("cost", "crossed", "spent_ratio", "in_force")
@@ -73,7 +76,10 @@ class Dataset:
         crossed: how many thresholds are crossed.
         granted_at: time of the first grant, milliseconds since 1970.
         facts: see `FACTS`.
+        clock: of the owners' record that is decided.
     """
+
+    clock: Clock
 
     def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
         self.name = name
@@ -174,6 +180,7 @@ class Dataset:
 
     def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
         """Decide an admin request on a dataset that is open."""
+        self.clock = clock
         return govern(self, record, said, clock.at)
 
     def terms(self) -> Fields:
@@ -345,12 +352,58 @@ class Dataset:
             limits = {name: min(most, allowed[name]) for name, most in self.capacity.items()}
             self.division.meter = self.division.meter.below(limits)
 
-    def charge_outside(self, claim: Fields, said: Fields) -> Fields | None:
+    def start_with(self, spent: Fields, said: Fields) -> Fields:
+        """Charge what was released before the opening; return what the opening says of it."""
+        fields = self.charge_outside(spent["claim"], said, is_first=True)
+        self.facts["spent"] = {n: each for n, each in spent.items() if each is not False}
+        return fields or {}
+
+    def record(self, record: Fields, said: Fields) -> Verdict:
+        """Charge a release made elsewhere, which nothing refuses but the lack of a price."""
+        claim = record["claim"]
+        cost = price(claim, halves.needs(self.policy))
+        bounded = halves.is_beside(self.policy) and cost["epsilon"][0] != INFINITE
+        if self.division.meter.is_by_state:
+            return "refused", "record_not_possible", {}
+        if self.is_for_others(claim):
+            return "refused", "claim_not_accepted", {}
+        if not (bounded or filters.accepts(self.policy, claim, cost)):
+            return "refused", "claim_not_accepted", {}
+        more = self.charge_outside(claim, said, (*_OUTSIDE, "ends"), keeps_shares=False)
+        became = "void" if more is None else "if_bounded"
+        self.reservations.worsen(became)
+        self.facts |= {"recorded": True} | ({"over_budget": True} if more is None else {})
+        if more is not None and self.granted_at is None:
+            self.granted_at = self.clock.at
+        levels = Fields()
+        if record.get("team") is not None:
+            now = Levels(self.division, self.totals, "", record["team"], self.clock)
+            now.only_team()
+            entries, alerts = said.get("levels", []), self.policy["alert_at"]
+            text = as_json(claim)
+            levels = now.charge(text, entries, alerts, self.sequence + 1, above=True)
+        cut = self.division.cut_shares(self.totals, self.sequence + 1)
+        return "recorded", None, {**(more or {}), **levels, **cut}
+
+    def charge_outside(
+        self,
+        claim: Fields,
+        said: Fields,
+        names: tuple[str, ...] = _OUTSIDE,
+        *,
+        keeps_shares: bool = True,
+        is_first: bool = False,
+    ) -> Fields | None:
         """Charge what was released beyond a maximum; return None if it does not fit.
 
         Under gdp_residue it never does: its cost depends on the grants that came after it.
+
+        Args:
+            names: the fields of the decision to return.
+            keeps_shares: it does not fit either where shares would not be kept.
+            is_first: it came before all grants.
         """
-        if self.division.meter.is_by_state:
+        if self.division.meter.is_by_state and not is_first:
             return None
         cost = price(claim, (*halves.needs(self.policy), *self.names))
         charged = self._charged(claim, cost, said)
@@ -358,10 +411,11 @@ class Dataset:
             return None
         after = {n: plus(total, charged[n][0]) for n, total in self.totals.items()}
         withheld = self.division.all_withheld()
-        if any(after[n] + withheld[n] > most for n, most in self.capacity.items()):
+        breaks = any(after[n] + withheld[n] > most for n, most in self.capacity.items())
+        if breaks and keeps_shares:
             return None
         fields = self._grant(claim, charged, said)
-        return {name: fields[name] for name in _OUTSIDE if name in fields}
+        return {name: fields[name] for name in names if name in fields}
 
     def _voidable(self, claim: Fields, cost: dict[str, Range]) -> dict[str, Range] | None:
         """Return what a reservation is charged under gdp_residue, where all of it fits."""
@@ -414,7 +468,11 @@ class Dataset:
 
     def _grown(self, name: str, span: Range, said: Fields) -> Range:
         before = self.totals[name]
-        priced = is_priced(self.policy) and said.get("outcome") != "resolved"
+        priced = is_priced(self.policy) and said.get("outcome") not in {
+            "resolved",
+            "recorded",
+            "opened",
+        }
         if before == INFINITE and not priced:
             return INFINITE, INFINITE
         if INFINITE in (before, span[0]):
@@ -428,7 +486,7 @@ class Dataset:
         # A cost is written as what the total, as it is written, grows by.
         grown = {name: self._grown(name, span, said) for name, span in charged.items()}
         predicted = AmountRanges(grown, single=is_single)
-        if said.get("outcome") in {"granted", "reserved", "resolved"}:
+        if said.get("outcome") in {"granted", "reserved", "resolved", "recorded", "opened"}:
             if not predicted == said.get("cost"):
                 raise Disagreement("cost", said.get("cost"), predicted, self.name)
             for name, text in said["cost"].items():

@@ -7,6 +7,7 @@ again each time.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 from tests.faults.oracle.disagreement import agree
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Limit, Use
-from tests.faults.oracle.meter import Amounts, Meter, budget_of, read, texts
+from tests.faults.oracle.meter import Amounts, Meter, budget_of, down, read, texts
 from tests.faults.oracle.policies import resolved
 
 KEEPS_SHARES: Final = {
@@ -153,6 +154,55 @@ class Division:
                 return True
         reserved = trial.all_withheld()
         return any(spent[n] + reserved[n] > self.meter.limits[n] for n in self.meter.sums)
+
+    def cut_shares(self, spent: Amounts, sequence: int) -> Fields:
+        """Cut what a release elsewhere leaves no room for: the newest record's share first.
+
+        A share within its team's, which reserves nothing beside that, waits for it.
+        """
+        shares = [limit for limit in self.in_force() if limit.share is not None]
+        shares.sort(key=lambda limit: -limit.sequence)
+        found: dict[tuple[str, str], Fields] = {}
+        missing, moved = self._missing(spent), True
+        while any(missing.values()) and moved:
+            moved = False
+            for limit in shares:
+                missing = self._missing(spent)
+                spare, whole = limit.spare(), limit.share or {}
+                amounts = {n: math.ceil(min(spare[n], missing[n])) for n in whole}
+                if not any(amounts.values()):
+                    continue
+                withheld = self.all_withheld()
+                limit.share = {n: most - amounts[n] for n, most in whole.items()}
+                now = self.all_withheld()
+                if not any(missing[n] and now[n] < withheld[n] for n in whole):
+                    limit.share = whole
+                    continue
+                moved = True
+                limit.use.sequence = sequence
+                limit.cut = {n: limit.cut.get(n, 0) + each for n, each in amounts.items()}
+                key = limit.scope, limit.name
+                own = found.setdefault(key, {"limit": limit, "cut": dict.fromkeys(whole, 0)})
+                own["cut"] = {n: each + amounts[n] for n, each in own["cut"].items()}
+            missing = self._missing(spent)
+        named = [
+            {
+                **each["limit"].head,
+                "version": each["limit"].version,
+                "cut": texts(each["cut"]),
+                "left": down(each["limit"].spare()),
+            }
+            for each in found.values()
+        ]
+        more = {"more_shares_cut": len(named) - 50} if len(named) > 50 else {}
+        return {**({"shares_cut": named[:50]} if named else {}), **more}
+
+    def _missing(self, spent: Amounts) -> Amounts:
+        withheld = self.all_withheld()
+        if not any(withheld.values()):
+            return dict.fromkeys(self.meter.sums, 0)
+        limits = self.meter.limits
+        return {n: max(0, spent[n] + withheld[n] - limits[n]) for n in self.meter.sums}
 
     def take(self, body: Fields, team: str | None, at: int, said: Fields, sequence: int) -> Fields:
         """Apply a record; return the fields of its decision."""

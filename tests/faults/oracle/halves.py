@@ -103,6 +103,20 @@ def charged(
     return found if totals[ENDED] else {**found, ENDED: (UNIT, UNIT)}
 
 
+def above(policy: Policy, totals: Totals, by_filter: Charged, price: dict[str, Range]) -> Charged:
+    """Return what a claim adds to the totals that nothing refuses."""
+    if not is_beside(policy):
+        return by_filter
+    nothing = (0, 0)
+    bounded = price["epsilon"][0] != INFINITE
+    found = dict.fromkeys(state(policy), nothing)
+    if not totals[ENDED]:
+        priced = all(low != INFINITE for low, _ in by_filter.values())
+        found |= by_filter if priced else {ENDED: (UNIT, UNIT)}
+    found |= {name: price[name] for name in sums(policy) if name in _DELTAS}
+    return found | ({"epsilon": price["epsilon"]} if bounded else {WITHOUT: (UNIT, UNIT)})
+
+
 def basic_holds(policy: Policy, limits: Totals, totals: Totals) -> bool:
     """Return whether basic composition beside a filter admits, and is within its limits."""
     if not is_beside(policy) or totals[WITHOUT]:

@@ -42,6 +42,10 @@ class Levels:
         self.reserved = division.kept_back(analyst, team)
         self.charges: list[Charge] = []
 
+    def only_team(self) -> None:
+        """Leave the limits of the team alone: it has released something without a request."""
+        self._applying = [pair for pair in self._applying if pair[0].scope == "team"]
+
     @property
     def filters(self) -> set[str]:
         """Names of the limits' own filters."""
@@ -128,6 +132,7 @@ class Levels:
         sequence: int,
         *,
         reserve: bool = False,
+        above: bool = False,
     ) -> Fields:
         """Charge a granted claim to each limit; return the field about it.
 
@@ -135,6 +140,7 @@ class Levels:
             said: what the ledger tells, of which amounts within the rounding are taken.
             sequence: of the decision.
             reserve: the claim may be voided later.
+            above: nothing refuses it: a limit may be above its amount then.
         """
         entries = []
         price = self._meter.price(claim)
@@ -149,9 +155,11 @@ class Levels:
             entry: Fields = {**limit.head, "version": limit.version}
             charge = Charge(limit, self._analyst)
             if limit.meter is not None:
-                entry |= self._count(charge, use, claim, right, alerts, reserve=reserve)
+                entry |= self._count(
+                    charge, use, claim, right, alerts, reserve=reserve, above=above
+                )
             if limit.pace is not None:
-                entry |= self._hasten(charge, use, claim, right)
+                entry |= self._hasten(charge, use, claim, right, above=above)
             if limit.share is not None:
                 entry |= _draw(charge, use, cost, right)
             entries.append(entry)
@@ -177,12 +185,16 @@ class Levels:
         alerts: list[str],
         *,
         reserve: bool,
+        above: bool,
     ) -> Fields:
         limit, meter = charge.limit, charge.limit.meter
         assert meter is not None
         before = limit.counted(use)
         said = right.get("totals")
-        after = meter.charged(limit.capacity, before, claim, said, reserve=reserve)
+        if above:
+            after = meter.above(limit.capacity, before, claim, said)
+        else:
+            after = meter.charged(limit.capacity, before, claim, said, reserve=reserve)
         if after is None:  # another decision than the ledger's, whose outcome is known
             return {}
         charge.counted, charge.since, charge.meter = (
@@ -197,11 +209,14 @@ class Levels:
         use.counted = limit.counted_since, after
         return amount_fields("totals", after) | report(limit, use, alerts, before, after)
 
-    def _hasten(self, charge: Charge, use: Use, claim: str, right: Fields) -> Fields:
+    def _hasten(
+        self, charge: Charge, use: Use, claim: str, right: Fields, *, above: bool
+    ) -> Fields:
         limit = charge.limit
         assert limit.pace is not None
         begin, paced = limit.paced(use, self._meter, self._clock)
-        after = self._meter.charged(limit.pace, paced, claim, right.get("paced"))
+        charge_to = self._meter.above if above else self._meter.charged
+        after = charge_to(limit.pace, paced, claim, right.get("paced"))
         if after is None:
             return {}
         use.paced, use.resets = (begin, after), self._clock.resets

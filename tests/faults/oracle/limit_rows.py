@@ -43,6 +43,10 @@ def _rule(limit: Limit) -> Fields:
         rule["periods"] = limit.periods.row
     if limit.share is not None:
         rule["shared_since"] = limit.shared_since
+        if limit.sequence != limit.use.sequence:
+            rule["set_by"] = limit.sequence
+        if limit.cut:
+            rule["cut"] = texts(limit.cut)
     return rule
 
 

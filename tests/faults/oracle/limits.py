@@ -38,6 +38,7 @@ class Limit:
         kind: of the filter whose sums are counted, also while no limit is in force.
         counted_since, shared_since: the version from which each counts.
         periods: of the pace, also while there is none.
+        cut: what was cut of the share; empty for nothing.
         booked: the team within whose share that of an analyst lies.
         uses: under `each`, of every analyst.
     """
@@ -56,6 +57,7 @@ class Limit:
     periods: Periods = field(default_factory=Periods)
     share: Amounts | None = None
     shared_since: int = 0
+    cut: Amounts = field(default_factory=dict)
     booked: str | None = None
     use: Use = field(default_factory=Use)
     uses: dict[str, Use] = field(default_factory=dict)
@@ -104,6 +106,7 @@ class Limit:
         self.version += 1
         self.fields = {**self.head, "version": self.version}
         self.meter = self.pace = self.period = self.share = self.booked = None
+        self.cut = {}
 
 
 @dataclass

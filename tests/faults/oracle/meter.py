@@ -99,6 +99,22 @@ class Meter:
         said = said or {}
         return {name: grown(spent[name], found[name], said.get(name)) for name in self.state}
 
+    def above(
+        self, capacity: Amounts, spent: Amounts, claim: str, said: Texts | None = None
+    ) -> Amounts:
+        """Return the spending after a claim that nothing refuses; no price uses a sum up."""
+        price = self.price(claim)
+        own = {name: price[name] for name in self.own}
+        if self.is_by_state:
+            own[STATE] = residue.voidable(list(atoms(json.loads(claim))))
+        found, said = halves.above(self.policy, spent, own, price), said or {}
+        return {
+            name: max(spent[name], capacity[name])
+            if found[name][0] == INFINITE
+            else grown(spent[name], found[name], said.get(name))
+            for name in self.state
+        }
+
     @property
     def is_by_state(self) -> bool:
         """Whether a cost may depend on what was spent before."""

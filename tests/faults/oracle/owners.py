@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -21,6 +22,7 @@ from tests.faults.oracle.members import (
     is_access,
     is_visibility,
 )
+from tests.faults.oracle.meter import Meter
 from tests.faults.oracle.policies import (
     PARAMETERS,
     broken_policy,
@@ -35,6 +37,7 @@ from tests.faults.oracle.reservations import is_grant
 from tests.faults.oracle.steps import decide_resolve
 from tests.faults.oracle.texts import is_name, is_short
 from tests.faults.oracle.thresholds import reached
+from tests.faults.oracle.worth import is_sampled
 
 if TYPE_CHECKING:
     from tests.faults.oracle.dataset import Dataset, Verdict
@@ -221,6 +224,10 @@ def _remark(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
     return "remarked", None, {}
 
 
+def _record(dataset: Dataset, record: Fields, said: Fields, _: int) -> Verdict:
+    return dataset.record(record, said)
+
+
 def _budget(dataset: Dataset, record: Fields, said: Fields, _: int) -> Verdict:
     budget = _amount_below(dataset.policy, record["budget"])
     if budget is None:
@@ -267,6 +274,36 @@ def is_budget_in_force(value: Any) -> bool:
     (name,) = given
     policy = {"filter": "basic" if name == "epsilon" else "zcdp", **given}
     return isinstance(given[name], str) and not broken_policy(policy)
+
+
+def _is_spent(value: Any) -> bool:
+    """Return whether a value says what was released before an opening."""
+    if not isinstance(value, dict) or value.keys() - {"claim", "evidence", "fixed_before"}:
+        return False
+    evidence = value.get("evidence")
+    fixed = isinstance(value.get("fixed_before", False), bool)
+    return is_short(evidence) and bool(evidence) and fixed and is_whole_claim(value.get("claim"))
+
+
+def _takes_first(policy: Fields, claim: Fields) -> bool:
+    """Return whether a filter of which nothing is used admits a claim."""
+    if is_sampled(claim) and policy["neighbours"] != "add_remove":
+        return False
+    lows = (low for low, _ in halves.capacities(policy))
+    meter = Meter(policy, dict(zip(halves.sums(policy), lows, strict=True)))
+    return meter.charged(meter.whole, meter.nothing(), json.dumps(claim)) is not None
+
+
+def _misfit(record: Fields) -> set[str]:
+    """Return what of an opening its policy has no room for: its budget, or what was spent."""
+    found = _below_ceiling(record)
+    spent, policy = record.get("spent"), record.get("policy")
+    if not _is_spent(spent) or not isinstance(policy, dict) or broken_policy(policy):
+        return found
+    full = resolved(policy)
+    if "population" in full or not _takes_first(full, spent["claim"]):
+        found.add("spent")
+    return found
 
 
 def _below_ceiling(record: Fields) -> set[str]:
@@ -332,8 +369,13 @@ OWNERS: Final = {
     "open": OwnersRecord(
         _open,
         needed={"policy": lambda v: not broken_policy(v)},
-        optional={"owners": are_owners, "budget": is_budget_in_force, "lifetime": is_lifetime},
-        odd=lambda record: _below_ceiling(record) | beyond_at_first(record),
+        optional={
+            "owners": are_owners,
+            "budget": is_budget_in_force,
+            "lifetime": is_lifetime,
+            "spent": _is_spent,
+        },
+        odd=lambda record: _misfit(record) | beyond_at_first(record),
         follows=False,
     ),
     "renew": OwnersRecord(
@@ -355,6 +397,19 @@ OWNERS: Final = {
     "remark": OwnersRecord(
         _remark,
         needed={"decision": _is_whole, "remark": lambda v: is_short(v) and bool(v)},
+        after_closing=True,
+    ),
+    "record": OwnersRecord(
+        _record,
+        needed={
+            "claim": is_whole_claim,
+            "released_at": lambda v: MEMBER_RULES["until"](v) and v is not None,
+            "evidence": lambda v: is_short(v) and bool(v),
+        },
+        optional={
+            "team": _or_none(is_name),
+            "evidence_hash": _or_none(is_grant),
+        },
         after_closing=True,
     ),
     "budget": OwnersRecord(_budget, needed={"budget": is_budget_in_force}),

@@ -353,6 +353,8 @@ class Partition:
         if fields.get("budget") is not None:
             part = {n: each for n, each in fields["budget"].items() if each is not None}
             more |= dataset.take_in_force(part, said)
+        if fields.get("spent") is not None:
+            more |= dataset.start_with(fields["spent"], said)
         return dataset, more
 
     def _renew(self, old: Dataset, fields: Fields, said: Fields) -> tuple[str, str | None, Fields]:

@@ -11,6 +11,7 @@ from tests.faults.oracle.amounts import INFINITE
 from tests.faults.oracle.limits import Limit
 from tests.faults.oracle.meter import Amounts, Meter
 
+_WORSE: Final = ("", "explained", "if_bounded", "void")
 MOST_OPEN: Final = 10_000
 MOST_SETTLED: Final = 1_000
 MOST_DROPPED: Final = 16
@@ -139,6 +140,10 @@ class Reservations:
     def settled(self) -> int:
         """How many settled sessions a claim may continue."""
         return sum(each.stage == "settled" for each in self.rows.values())
+
+    def worsen(self, became: str) -> None:
+        """Take what an owner has said of a release: nothing ever becomes better."""
+        self.guarantee = max(self.guarantee, became, key=_WORSE.index)
 
     @property
     def stated_guarantee(self) -> str:

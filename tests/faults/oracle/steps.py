@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tests.faults.oracle.dataset import Dataset, Verdict
 
 STEPS = frozenset({"begin", "settle", "void"})
-_WORSE = ("", "explained", "if_bounded", "void")
 
 
 def decide_step(dataset: Dataset, step: Fields, said: Fields, clock: Clock) -> Verdict:
@@ -256,7 +255,7 @@ def decide_resolve(dataset: Dataset, record: Fields, said: Fields, at: int) -> V
         charged = dataset.charge_outside(claim, said)
         became = "void" if charged is None else "if_bounded"
         more = charged or {}
-    reservations.guarantee = max(reservations.guarantee, became, key=_WORSE.index)
+    reservations.worsen(became)
     reservations.note = record.get("mistaken") or record.get("reason") or reservations.note
     del reservations.rows[reservation.grant]
     return "resolved", None, {"reservation": about(reservation), **more}

@@ -111,6 +111,7 @@ def in_another_group() -> Decision:
     return next(each for each in sent if each.reason is not Reason.WRONG_PARTITION)
 
 
+CLAIM: Final = {"type": "pure", "epsilon": "0.1"}
 POLICY: Final = {"filter": "basic", "epsilon": "1", "delta": "0"}
 # Each reason: how a ledger comes to it, and what its words have.
 TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
@@ -188,6 +189,12 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         ("Dataset census is paused already, by owner", "resume census"),
     ),
     Reason.NOT_PAUSED: (lambda: of_owner("resume"), ("Dataset census is not paused",)),
+    Reason.RECORD_NOT_POSSIBLE: (
+        lambda: scene(filter="gdp_residue", epsilon="1", delta="1e-6").owners(
+            "record", claim=CLAIM, released_at="2026-01-01T00:00:00.000Z", evidence="a table"
+        ),
+        ("gdp_residue", "dataset census", "close the dataset"),
+    ),
     Reason.UNKNOWN_DECISION: (
         lambda: of_owner("remark", decision=7, remark="never ran"),
         ("census", "earlier decision", "log export --dataset census"),

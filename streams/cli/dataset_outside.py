@@ -1,0 +1,92 @@
+"""`accountant dataset remark` and `record`: what happened outside of the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
+
+Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
+
+
+@admin_command()
+def remark(
+    name: Name,
+    decision: Annotated[
+        int,
+        typer.Argument(help="The decision's number in the dataset: its `sequence`."),
+    ],
+    text: Annotated[str, typer.Argument(help="What you say of it, 1 to 200 characters.")],
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Say something public about a decision, such as that a grant never ran. Owners only.
+
+    Nothing is charged or returned. Everybody who may see the dataset sees the text, for ever: write
+    nothing about a person. A closed dataset takes it, too.
+    """
+    admin.send(lambda owner: owner.remark(name, decision, text))
+
+
+@admin_command()
+def record(
+    name: Name,
+    claim: Annotated[
+        str,
+        typer.Argument(help="What was released, such as pure:0.1; several are one all_of."),
+    ],
+    at: Annotated[
+        str, typer.Option("--at", help="When: a day, or a time with a zone, such as 2026-11-21.")
+    ],
+    evidence: Annotated[
+        str, typer.Option(help="What says so, 1 to 200 characters, public for ever.")
+    ],
+    document: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A document that says so: its SHA-256 is sent, the file is not."
+        ),
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option(help="The team that released it: its limits count it.")
+    ] = None,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Charge a release that was made about the data elsewhere, without a request. Owners only.
+
+    Nothing that has happened is refused by a cap, a limit, a pause or a suspension. If it fits the
+    budget, the guarantee holds if its size was bounded before anything was released; if not, there
+    is no guarantee any more, for ever. Reserved shares that it leaves no room for are cut, the
+    newest first.
+
+    Its texts stay public for ever, for everybody who may see the dataset: write nothing about a
+    person. No later record takes them back.
+    """
+    from accountant.display.outside import recorded_notes
+
+    evidence_hash = None if document is None else _hash_of(document)
+    with admin.ledger() as (ledger, request):
+        owner = admin.owner(ledger, request)
+        decision = owner.record(
+            name,
+            claim,
+            released_at=at,
+            evidence=evidence,
+            team=team,
+            evidence_hash=evidence_hash,
+        )
+        admin.end(ledger, request, decision, notes=lambda: recorded_notes(decision))
+
+
+def _hash_of(document: Path) -> str:
+    try:
+        return f"sha256:{hashlib.sha256(document.read_bytes()).hexdigest()}"
+    except OSError as error:
+        fail(Exit.USAGE, f"{document} cannot be read: {error.strerror}")
