@@ -21,6 +21,7 @@ LONG = {
     "docs/reference/commands.md",
     "docs/reference/http/routes.md",
     "docs/reference/reasons.md",
+    "docs/reference/troubleshooting.md",
 }
 # Read one section at a time: each alert leads to its own.
 BY_SECTION = {"docs/runbooks.md"}

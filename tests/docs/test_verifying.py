@@ -85,7 +85,7 @@ def test_the_worked_examples_are_one_ledger_that_both_verifiers_accept(tmp_path:
         *("genesis", "opened", "opened", "limit_set"),
         *("reserved", "begun", "settled", "granted", "granted"),
     ]
-    assert verifier.check_answers(tmp_path, found, chains).startswith("1 answers")
+    assert verifier.check_answers(tmp_path, found, chains).startswith("1 answer ")
     notes = verifier.check_notes(tmp_path, found, [verifier.key_of(key)], chains)
     assert notes == "agreeing: 1 of kind head, 1 of kind checkpoint"
     assert not +found.needs
