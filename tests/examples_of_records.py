@@ -181,7 +181,7 @@ _OWNERS: Final = (
         fields={"renewed_as": "census::2027", "policy": RHO, **WHY, "owners": ["olga"]},
         more={"policy": POLICY, "schema": SCHEMA, "budget": {"rho": "0.1", "epsilon": "1"}},
         command="dataset renew",
-        words=("census::2027",),
+        words=("census::2027", "--yes"),
         call="renew",
         arguments={
             "renewed_as": "census::2027",
@@ -301,7 +301,7 @@ _OWNERS: Final = (
             **WHY,
         },
         command="dataset record",
-        words=("pure:0.1", "--at", "2026-01-01", "--evidence", Text("a table")),
+        words=("pure:0.1", "--at", "2026-01-01", "--evidence", Text("a table"), "--yes"),
         call="record",
         arguments={
             "claim": "pure:0.1",

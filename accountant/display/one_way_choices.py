@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from accountant.display.numbers import unspent_percent
+from accountant.display.numbers import counting_amounts, sufficient_line, unspent_percent
 from accountant.filters import FILTERS
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import resolve
@@ -23,6 +23,16 @@ def closing_words(view: DatasetView) -> str:
     return (
         f"dataset {view.dataset} was not closed: a closing is for ever. It grants nothing more, "
         f"{rest} of its budget is lost, and no other dataset can have its name."
+    )
+
+
+def recording_words(view: DatasetView, claim: str) -> str:
+    """Return what a record of a release made elsewhere does for ever, to ask back before it."""
+    remaining = sufficient_line(counting_amounts(view.left, budget=view.budget))
+    return (
+        f"{claim} was not charged to dataset {view.dataset}: no later record takes a charge back. "
+        f"{remaining} is left. If the release does not fit that, the "
+        "dataset guarantees nothing any more, for ever."
     )
 
 

@@ -429,18 +429,20 @@ def renew(
         list[str] | None,
         typer.Option(help="An owner of the next generation; repeat it. Default: the same ones."),
     ] = None,
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Say what it would do, and renew nothing.")
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Renew it at once. Without it, nothing is renewed.")
     ] = False,
     *,
     admin: AdminOptions,
 ) -> None:
     """Close a dataset and open its next generation, with its policy, limits and members.
 
+    Without --yes the command says what would become of the dataset, and renews nothing.
+
     The lifetime of its opening is charged the whole guarantee of the next generation, whatever this
     one has used. If it is interrupted, run it again: that completes it.
 
-    Example: `accountant dataset renew census::2026 census::2027`. Exit code 1 if it is refused.
+    Example: `accountant dataset renew census::2026 census::2027 --yes`. Exit code 1 if refused.
     """
     from streams.cli.dataset_renewal import notes_of_warnings, renewal_words
     from streams.cli.reading.dataset_reader import get_dataset, with_joint_guarantee
@@ -454,8 +456,8 @@ def renew(
         view = with_joint_guarantee(get_dataset(ledger, name), ledger)
         for words in renewal_words(view, renewed_as):
             say(f"note: {words}", err=True)
-        if preview:
-            raise typer.Exit(Exit.OK)
+        if not yes and view.lifetime is not UNSET and not view.renewed_as:
+            fail(Exit.USAGE, f"dataset {name} was not renewed", hint="add --yes if it is meant")
         with notes_of_warnings():
             decision = admin.owner(ledger, request).renew(
                 name, renewed_as, wanted, owners=owner, schema=declared, as_given=True

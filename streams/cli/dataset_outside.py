@@ -56,6 +56,9 @@ def record(
     team: Annotated[
         str | None, typer.Option(help="The team that released it: its limits count it.")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Charge it at once. Without it, nothing is charged.")
+    ] = False,
     *,
     admin: AdminOptions,
 ) -> None:
@@ -67,12 +70,18 @@ def record(
     newest first.
 
     Its texts stay public for ever, for everybody who may see the dataset: write nothing about a
-    person. No later record takes them back.
+    person. No later record takes them back. Without --yes the command says what it would charge,
+    and charges nothing.
     """
+    from accountant.display.one_way_choices import recording_words
     from accountant.display.outside import recorded_notes
+    from streams.cli.reading.dataset_reader import find_dataset
 
     evidence_hash = None if document is None else _hash_of(document)
     with admin.ledger() as (ledger, request):
+        view = None if yes else find_dataset(ledger, name)
+        if view is not None:
+            fail(Exit.USAGE, recording_words(view, claim), hint="add --yes if it is meant")
         owner = admin.owner(ledger, request)
         decision = owner.record(
             name,

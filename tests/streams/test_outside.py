@@ -32,18 +32,22 @@ def test_a_command_records_a_release_and_says_what_it_has_done(tmp_path: Path) -
     run("limit", "set", "census", "--team", "blue", "--reserved", "0.9")
     (tmp_path / "table.pdf").write_bytes(b"rows")
     document = ("--document", str(tmp_path / "table.pdf"), "--json")
-    said = run("dataset", "record", "census", "pure:0.05", *AT, *document).json
+    asked = run_here(tmp_path, "dataset", "record", "census", "pure:5", *AT)
+    assert (asked.code, asked.out) == (2, "")
+    assert "pure:5 was not charged to dataset census: no later record takes a charge" in asked.err
+    assert "ε 1, δ 1e-6 is left. If the release does not fit that" in asked.err
+    said = run("dataset", "record", "census", "pure:0.05", *AT, *document, "--yes").json
     assert said["request"]["released_at"] == "2026-01-01T00:00:00.000Z"
     assert said["request"]["evidence_hash"].startswith("sha256:")
     assert BOUNDED in " ".join(run("dataset", "show", "census").out.split())
-    done = run("dataset", "record", "census", "pure:0.25", *AT)
+    done = run("dataset", "record", "census", "pure:0.25", *AT, "--yes")
     assert "note: the reserved share of team blue is cut by epsilon 0.2" in done.err
     shown = " ".join(run("limit", "list", "census").out.split())
     assert "cut by a release made elsewhere" in shown
     (limit,) = run("limit", "list", "census", "--json").rows
     assert limit["reserved"]["cut"]["epsilon"] == "0.2"
     assert limit["reserved"]["left"]["epsilon"] == "0.7"
-    done = run("dataset", "record", "census", "pure:0.8", *AT)
+    done = run("dataset", "record", "census", "pure:0.8", *AT, "--yes")
     assert "guarantees nothing any more, for ever" in done.err
     assert VOID in run("dataset", "show", "census").out
     missing = run_here(tmp_path, "dataset", "record", "census", "pure:1", *AT, "--document", "no")

@@ -160,17 +160,19 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
         "dataset", "show", "census"
     )
     run("reservation", "begin", "census", "sha256:" + "0" * 64)
-    notes = run("dataset", "renew", "census", "census::2", "--preview", *by)
+    notes = run("dataset", "renew", "census", "census::2", *by)
     assert "dataset census is closed for ever, and census::2 opens in its place" in notes
     assert "population city keeps its joint guarantee, ε = 3" in notes
+    assert "dataset census was not renewed" in notes
+    assert "add --yes if it is meant" in notes
     assert not run("dataset", "show", "census").count("closed")
-    assert run("dataset", "renew", "census", "census::2", *by).find("renewed") >= 0
+    assert run("dataset", "renew", "census", "census::2", "--yes", *by).find("renewed") >= 0
     assert "renewed as census::2" in run("dataset", "show", "census")
     again = run("dataset", "renew", "census", "census::3", *by)
     assert "Dataset census was renewed as census::2, and only the latest generation" in again
     (tmp_path / "larger.json").write_text('{"epsilon": "2", "delta": "1e-6", "population": "city"}')
     larger = ("--policy", str(tmp_path / "larger.json"))
-    beyond = run("dataset", "renew", "census::2", "census::3", *larger, *by)
+    beyond = run("dataset", "renew", "census::2", "census::3", *larger, "--yes", *by)
     assert "and epsilon 1, delta 0.000008 remain of it" in " ".join(beyond.split())
     assert "--schema goes with --policy" in run(
         "dataset", "renew", "census::2", "census::3", "--schema", "s.json", *by
