@@ -218,16 +218,15 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Nothing needs to be done.",
     ),
     Reason.RECORD_NOT_POSSIBLE: ReasonWords(
-        "No record of a release made elsewhere",
+        "Not under gdp_residue",
         "Under filter gdp_residue its cost depends on all grants that came after the release: "
         "{the_dataset} does not keep them.",
-        "Its guarantee does not cover the release: say so where it is used, and close the dataset "
-        "if that is not enough.",
+        "Say that it is not covered, or close the dataset.",
     ),
     Reason.UNKNOWN_DECISION: ReasonWords(
         "No such decision",
         "{the_dataset} has no earlier decision with this number.",
-        "Find its number, `sequence`, with `accountant log export --dataset {dataset}`.",
+        "Take `sequence` from `accountant log export --dataset {dataset}`.",
     ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",
