@@ -119,10 +119,18 @@ class Load:
     Args:
         start: the clock's first time, milliseconds since 1970.
         datasets: how many to open under each policy.
+        renewals: which part of the records renews a dataset; 0 opens none with a lifetime.
     """
 
     def __init__(
-        self, seed: int, start: int, *, window: int = _WINDOW, skew: int = _SKEW, datasets: int = 1
+        self,
+        seed: int,
+        start: int,
+        *,
+        window: int = _WINDOW,
+        skew: int = _SKEW,
+        datasets: int = 1,
+        renewals: float = 0.0,
     ) -> None:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)
@@ -133,6 +141,7 @@ class Load:
         self._outside = random.Random(seed + 8)
         self._reservations = ReservationLoad(seed + 7)
         self._generations = random.Random(seed + 8)
+        self._renewals = renewals
         self._renewed: dict[str, Body] = {}
         self._unasked: list[str] = []
         self.now = start
@@ -180,7 +189,7 @@ class Load:
             return self._brake()
         if self._budgets.random() < 0.012:
             return self._budget()
-        if self._generations.random() < 0.006:
+        if self._renewals and self._generations.random() < self._renewals:
             return self._renew()
         if self._outside.random() < 0.008:
             return self._about_outside()
@@ -295,7 +304,7 @@ class Load:
         if self._budgets.random() < 0.3:
             fields = {**fields, "budget": self._below(policy)}
         adds_up = "rho" not in policy or policy["filter"] == "zcdp"
-        if self._generations.random() < (0.5 if adds_up else 0.02):
+        if self._renewals and self._generations.random() < (0.5 if adds_up else 0.02):
             fields = {**fields, "lifetime": self._lifetime(policy)}
         return {**self._owner("open", name), "policy": {**policy, **more}, **fields}
 
@@ -306,7 +315,7 @@ class Load:
         broken = chance.random() < 0.03
         times = Fraction(9, 10) if broken else Fraction(times)
         more = Fraction(policy.get("epsilon_ex_post", "0"))
-        amount = (Fraction(policy[field]) + more) * times
+        amount = (Fraction(policy.get(field, "1")) + more) * times
         delta = {} if chance.random() < 0.03 else {"delta": chance.choice(["1e-4", "6e-6"])}
         return {field: f"{float(amount):.6g}", **delta}
 
@@ -350,7 +359,7 @@ class Load:
         field = "rho" if "rho" in policy else "epsilon"
         part = self._budgets.choice([Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), 1])
         part = Fraction(2) if self._budgets.random() < 0.1 else part
-        return {field: f"{float(Fraction(policy[field]) * part):.6g}"}
+        return {field: f"{float(Fraction(policy.get(field, '1')) * part):.6g}"}
 
     def _budget(self) -> SentInput:
         """Raise or lower the budget in force of a dataset, from a seed of its own."""
