@@ -40,6 +40,10 @@ EXPECTED: Final[dict[str, tuple[str, ...]]] = {
         r"(?m)^state .* suspended: ",
         r'"reason":"beyond_maximum".*"shown":"5","grant":"sha256:[0-9a-f]{64}"',
     ),
+    "PrivacyGuaranteeVoid-0": (
+        r"(?m)^guarantee +none: a release made elsewhere did not fit",
+        r'"outcome":"recorded".*"guarantee":"void"',
+    ),
     "PrivacyReservationExpiring-0": (r"=> [67]\d{3}\.?\d* @\[", _RESERVED),
     "PrivacyReservationNotSettled-0": (r"=> [67]\d{3}\.?\d* @\[", r"(?m) ana .* begun "),
     "PrivacyReservationLapsed-0": (r'state="lapsed"\} => 0 @', _RESERVED),

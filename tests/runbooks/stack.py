@@ -137,6 +137,8 @@ class Stack:
         assert not ana.ask(name, "pure:5", analyst="ana").granted
         if block.entry in _RESERVED:
             self._reserve(name, _RESERVED[block.entry])
+        if block.entry == "PrivacyGuaranteeVoid":
+            owner.record(name, "pure:5", released_at="2026-01-01", evidence="a table")
         if "dataset resume" in block.text or block.entry == "PrivacyDatasetPaused":
             olga.as_owner("olga", reason="a loop spends the budget").pause(name)
 

@@ -77,7 +77,7 @@ def test_a_command_sets_and_removes_a_label(tmp_path: Path) -> None:
     assert f"{CENSUS}\\u200b" in run("dataset", "show", "census").out
     (listed,) = run("dataset", "list", "--json").rows
     assert listed["label"] == f"{CENSUS}\u200b"
-    run("dataset", "close", "census")
+    run("dataset", "close", "census", "--yes")
     assert run("dataset", "label", "census", "").out.startswith("label_removed\n")
     assert "label" not in run("dataset", "show", "census").out
     run("audit")

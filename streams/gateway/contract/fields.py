@@ -255,6 +255,8 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "PreviewRequest": {"unit": _PLAIN},
     "Reserve": {"until": text(_UNTIL, "at most 30 days")},
     "Remark": {"remark": _NOTE | {"minLength": 1}},
+    "RecordRelease": {"evidence": _NOTE | {"minLength": 1}},
+    "SpentBefore": {"evidence": _NOTE | {"minLength": 1}},
     "Resolve": {"mistaken": _NOTE | {"minLength": 1}},
     **dict.fromkeys(("LimitUpdate", "ReachedLimit"), _CROSSED),
     "Decision": {"request": {"description": "the input, verbatim; an invalid one with escapes"}},

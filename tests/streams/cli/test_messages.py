@@ -210,7 +210,7 @@ def test_an_invalid_opening_cannot_be_previewed(accountant):
     budget = ("--epsilon", "1", "--delta", "1e-6")
     done = accountant("dataset", "open", "two words", *budget, "--preview")
     assert (done.code, done.out) == (2, "")
-    assert "dataset must be 1 to 100 letters" in done.err
+    assert "NAME must be 1 to 100 letters" in done.err
 
 
 def test_a_claim_with_delta_but_no_delta_for_claims_names_the_option(accountant):

@@ -206,5 +206,5 @@ def test_fits_counts_reservations(census: Command, reserve: Reserve) -> None:
     claim = ("--claim", "brownian:variance=400,sensitivity=1,first=10000", "--dataset", "census")
     assert "8" in census("fits", *claim, "--reserve", "PT1H").out
     wrong = census("fits", *claim, "--reserve", "P31D")
-    assert (wrong.code, "reserve.until" in wrong.err) == (2, True)
+    assert (wrong.code, "--reserve must be" in wrong.err) == (2, True)
     assert "--reserve needs --dataset" in census("fits", *claim[:2], "--reserve", "PT1H").err

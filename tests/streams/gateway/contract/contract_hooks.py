@@ -280,6 +280,22 @@ def lifetime_of_the_policy(body: Fields) -> None:
         del body["lifetime"]
 
 
+def name_of_the_next_generation(body: Fields) -> None:
+    """Give the next generation another name than the dataset's."""
+    if body.get("type") == "renew" and "dataset" in body and body["renewed_as"] == body["dataset"]:
+        body["renewed_as"] = body["dataset"][:90] + ".2"
+
+
+def release_made_elsewhere(body: Fields) -> None:
+    """Give a release a time that there is; before an opening, one that fits each budget."""
+    if body.get("type") == "record":
+        body["released_at"] = "2026-01-01T00:00:00.000Z"  # a pattern knows no calendar
+    if body.get("spent") is not None:
+        body["spent"]["claim"] = {"type": "pure", "epsilon": "0.001"}
+        if body["policy"].get("population") is not None:
+            del body["spent"]
+
+
 def mended(given: Fields) -> Fields:
     """Return a body that obeys the rules between its fields."""
     body: Fields = whole(given)
@@ -318,6 +334,7 @@ def mended(given: Fields) -> Fields:
         body["budget"] = {name: amount for name, amount in amounts.items() if amount is not None}
     if body.get("lifetime") is not None:
         lifetime_of_the_policy(body)
+    release_made_elsewhere(body)
     return body
 
 
@@ -373,5 +390,6 @@ def before_call(_context: HookContext, case: schemathesis.Case, _kwargs: Fields)
         case.body = mended(case.body)
         if WHO is not None:
             in_name_of(WHO, case.body)
+        name_of_the_next_generation(case.body)
         if "dataset" in case.path_parameters and "dataset" in case.body:
             case.path_parameters["dataset"] = case.body["dataset"]
