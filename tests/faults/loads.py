@@ -191,7 +191,7 @@ class Load:
             return self._budget()
         if self._renewals and self._generations.random() < self._renewals:
             return self._renew()
-        if self._outside.random() < 0.008:
+        if self._outside.random() < 0.005:
             return self._about_outside()
         if self._limit_load.is_next():
             return self._limit()
