@@ -95,7 +95,7 @@ def _listening_sockets(port: int) -> set[str]:
         return found
     for table in _TABLES:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            for line in table.read_text(encoding="ascii").splitlines()[1:]:
+            for line in table.read_text(encoding="ascii").split("\n")[1:]:
                 fields = line.split()
                 if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
                     found.add(fields[9])

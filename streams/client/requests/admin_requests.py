@@ -264,7 +264,9 @@ def like(view: DatasetView) -> dict[str, object]:
     return {"policy": view.policy, "schema": schema, "budget": budget}
 
 
-def _spent_before(spent: Mapping[str, Any]) -> dict[str, Any]:
+def _spent_before(spent: object) -> dict[str, Any]:
+    if not isinstance(spent, Mapping):
+        raise RequestInvalid("spent", "must be an object with claim and evidence", spent)
     if "claim" not in spent:
         raise RequestInvalid("spent.claim", "must be given", None)
     return {**spent, "claim": claim_value(coerce_claim(spent["claim"]))}

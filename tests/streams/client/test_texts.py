@@ -78,6 +78,7 @@ MORE: Final[dict[tuple[str, str], Any]] = {
 TAKES: Final[dict[str, tuple[type, ...]]] = {
     "dataset": (list,),  # of several names
     "until": (dt.date,),
+    "released_at": (dt.date,),
     "owners": (list,),
     "roles": (list,),
     "pace": (list,),
