@@ -14,15 +14,15 @@ from decimal import Decimal
 from importlib import import_module
 from typing import Any, Final
 
+from msgspec import UNSET, Struct
+
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 
 _AMOUNTS: Final = frozenset({"budget", "totals", "left", "odometers", "spent"})
 _POLICY: Final = ("filter", "unit", "neighbours", "horizon")
 _COUNTS: Final = ("outcomes_", "reasons_")
-_HIDDEN: Final = frozenset(
-    {"partition_sequence", "joint_guarantee", "schema", "in_force", "ceiling"}
-)
+_HIDDEN: Final = frozenset({"partition_sequence", "ceiling"})
 
 
 def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
@@ -74,10 +74,12 @@ def _row(view: DatasetView | UsageView, amount: type[Decimal] | type[str]) -> di
     row: dict[str, Any] = {}
     for name in view.__struct_fields__:
         value = getattr(view, name)
-        if name in _HIDDEN:
+        if name in _HIDDEN or value is UNSET:
             continue
         if name == "policy":
             row |= {field: getattr(value, field) for field in _POLICY}
+        elif isinstance(value, Struct):
+            continue  # a table has no cell for it
         elif isinstance(value, dict):
             row |= {f"{name}_{key}": _cell(name, each, amount) for key, each in value.items()}
         else:

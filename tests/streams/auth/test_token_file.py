@@ -62,7 +62,7 @@ def test_a_failed_write_leaves_the_token_file_unchanged(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Refused, match="No space left"):
+    with pytest.raises(Refused, match="the disk is full"):
         create(file, "ben", now=NOW)
     assert file.read_bytes() == before
     assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.lock"]

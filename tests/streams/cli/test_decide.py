@@ -152,6 +152,8 @@ def owners(kind: str, number: int, by: str = "olga", **fields) -> bytes:
 def test_every_kind_of_record_is_decided(decide):
     policy = {"policy": {"filter": "basic", "epsilon": "1", "access": "members"}}
     policy["lifetime"] = {"epsilon": "5"}
+    small = {"claim": {"type": "pure", "epsilon": "0.0001"}}
+    changed = {"open": policy, "record": small}
     examples: dict[str, Example] = {}
     for example in EXAMPLES:
         if example.is_owners:
@@ -162,7 +164,7 @@ def test_every_kind_of_record_is_decided(decide):
     wanted["resolve"] = "refused"  # no reservation has its grant
     wanted["renew"] = "refused"  # its example promises a rho
     *first, last = [
-        (kind, owners(kind, number, **example.own_fields | (policy if kind == "open" else {})))
+        (kind, owners(kind, number, **example.own_fields | changed.get(kind, {})))
         for number, (kind, example) in enumerate(examples.items())
     ]
     done = decide(*(body for _, body in first), request(1), request(2), last[1])
