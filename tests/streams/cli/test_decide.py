@@ -153,7 +153,8 @@ def test_every_kind_of_record_is_decided(decide):
     policy = {"policy": {"filter": "basic", "epsilon": "1", "access": "members"}}
     policy["lifetime"] = {"epsilon": "5"}
     small = {"claim": {"type": "pure", "epsilon": "0.0001"}}
-    changed = {"open": policy, "record": small}
+    enough = {"budget": {"epsilon": "0.15"}}  # for one request beside the record
+    changed = {"open": policy, "record": small, "budget": enough}
     examples: dict[str, Example] = {}
     for example in EXAMPLES:
         if example.is_owners:
