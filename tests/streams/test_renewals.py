@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 
+from accountant.errors import RequestInvalid
 from accountant.records.outcomes import Outcome
 from streams.client import Accountant
 from streams.client._sync.sender import RequestSender
@@ -220,3 +221,13 @@ def test_a_server_takes_a_renewal_from_owners_and_shows_each_dataset_to_its_own(
         assert (
             "ε = 3, δ = 1e-5 for all generations together" in server.page("otto", "census::2").text
         )
+
+
+def test_a_renewal_without_a_policy_is_not_sent_where_its_dataset_is_not_seen(
+    tmp_path: Path,
+) -> None:
+    with Accountant(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        before = ledger.heads()
+        with pytest.raises(RequestInvalid, match="must be a dataset that you may see"):
+            ledger.as_owner("olga").renew("nowhere", "next")
+        assert ledger.heads() == before

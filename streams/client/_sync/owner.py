@@ -233,6 +233,8 @@ class Owner(Administrator):
     def _renew(self, record: AdminRequest, call: PreparedRequest, *, is_like: bool) -> Decision:
         old, new = record.dataset, str(record.fields["renewed_as"])
         before = self._find(old, call)
+        if is_like and before is None:
+            raise RequestInvalid("dataset", "must be a dataset that you may see", old)
         access: Access = "anyone" if before is None else before.policy.access or "anyone"
         if is_like and before is not None:
             record = record._replace(fields={**record.fields, **like(before)})

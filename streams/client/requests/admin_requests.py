@@ -201,7 +201,7 @@ def open_fields(
     """Return the fields that open a dataset.
 
     Args:
-        policy: None for one that is read later, of which a placeholder has the place.
+        policy: None for that of another dataset, which the caller puts in before sending.
         as_given: add no proposed fields to the policy.
         ceiling: the budget of the record's policy; the given one is in force then.
         lifetime: what all generations may promise together; None for none.
