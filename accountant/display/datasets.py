@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.display.limits import scope_words
-from accountant.display.numbers import counted, exact_percent, spent_amount, spent_percent
+from accountant.display.numbers import counted, exact_percent, spent_amount, spent_percent, symbol
 from accountant.display.reasons import OWNER
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
@@ -38,7 +38,6 @@ STATES: Final[dict[State, str]] = {
     "closed": "An owner has closed it: nothing more is granted.",
 }
 """What the state of a dataset means."""
-_SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
 def pause_words(pause: Decision) -> str:
@@ -95,7 +94,7 @@ def present_guarantee(view: DatasetView) -> str:
         return f"none: {void_words(view)}"
     held = guarantee(view.policy)
     if lifetime is not UNSET:
-        amounts = f"{_SIGNS[lifetime.field]} = {lifetime.amount}, δ = {lifetime.delta}"
+        amounts = f"{symbol(lifetime.field)} = {lifetime.amount}, δ = {lifetime.delta}"
         held = f"{amounts} for all generations together"
     held = f"{held}{covered_words(view)}"
     if state == "if_bounded":
@@ -135,7 +134,7 @@ def lifetime_words(view: DatasetView) -> str:
     )
     if view.renewed_as:
         return f"{which}; renewed as {view.renewed_as}"
-    later = ", ".join(f"{_SIGNS[name]} = {each}" for name, each in remaining(lifetime).items())
+    later = ", ".join(f"{symbol(name)} = {each}" for name, each in remaining(lifetime).items())
     return f"{which}; {later} remain for later ones"
 
 

@@ -22,13 +22,13 @@ _WITHOUT_END: Final = 10**60
 """More claims than any log can hold: a brake that admits so many admits any number."""
 
 
-class BudgetInForce(
+class OneAmount(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
 ):
-    """What a dataset may spend for now, at most its ceiling.
+    """An amount in one of two parameters.
 
     Attributes:
-        epsilon, rho: in nats; the one that the dataset's policy has.
+        epsilon, rho: in nats; one of both.
     """
 
     epsilon: EpsilonBudget | None = None
@@ -43,6 +43,14 @@ class BudgetInForce(
     def amount(self) -> str:
         """The amount, as it was written."""
         return str(self.rho if self.epsilon is None else self.epsilon)
+
+
+class BudgetInForce(OneAmount, frozen=True, kw_only=True):
+    """What a dataset may spend for now, at most its ceiling.
+
+    Attributes:
+        epsilon, rho: in nats; the one that the dataset's policy has.
+    """
 
     @property
     def text(self) -> str:
@@ -68,8 +76,8 @@ class StoredBudgetInForce(BudgetInForce, frozen=True, forbid_unknown_fields=Fals
         return tuple([min(pair) for pair in zip(amounts, capacity, strict=True)])
 
 
-def check_one_amount(budget: BudgetInForce, field: str = "budget") -> None:
-    """Check that a budget in force has one amount.
+def check_one_amount(budget: OneAmount, field: str = "budget") -> None:
+    """Check that there is one amount of both, within its bounds.
 
     Raises: RequestInvalid.
     """

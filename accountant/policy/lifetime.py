@@ -7,25 +7,17 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import format_units, parse, parse_in, parse_units, units_down, units_up
-from accountant.claims.fields import (
-    MAX_EPSILON,
-    MAX_RHO,
-    MIN_EPSILON,
-    MIN_RHO,
-    check_delta,
-)
+from accountant.amounts import format_units, parse, parse_units, units_down, units_up
+from accountant.claims.fields import check_delta
 from accountant.errors import RequestInvalid
-from accountant.field_rules import Amounts, Delta, EpsilonBudget, Name, RhoBudget
+from accountant.field_rules import Amounts, Delta, Name
+from accountant.policy.in_force import OneAmount, check_one_amount
 from accountant.policy.policy import Policy, guarantee_of
 
-_BOUNDS: Final = {"epsilon": (MIN_EPSILON, MAX_EPSILON), "rho": (MIN_RHO, MAX_RHO)}
 _SAME: Final = ("unit", "neighbours", "population")
 
 
-class Lifetime(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
-):
+class Lifetime(OneAmount, frozen=True, kw_only=True):
     """What all generations of a dataset may promise together.
 
     Attributes:
@@ -33,19 +25,7 @@ class Lifetime(
         delta: 0 <= delta < 1.
     """
 
-    epsilon: EpsilonBudget | None = None
-    rho: RhoBudget | None = None
     delta: Delta = "0"
-
-    @property
-    def field(self) -> str:
-        """Which amount it has."""
-        return "rho" if self.epsilon is None else "epsilon"
-
-    @property
-    def amount(self) -> str:
-        """The amount, as it was written."""
-        return str(self.rho if self.epsilon is None else self.epsilon)
 
 
 class StoredLifetime(Lifetime, frozen=True, forbid_unknown_fields=False, kw_only=True):
@@ -69,19 +49,14 @@ def check_lifetime(lifetime: Lifetime, policy: Policy) -> None:
 
     Raises: RequestInvalid.
     """
-    if (lifetime.epsilon is None) is (lifetime.rho is None):
-        rule = "must be given, or rho instead, but not both"
-        raise RequestInvalid("lifetime.epsilon", rule, lifetime.epsilon)
-    field = f"lifetime.{lifetime.field}"
-    least, most = _BOUNDS[lifetime.field]
-    parse_in(lifetime.amount, field=field, minimum=least, maximum=most, zero=False)
+    check_one_amount(lifetime, "lifetime")
     check_delta(lifetime.delta, "lifetime.delta")
     if not _adds_up(lifetime, policy):
         rule = (
             "must be left out: generations are added in rho only for filter zcdp with a budget in "
             "rho, and in epsilon only where the policy promises an epsilon"
         )
-        raise RequestInvalid(field, rule, lifetime.amount)
+        raise RequestInvalid(f"lifetime.{lifetime.field}", rule, lifetime.amount)
     wholes = _wholes(lifetime)
     costs = _costs(lifetime, policy)
     over = [name for name, cost in costs.items() if cost > units_down(wholes[name])]

@@ -377,6 +377,7 @@ def _check_spent(spent: SpentBefore, policy: Policy) -> None:
         rule = "must be left out where the policy has a population, whose sum it is not in"
         raise RequestInvalid("spent", rule, policy.population)
     try:
+        _check_outside(spent.claim)
         check_spent_before(open_plan(resolve(policy)), spent.claim)
     except RequestInvalid as error:
         raise error.under("spent") from None

@@ -10,6 +10,7 @@ from warnings import catch_warnings, simplefilter
 from msgspec import UNSET
 
 from accountant.display.datasets import joint_words, lifetime_words
+from accountant.display.numbers import counted
 from accountant.views.datasets import DatasetView
 from streams.cli.dataset_proposal import OpeningDraft
 from streams.cli.printing.say import say
@@ -73,8 +74,9 @@ def renewal_words(view: DatasetView, renewed_as: str) -> Iterator[str]:
         yield f"dataset {name} is closed for ever, and {renewed_as} opens in its place"
     if view.open_reservations:
         count = view.open_reservations
+        are = "are" if count > 1 else "is"
         yield (
-            f"{count:,} reservation{'s are' if count > 1 else ' is'} open on {name}: those that "
+            f"{counted(count, 'reservation')} {are} open on {name}: those that "
             "have begun still settle there, others cannot begin any more"
         )
     yield f"before it, {name} is {lifetime_words(view)}"

@@ -116,14 +116,14 @@ def test_the_guarantee_shown_is_the_lifetimes_from_the_first_day() -> None:
 
 
 def test_the_question_before_the_end_of_a_joint_guarantee_names_what_keeps_it() -> None:
-    def asked(views: list[DatasetView]) -> str:
+    def question(views: list[DatasetView]) -> str:
         record = Open(version=1, request_id="", dataset="late", by="olga", policy=Policy(**POLICY))
         found = confirmations_of_opening(record, views, ordered=None)
         return next(each.text for each in found if each.code == "ends_joint_guarantee")
 
-    with_one = asked([view("other", opened=1, granted=9), *generations(2)])
+    with_one = question([view("other", opened=1, granted=9), *generations(2)])
     assert "Or renew census::2 (`accountant dataset renew`): the joint guarantee stays" in with_one
     assert "ε = 6" in with_one
     assert "another population" in with_one
-    without = asked([view("other", opened=1, granted=9), view("census")])
+    without = question([view("other", opened=1, granted=9), view("census")])
     assert "None of these datasets has a lifetime, so none can be renewed." in without

@@ -39,18 +39,18 @@ def test_each_reading_command_leaves_a_closed_ledger_as_it_is(
     assert done.code == 0, done.err
     file = tmp_path / "accountant.db"
 
-    def found() -> tuple[set[str], bytes, int]:
+    def files() -> tuple[set[str], bytes, int]:
         return (
             {each.name for each in tmp_path.iterdir()},
             file.read_bytes(),
             file.stat().st_mtime_ns,
         )
 
-    before = found()
+    before = files()
     for name, arguments in ARGUMENTS.items():
         done = opened(*name.split(), *arguments)
         assert done.code == 0, (name, done.err)
-        assert found() == before, name
+        assert files() == before, name
     file.chmod(0o400)
     assert opened("audit").code == 0
-    assert found() == before
+    assert files() == before
