@@ -227,7 +227,9 @@ def test_a_renewal_without_a_policy_is_not_sent_where_its_dataset_is_not_seen(
     tmp_path: Path,
 ) -> None:
     with Accountant(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        owner = ledger.as_owner("olga")
+        owner.open("census", POLICY, lifetime=LIFETIME, as_given=True)
         before = ledger.heads()
         with pytest.raises(RequestInvalid, match="must be a dataset that you may see"):
-            ledger.as_owner("olga").renew("nowhere", "next")
+            owner.renew("nowhere", "next")
         assert ledger.heads() == before
