@@ -178,7 +178,7 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_a
     assert {each.branch for each in run.newest().values()} == {1}
     shown = await run.ran("dataset", "show", DATASETS[0])
     for number in range(PARTITIONS):
-        assert f"the log of partition {number} has lost decisions 1 times" in shown.stderr
+        assert f"the log of partition {number} has lost decisions 1 time" in shown.stderr
     done = await run.audited()
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("decisions 5 to 8 were accepted as lost: a test") == PARTITIONS
