@@ -168,7 +168,7 @@ _OWNERS: Final = (
             "policy": POLICY,
             "schema": SCHEMA,
             "budget": {"rho": "0.1", "epsilon": "1"},
-            "lifetime": {"rho": "1", "epsilon": "10", "delta": "1e-5"},
+            "lifetime": {"rho": "1", "epsilon": "10", "delta": "1e-5", "shared": True},
             "spent": SPENT,
         },
         command="dataset open",

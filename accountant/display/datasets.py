@@ -74,12 +74,21 @@ def covered_words(view: DatasetView) -> str:
     return ", for what is released from the opening on, not for what was released before"
 
 
+def _datasets_of(view: DatasetView) -> str:
+    """Return the datasets that promise a lifetime together."""
+    is_shared = view.lifetime is not UNSET and view.lifetime.shared
+    return f"datasets of population {view.policy.population}" if is_shared else "generations"
+
+
 def void_words(view: DatasetView) -> str:
     """Return why nothing is guaranteed."""
     if view.over_budget:
         return "a release made elsewhere did not fit the budget"
     if not view.is_void:
-        return "another generation guarantees nothing any more"
+        which = (
+            "dataset of its lifetime" if view.lifetime and view.lifetime.shared else "generation"
+        )
+        return f"another {which} guarantees nothing any more"
     return "a reservation released more than its maximum"
 
 
@@ -95,7 +104,7 @@ def present_guarantee(view: DatasetView) -> str:
     held = guarantee(view.policy)
     if lifetime is not UNSET:
         amounts = f"{symbol(lifetime.field)} = {lifetime.amount}, δ = {lifetime.delta}"
-        held = f"{amounts} for all generations together"
+        held = f"{amounts} for all {_datasets_of(view)} together"
     held = f"{held}{covered_words(view)}"
     if state == "if_bounded":
         if view.recorded:
@@ -128,14 +137,14 @@ def lifetime_words(view: DatasetView) -> str:
     lifetime = view.lifetime
     if lifetime is UNSET:
         return ""
-    which = (
-        f"generation {view.generation} since {lifetime.first}, which takes "
-        f"{guarantee(view.policy)} of it"
-    )
+    taken = guarantee(view.policy)
+    which = f"generation {view.generation} since {lifetime.first}, which takes {taken} of it"
+    if lifetime.shared:
+        which = f"in the lifetime of population {view.policy.population}, takes {taken} of it"
     if view.renewed_as:
         return f"{which}; renewed as {view.renewed_as}"
     later = ", ".join(f"{symbol(name)} = {each}" for name, each in remaining(lifetime).items())
-    return f"{which}; {later} remain for later ones"
+    return f"{which}; {later} remain for {'further' if lifetime.shared else 'later'} ones"
 
 
 def filter_words(policy: Policy) -> str:

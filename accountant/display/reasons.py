@@ -293,9 +293,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.NOT_RENEWABLE: ReasonWords(
         "Never renewable",
-        "This ledger has several partitions and places datasets by their whole names, so that no "
-        "later generation would lie where this one does.",
-        "Leave the lifetime out.",
+        "This ledger has several partitions, and later datasets of the lifetime would lie in "
+        "others: it places datasets by their whole names, or the population's name has no group.",
+        "Leave the lifetime out, or name a population with the dataset's group.",
     ),
     Reason.NO_LIFETIME: ReasonWords(
         "No lifetime",
@@ -325,6 +325,20 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "The lifetime was fixed at the first opening, and the guarantees of all generations with "
         "the new one would be more than it. What a generation did not use does not come back.",
         "Renew with less.",
+    ),
+    Reason.POPULATION_IN_USE: ReasonWords(
+        "Population in use",
+        "The population of the policy has datasets already, and its lifetime is fixed with its "
+        "first one.",
+        "Leave `lifetime.shared` out, or name another population if its people are others.",
+    ),
+    Reason.OUTSIDE_LIFETIME: ReasonWords(
+        "Outside the population's lifetime",
+        "The population of the policy has a lifetime, and takes no dataset that guarantees more "
+        "than remains of it, has a lifetime of its own, another unit, neighbours or kind "
+        "of guarantee, or comes from somebody who owns none of its datasets.",
+        "Open with less (`--preview` shows what remains), or ask an owner of the population's "
+        "datasets to open it for you.",
     ),
     Reason.HALTED: ReasonWords(
         "Halted",

@@ -17,7 +17,7 @@ from accountant.ledger.adjudicate import Verdict, charge_outside
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, below, budget_below, open_plan
 from accountant.policy.in_force import StoredBudgetInForce, policy_under
-from accountant.policy.lifetime import StoredLifetime, first_generation
+from accountant.policy.lifetime import StoredLifetime
 from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import (
@@ -32,24 +32,19 @@ from accountant.records.requests import (
     SetBudget,
 )
 
-DatasetRecord = Open | Amend | Close | Pause | Resume | Label | Remark | SetBudget
-"""A record that changes a dataset itself, not its members or limits."""
+DatasetRecord = Amend | Close | Pause | Resume | Label | Remark | SetBudget
+"""A record that changes an open dataset itself, not its members or limits."""
 _Change = tuple[DatasetLedger, Verdict, dict[str, object]]
 
 
-def administer(ledger: DatasetLedger | None, record: DatasetRecord, at: int) -> _Change:
+def administer(ledger: DatasetLedger, record: DatasetRecord, at: int) -> _Change:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
     Args:
-        ledger: the ledger before the record; None only if the record first opens the dataset.
+        ledger: the ledger before the record.
         record: a record whose fields are checked.
         at: the decision's time, milliseconds since 1970.
     """
-    if isinstance(record, Open):
-        if ledger is None:
-            return _open(record, at)
-        return _refuse(ledger, Reason.ALREADY_OPENED, at)
-    assert ledger is not None
     if ledger.closed and not isinstance(record, Label | Remark):  # people still read it
         return _refuse(ledger, Reason.CLOSED, at)
     if record.follows is not None and record.follows != ledger.sequence:
@@ -122,10 +117,13 @@ def set_in_force(ledger: DatasetLedger, in_force: StoredBudgetInForce) -> Datase
     )
 
 
-def _open(record: Open, at: int) -> _Change:
-    policy, lifetime = resolve(record.policy), None
-    if record.lifetime is not UNSET:
-        lifetime = first_generation(record.lifetime, record.dataset, policy)
+def open_dataset(record: Open, policy: Policy, lifetime: StoredLifetime | None, at: int) -> _Change:
+    """Return the ledger of a dataset, the verdict, and the decision's extra fields.
+
+    Args:
+        policy: of the record, resolved.
+        lifetime, at: as of `open_ledger`.
+    """
     owners = (record.by,) if record.owners is UNSET else record.owners
     opened, verdict, extra = open_ledger(record.dataset, policy, record, owners, lifetime, at)
     if record.spent is UNSET:

@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
-from accountant.ledger.administer import DatasetRecord, administer
+from accountant.ledger.administer import DatasetRecord, administer, open_dataset
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.apply import apply_record, is_possible, limit_record_of
 from accountant.limits.reserved_totals import any_reserved, plus
@@ -20,10 +20,12 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide
 from accountant.partition.draft import Draft
+from accountant.partition.lifetimes import lifetime_of_opening
 from accountant.partition.outside_records import decide_record
 from accountant.partition.renewals import decide_renewal
 from accountant.partition.reservation_records import decide_resolve
 from accountant.partition.several_datasets import PartResult
+from accountant.policy import resolve
 from accountant.records import AdminRecord
 from accountant.records.limit_records import MAX_LIMITS
 from accountant.records.members import (
@@ -58,7 +60,7 @@ def decide_admin(
     Returns: its result, and that of another dataset where it changes both.
     """
     if isinstance(record, Open):
-        return (_result(ledger, _administer(draft, ledger, record)),)
+        return (_result(ledger, _open(draft, ledger, record)),)
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
     if not may_decide(lookup, record, at):
@@ -74,16 +76,25 @@ def _result(ledger: DatasetLedger | None, verdict: AdminVerdict) -> PartResult:
     return PartResult(ledger or verdict[0], *verdict)
 
 
-def _administer(draft: Draft, ledger: DatasetLedger | None, record: DatasetRecord) -> AdminVerdict:
+def _open(draft: Draft, ledger: DatasetLedger | None, record: Open) -> AdminVerdict:
+    if ledger is not None:
+        refused = advance(ledger, draft.decided_at)
+        return refused, Verdict(Outcome.REFUSED, Reason.ALREADY_OPENED), {}
+    policy = resolve(record.policy)
+    lifetime = lifetime_of_opening(draft, record, policy)
+    after, verdict, extra = open_dataset(record, policy, lifetime, draft.decided_at)
+    owners = extra.get("owners", ())
+    for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]
+        draft.members.put(row)
+    return after, verdict, extra
+
+
+def _administer(draft: Draft, ledger: DatasetLedger, record: DatasetRecord) -> AdminVerdict:
     after, verdict, extra = administer(ledger, record, draft.decided_at)
-    if ledger is not None and _breaks_shares(draft, ledger, after):
+    if _breaks_shares(draft, ledger, after):
         refused = advance(ledger, draft.decided_at)
         return refused, Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), {}
-    if verdict.outcome.opens:
-        owners = extra.get("owners", ())
-        for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]
-            draft.members.put(row)
-    alert_at = None if ledger is None else ledger.plan.policy.alert_at
+    alert_at = ledger.plan.policy.alert_at
     if verdict.outcome is Outcome.AMENDED and after.plan.policy.alert_at != alert_at:
         extra |= _reached(draft, after, draft.levels.of_dataset(after.dataset))
     return after, verdict, extra

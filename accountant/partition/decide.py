@@ -31,6 +31,7 @@ from accountant.partition.fast_records import encode_grant
 from accountant.partition.ids import id_key, pack_decision
 from accountant.partition.judge import decide_question, decide_request
 from accountant.partition.key_hash import home_of
+from accountant.partition.lifetimes import why_not_opened
 from accountant.partition.reservation_records import decide_reservation_step, place, reserve
 from accountant.partition.several_datasets import (
     PartResult,
@@ -225,11 +226,7 @@ def _decide_new(
 
 def _missing(draft: Draft, request: Body) -> Reason | None:
     """Return why a record is refused on a dataset that is not open, None for one that may open."""
-    if not isinstance(request, Open):
-        return Reason.UNKNOWN_DATASET
-    # The next generation would have no place: its sums are in the row of this one's partition.
-    is_placed = request.lifetime is UNSET or draft.partition.genesis.has_groups
-    return None if is_placed else Reason.NOT_RENEWABLE
+    return why_not_opened(draft, request) if isinstance(request, Open) else Reason.UNKNOWN_DATASET
 
 
 def _decide_question(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from binascii import hexlify
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -97,6 +97,13 @@ class Draft:
         """Return a dataset's ledger with the changes, None if it was never opened."""
         touched = self.ledgers.get(dataset)
         return self.partition.ledgers.get(dataset) if touched is None else touched
+
+    def every_ledger(self) -> Iterator[DatasetLedger]:
+        """Yield the ledgers of all datasets, with the changes."""
+        yield from self.ledgers.values()
+        for name, ledger in self.partition.ledgers.items():
+            if name not in self.ledgers:
+                yield ledger
 
     def put(self, ledger: DatasetLedger, amounts: Amounts | None = None) -> None:
         """Replace a dataset's ledger after a decision.

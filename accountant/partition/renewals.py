@@ -10,6 +10,7 @@ from msgspec import UNSET
 from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import close_ledger, open_ledger
+from accountant.ledger.shared_lifetimes import latest_sum
 from accountant.partition.draft import Draft
 from accountant.partition.several_datasets import PartResult
 from accountant.policy import Policy, resolve
@@ -25,8 +26,9 @@ _BEGINS_AS: Final = "members"
 def decide_renewal(draft: Draft, ledger: DatasetLedger, record: Renew) -> tuple[PartResult, ...]:
     """Return the results of a renewal: that of the dataset, and where it is renewed its successor.
 
-    The sum of the lifetime is in the row of the latest generation, and only that can be renewed. So
-    of two renewals of one dataset the second is refused, and no charge is lost.
+    The sum of the lifetime is in the row of the latest dataset that took from it, and of each
+    dataset only the latest generation can be renewed. So of two renewals of one dataset the second
+    is refused, and no charge is lost.
     """
     at, policy = draft.decided_at, resolve(record.policy)
     reason = _refusal(draft, ledger, record, policy)
@@ -51,7 +53,8 @@ def _refusal(draft: Draft, ledger: DatasetLedger, record: Renew, policy: Policy)
         return Reason.ALREADY_OPENED
     if not continues(ledger.plan.policy, lifetime, policy):
         return Reason.LIFETIME_MISMATCH
-    return None if next_generation(lifetime, policy) else Reason.BEYOND_LIFETIME
+    charged = next_generation(latest_sum(draft.every_ledger(), lifetime), policy)
+    return None if charged else Reason.BEYOND_LIFETIME
 
 
 def _successor(draft: Draft, ledger: DatasetLedger, record: Renew, policy: Policy) -> PartResult:
@@ -63,7 +66,7 @@ def _successor(draft: Draft, ledger: DatasetLedger, record: Renew, policy: Polic
         rows = draft.members.of(record.dataset)
         owners = tuple(sorted(row.member for row in rows if "owner" in row.roles))
     policy = msgspec.structs.replace(policy, access=_BEGINS_AS)
-    charged = next_generation(lifetime, policy)
+    charged = next_generation(latest_sum(draft.every_ledger(), lifetime), policy)
     opened, verdict, fields = open_ledger(
         record.renewed_as, policy, record, owners, charged, draft.decided_at
     )

@@ -1,4 +1,7 @@
-"""The lifetime of a dataset: what all its generations may promise together, fixed at the first."""
+"""The lifetime of a dataset: what all its generations may promise together, fixed at the first.
+
+That of a population is the same for all its datasets and their generations.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.amounts import format_units, parse, parse_units, units_down, units_up
 from accountant.claims.fields import check_delta
@@ -23,18 +27,20 @@ class Lifetime(OneAmount, frozen=True, kw_only=True):
     Attributes:
         epsilon, rho: in nats; `rho` for filter zcdp with a budget in rho, else `epsilon`.
         delta: 0 <= delta < 1.
+        shared: whether it is that of the policy's population: all its datasets take from it.
     """
 
     delta: Delta = "0"
+    shared: bool = False
 
 
 class StoredLifetime(Lifetime, frozen=True, forbid_unknown_fields=False, kw_only=True):
     """A lifetime as the opening of each generation and its row store it.
 
     Attributes:
-        first: name of the first generation, the same in all of them.
-        spent: the sum of the generations' guarantees up to this one, rounded up: `epsilon` or
-            `rho`, and `delta`.
+        first: name of the dataset that has fixed it, the same in all of them.
+        spent: the sum of the guarantees up to this one, rounded up: `epsilon` or `rho`, and
+            `delta`.
     """
 
     first: Name
@@ -51,6 +57,12 @@ def check_lifetime(lifetime: Lifetime, policy: Policy) -> None:
     """
     check_one_amount(lifetime, "lifetime")
     check_delta(lifetime.delta, "lifetime.delta")
+    if lifetime.shared and policy.population is UNSET:
+        rule = "must be left out where the policy has no population, whose lifetime it would be"
+        raise RequestInvalid("lifetime.shared", rule, lifetime.shared)
+    if lifetime.shared and lifetime.epsilon is None:
+        rule = "must be left out of a lifetime in rho: a population promises epsilon and delta"
+        raise RequestInvalid("lifetime.shared", rule, lifetime.shared)
     if not _adds_up(lifetime, policy):
         rule = (
             "must be left out: generations are added in rho only for filter zcdp with a budget in "
@@ -72,6 +84,7 @@ def first_generation(lifetime: Lifetime, dataset: str, policy: Policy) -> Stored
         epsilon=lifetime.epsilon,
         rho=lifetime.rho,
         delta=lifetime.delta,
+        shared=lifetime.shared,
         first=dataset,
         spent=spent,
     )
@@ -95,6 +108,11 @@ def next_generation(before: StoredLifetime, policy: Policy) -> StoredLifetime | 
     }
     after = msgspec.structs.replace(before, spent=spent)
     return None if exceeds(after) else after
+
+
+def taken_from(lifetime: StoredLifetime) -> int:
+    """Return how much of its epsilon or rho datasets have taken, in units: each takes some."""
+    return int(parse_units(lifetime.spent[lifetime.field]))
 
 
 def remaining(lifetime: StoredLifetime) -> dict[str, str]:

@@ -35,8 +35,9 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
         schema: what questions may name, in its canonical form; left out for none.
         label: what the dataset is, in its owner's words.
         in_force: the budget in force; left out where all of the policy's is.
-        lifetime: what all its generations may promise together, and the sum of what those up to
-            this one do; left out where it cannot be renewed.
+        lifetime: what all its generations, or all datasets of its population, may promise
+            together, and the sum of what those up to this one do; left out where it cannot be
+            renewed.
         renewed_as: name of the next generation.
         spent: what was released before the opening; left out for nothing.
         recorded, over_budget: whether an owner has recorded a release made elsewhere, and one that

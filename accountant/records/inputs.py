@@ -32,6 +32,7 @@ from accountant.records.limit_fields import check_scope
 from accountant.records.names import LONGEST_NAME, check_name, is_name
 from accountant.records.outcomes import Reason
 from accountant.records.parts import MAX_OTHERS
+from accountant.records.placement import group_of
 from accountant.records.requests import (
     Amend,
     MechanismRequest,
@@ -349,7 +350,7 @@ def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
 
 
 def _check_open(record: Open) -> None:
-    _check_opening(record)
+    _check_opening(record, record.dataset)
     if record.lifetime is not UNSET:
         check_lifetime(record.lifetime, resolve(record.policy))
     if record.spent is not UNSET:
@@ -357,14 +358,18 @@ def _check_open(record: Open) -> None:
 
 
 def _check_renew(record: Renew) -> None:
-    _check_opening(record)
+    _check_opening(record, record.renewed_as)
     if record.renewed_as == record.dataset:
         rule = "must be another name: the dataset that is renewed keeps its own"
         raise RequestInvalid("renewed_as", rule, record.renewed_as)
 
 
-def _check_opening(record: Open | Renew) -> None:
+def _check_opening(record: Open | Renew, opened: str) -> None:
     _check_policy(record.policy)
+    population = record.policy.population or ""
+    if group_of(population) not in ("", group_of(opened)):
+        rule = f"must have the group of dataset {opened}, what stands before `::`, or none"
+        raise RequestInvalid("policy.population", rule, population)
     if record.schema is not UNSET:
         _check_schema(record.schema, record.policy)
     if record.budget is not UNSET:

@@ -166,6 +166,8 @@ class Reason(StrEnum):
     NOT_IN_GROUP = "not_in_group"
     LIFETIME_MISMATCH = "lifetime_mismatch"
     BEYOND_LIFETIME = "beyond_lifetime"
+    POPULATION_IN_USE = "population_in_use"
+    OUTSIDE_LIFETIME = "outside_lifetime"
     HALTED = "halted"
     TOO_MANY_OPEN = "too_many_open"
     TOO_MANY_OF_HOLDER = "too_many_of_holder"

@@ -33,7 +33,7 @@ from accountant.records.limit_records import (
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.placement import Placement, record_key
+from accountant.records.placement import Placement, group_of, record_key
 from accountant.records.reservation_rows import GuaranteeState, HolderCount, Stage
 from accountant.versions import Format, reader
 
@@ -100,6 +100,13 @@ class Genesis(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         one = self.partitions == 1
         return one or record_key(dataset, self.placement) == record_key(other, self.placement)
+
+    def keeps_together(self, population: str) -> bool:
+        """Tell whether all datasets of a population will lie in one partition.
+
+        A population with a group has datasets of that group alone.
+        """
+        return self.partitions == 1 or (self.placement == "group" and group_of(population) != "")
 
     @property
     def has_groups(self) -> bool:

@@ -185,7 +185,9 @@ class Open(_Admin, frozen=True, tag="open"):
             ceiling then. Left out, all of the policy's budget is in force.
         lifetime: what all its generations may promise together, `{"epsilon": "10", "delta":
             "1e-5"}` or `{"rho": "1"}`, at least what the policy guarantees. It is what the dataset
-            guarantees then. Left out, the dataset can never be renewed.
+            guarantees then. With `shared` it is that of the policy's population, which has no
+            dataset yet. Left out, the dataset takes from the lifetime of its population, if that
+            has one, or can never be renewed.
         spent: what was released before. It is charged at the opening, whatever caps say. Not where
             the policy has a population.
     """

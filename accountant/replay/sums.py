@@ -18,11 +18,17 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.dataset_ledger import DatasetLedger
 from accountant.fractional import round_up_amounts
 from accountant.ledger.administer import set_in_force
+from accountant.ledger.shared_lifetimes import datasets_of, latest_sum, lifetime_to_join
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
-from accountant.policy.lifetime import exceeds, first_generation, next_generation
+from accountant.policy.lifetime import (
+    StoredLifetime,
+    exceeds,
+    first_generation,
+    next_generation,
+)
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
@@ -34,7 +40,10 @@ ROUNDING: Final = Decimal("1e-9")
 machines in the last place. Everything else is exact."""
 
 _NOT_NUMBERED: Final = frozenset(
-    {Reason.UNKNOWN_DATASET, Reason.OVERLOADED, Reason.NOT_TOGETHER, Reason.NOT_RENEWABLE}
+    {
+        *(Reason.UNKNOWN_DATASET, Reason.OVERLOADED, Reason.NOT_TOGETHER, Reason.NOT_RENEWABLE),
+        *(Reason.POPULATION_IN_USE, Reason.OUTSIDE_LIFETIME),
+    }
 )
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
@@ -113,7 +122,9 @@ def _check_generations(partition: Partition, decision: Decision) -> Findings:
         if before is None or stored is UNSET or before.facts.renewed_as:
             yield Finding("outcome", "the latest generation of a lifetime", str(parts[0].dataset))
             return
-        yield from same("lifetime", next_generation(stored, opened.policy), lifetime)
+        yield from _check_charge(latest_sum(partition.ledgers.values(), stored), opened)
+    elif (joined := _lifetime_to_join(partition, opened.policy)) is not None:
+        yield from _check_charge(joined, opened)
     elif lifetime is not None:
         due = first_generation(lifetime, str(opened.dataset), opened.policy)
         yield from same("lifetime", due, lifetime)
@@ -121,6 +132,21 @@ def _check_generations(partition: Partition, decision: Decision) -> Findings:
             yield Finding("lifetime.spent", "at most the lifetime", plain(lifetime.spent))
     generation = 1 if before is None else before.generation + 1
     yield from same("generation", generation, opened.generation)
+
+
+def _lifetime_to_join(partition: Partition, policy: Policy) -> StoredLifetime | None:
+    if policy.population is UNSET:
+        return None
+    return lifetime_to_join(datasets_of(partition.ledgers.values(), policy.population))
+
+
+def _check_charge(before: StoredLifetime, opened: Decision) -> Findings:
+    """Yield where a dataset does not take what it guarantees from a lifetime that others began."""
+    assert opened.policy is not None
+    due = next_generation(before, opened.policy)
+    if due is None:
+        yield Finding("lifetime.spent", "at most the lifetime", plain(before.spent))
+    yield from same("lifetime", due, opened.lifetime)
 
 
 def same(what: str, expected: object, found: object) -> Findings:

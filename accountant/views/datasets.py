@@ -63,9 +63,9 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         in_force: the budget in force; left out where all of the policy's is.
         ceiling: what each sum may reach under the policy; empty without `in_force`.
         lifetime: what all its generations guarantee together, and the sum of the guarantees up to
-            this one; left out where it has none.
-        lifetime_guarantee: as `guarantee`, the worst of all generations. Views that know of no
-            other dataset have this one's.
+            this one, or of all datasets where it is shared; left out where it has none.
+        lifetime_guarantee: as `guarantee`, the worst of all datasets of the lifetime. Views that
+            know of no other dataset have this one's.
         renewed_as: name of the next generation; empty for none.
         closed: an owner has closed it.
         opened_at, last_decided_at: times.

@@ -8,35 +8,42 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.dataset_ledger import worst
-from accountant.records.reservation_rows import GuaranteeState
+from accountant.policy.lifetime import StoredLifetime, taken_from
 from accountant.views.datasets import DatasetView
 
 
 def with_lifetimes(shown: Sequence[DatasetView], every: Iterable[DatasetView]) -> list[DatasetView]:
-    """Return datasets, each of a lifetime with what became of its guarantee in all generations.
+    """Return datasets, each of a lifetime with what became of its guarantee in all of them.
 
     Args:
         every: all datasets, whatever the reader sees: a false claim in any generation counts.
     """
-    states = dict[str, GuaranteeState]()
-    if any(view.lifetime is not UNSET for view in shown):
-        for first, views in by_lifetime(every).items():
-            states[first] = worst([view.guarantee for view in views])
+    if all(view.lifetime is UNSET for view in shown):
+        return list(shown)
+    together = by_lifetime(every)
     return [
         view
         if view.lifetime is UNSET
-        else msgspec.structs.replace(
-            view,
-            lifetime_guarantee=worst(
-                [view.lifetime_guarantee, states.get(view.lifetime.first, "")]
-            ),
-        )
+        else _with_lifetime(view, view.lifetime, together.get(view.lifetime.first, []))
         for view in shown
     ]
 
 
+def _with_lifetime(
+    view: DatasetView, lifetime: StoredLifetime, together: Iterable[DatasetView]
+) -> DatasetView:
+    if lifetime.shared:  # what remains of it is the same for all its datasets
+        sums = [each.lifetime for each in together if each.lifetime is not UNSET]
+        lifetime = max([lifetime, *sums], key=taken_from)
+    state = worst([view.lifetime_guarantee, *(each.guarantee for each in together)])
+    return msgspec.structs.replace(view, lifetime=lifetime, lifetime_guarantee=state)
+
+
 def by_lifetime(views: Iterable[DatasetView]) -> dict[str, list[DatasetView]]:
-    """Return the generations of each lifetime, by the name of its first, in their order."""
+    """Return the datasets of each lifetime, by the name of the one that has fixed it.
+
+    Those of a lifetime that is not shared are generations, in their order.
+    """
     found = dict[str, list[DatasetView]]()
     for view in views:
         if view.lifetime is not UNSET:

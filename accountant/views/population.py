@@ -14,7 +14,13 @@ from accountant.amounts import precise
 from accountant.dataset_ledger import worst
 from accountant.filters import Guarantee
 from accountant.policy import Policy, guarantee_of
-from accountant.policy.lifetime import StoredLifetime
+from accountant.policy.lifetime import (
+    StoredLifetime,
+    continues,
+    next_generation,
+    remaining,
+    taken_from,
+)
 from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import by_lifetime, with_lifetimes
@@ -117,8 +123,8 @@ def joint_guarantee(
     Basic composition of guarantees that were all fixed before anything was released
     (docs/theory.md, section 9). A dataset that was opened after a look at another one has a
     budget that may depend on what was seen, and no sum bounds that. A dataset that was closed
-    unused before any look releases nothing, and does not count. The generations of a lifetime count
-    as one dataset that promises the lifetime, opened with the first: it may be renewed at any time.
+    unused before any look releases nothing, and does not count. All datasets of a lifetime count
+    as one that promises the lifetime, opened with the first: others may join it at any time.
 
     Args:
         views: every dataset of the population, whatever the reader sees, one at least.
@@ -127,11 +133,13 @@ def joint_guarantee(
             sum.
     """
     certain = _NEVER if ordered is None else iso(ordered)
+    every = views
     views = sorted(_one_of_each_lifetime(views, sees), key=lambda view: view.dataset)
     views = _counting(views, certain)
-    visible = frozenset(view.dataset for view in views if sees(view))
+    counted = [each for view in views for each in _datasets_of(view, every)]
+    visible = frozenset(view.dataset for view in counted if sees(view))
     names = tuple(sorted(visible))
-    others = len(views) - len(names)
+    others = len(counted) - len(names)
 
     def named(view: DatasetView) -> str:
         return view.dataset if view.dataset in visible else _UNNAMED
@@ -181,6 +189,9 @@ def joint_after_opening(
     same = [view for view in views if name and view.policy.population == name]
     if not same:
         return None
+    shared = next((each for each in _lifetimes(same) if each.shared), None)
+    if shared is not None:
+        lifetime = shared  # it joins that, or is refused
     opened = msgspec.structs.replace(
         same[0],
         dataset=dataset,
@@ -201,10 +212,16 @@ def joint_after_opening(
     return before, joint_guarantee(name, [*same, opened], sees_it, ordered=ordered)
 
 
+def _lifetimes(views: Iterable[DatasetView]) -> list[StoredLifetime]:
+    return [view.lifetime for view in views if view.lifetime is not UNSET]
+
+
 def not_added_words(
     dataset: str, policy: Policy, seen: Iterable[DatasetView], ordered: int | None
 ) -> str:
     """Return why a new dataset's budget would not add up with its population's, "" if it would.
+
+    Whether a lifetime of the population has room for it, too: the opening is refused if not.
 
     Args:
         policy: resolved, of the dataset.
@@ -228,30 +245,52 @@ def not_added_words(
     now = known or joint[0]
     if why := now.why or joint[1].why:
         return f"nothing any more: {why}"
+    same = [view for view in views if view.policy.population == policy.population]
+    shared = [each for each in _lifetimes(same) if each.shared]
+    if shared:
+        return _no_room_words(same[0].policy, max(shared, key=taken_from), policy)
     if now.others:
         hidden = f"{now.others:,} other dataset{'s' if now.others > 1 else ''}"
         return f"perhaps: {hidden} of these people must be without a grant, and are hidden from you"
     return ""
 
 
-def _one_of_each_lifetime(views: Sequence[DatasetView], sees: Sees) -> list[DatasetView]:
-    """Return datasets with one in place of all generations of a lifetime, as it counts.
+def _no_room_words(before: Policy, lifetime: StoredLifetime, policy: Policy) -> str:
+    """Return why a policy would be refused in the lifetime of a population, "" if it would not."""
+    if not continues(before, lifetime, policy):
+        return "its datasets have another unit, neighbours or kind of guarantee, so it is refused"
+    if next_generation(lifetime, policy) is not None:
+        return ""
+    rest = ", ".join(f"{name} {each}" for name, each in remaining(lifetime).items())
+    return f"{rest} remain of its lifetime, so it is refused"
 
-    It has the name of the latest generation that the reader sees.
+
+def _one_of_each_lifetime(views: Sequence[DatasetView], sees: Sees) -> list[DatasetView]:
+    """Return datasets with one in place of all those of a lifetime, as it counts.
+
+    It has the name of the latest one that the reader sees.
     """
     found = [view for view in views if view.lifetime is UNSET]
-    for generations in by_lifetime(views).values():
-        looks = [view.granted_at for view in generations if view.granted_at is not None]
+    for first, together in by_lifetime(views).items():
+        looks = [view.granted_at for view in together if view.granted_at is not None]
+        began = next((view for view in together if view.dataset == first), together[0])
         found.append(
             msgspec.structs.replace(
-                next(filter(sees, reversed(generations)), generations[-1]),
-                opened_at=generations[0].opened_at,
+                next(filter(sees, reversed(together)), together[-1]),
+                opened_at=began.opened_at,
                 granted_at=min(looks, default=None),
                 closed_at=None,
-                guarantee=worst([view.guarantee for view in generations]),
+                guarantee=worst([view.guarantee for view in together]),
             )
         )
     return found
+
+
+def _datasets_of(one: DatasetView, every: Sequence[DatasetView]) -> list[DatasetView]:
+    """Return the datasets for which one counts: all those of a lifetime that is shared."""
+    if one.lifetime is UNSET or not one.lifetime.shared:
+        return [one]
+    return by_lifetime(every)[one.lifetime.first]
 
 
 def _promised(view: DatasetView) -> Guarantee:

@@ -146,6 +146,14 @@ def open_(
     lifetime_delta: Annotated[
         str | None, typer.Option(metavar="DELTA", help="The delta of --lifetime; 0 without it.")
     ] = None,
+    lifetime_shared: Annotated[
+        bool,
+        typer.Option(
+            "--lifetime-shared",
+            help="--lifetime is that of --population, from its first dataset on: all its datasets "
+            "and their renewals take from it.",
+        ),
+    ] = False,
     like: Annotated[
         str | None,
         typer.Option(
@@ -187,14 +195,17 @@ def open_(
     """
     from accountant.records.names import check_name
     from streams.cli.dataset_proposal import OpeningDraft, print_policy, propose_for
-    from streams.cli.dataset_renewal import lifetime_of, open_like
+    from streams.cli.dataset_renewal import TypedLifetime, open_like
     from streams.client import PolicyDiffers
 
     with explain_errors():
         declared = None if schema is None else read_schema(schema)
+        typed_lifetime = TypedLifetime(lifetime, lifetime_delta, lifetime_shared)
+        if lifetime is None and (lifetime_delta is not None or lifetime_shared):
+            fail(Exit.USAGE, "--lifetime-delta and --lifetime-shared need --lifetime")
         if like is not None:
             check_excluded(context, "--like", _NOT_COPIED, why="the dataset has them")
-            open_like(OpeningDraft(name, None, new, admin), like, owner, (lifetime, lifetime_delta))
+            open_like(OpeningDraft(name, None, new, admin), like, owner, typed_lifetime)
         before = None if spent is None else read_spent(spent)
         if policy is not None:
             whole = "the file has the whole policy"
@@ -224,7 +235,7 @@ def open_(
                     owners=owner,
                     schema=declared,
                     ceiling=ceiling,
-                    lifetime=lifetime_of(wanted.rho, lifetime, lifetime_delta),
+                    lifetime=typed_lifetime.fields(wanted.rho),
                     spent=before,
                     as_given=True,
                     new=new,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 from warnings import catch_warnings, simplefilter
 
 from msgspec import UNSET
@@ -18,16 +18,41 @@ from streams.cli.reading.dataset_reader import get_dataset
 from streams.errors import AccountantWarning
 
 
+class TypedLifetime(NamedTuple):
+    """A lifetime as it was typed.
+
+    Attributes:
+        amount: in epsilon, or rho; None for no lifetime.
+        delta: None for 0.
+        shared: it is that of the population.
+    """
+
+    amount: str | None
+    delta: str | None
+    shared: bool
+
+    def fields(self, rho: str | None) -> dict[str, object] | None:
+        """Return it for an opening, in the parameter of its policy, None for none.
+
+        Args:
+            rho: that of the policy.
+        """
+        if self.amount is None:
+            return None
+        shared = {"shared": True} if self.shared else {}
+        return {"epsilon" if rho is None else "rho": self.amount, "delta": self.delta, **shared}
+
+
 def open_like(
     opening: OpeningDraft,
     like: str,
     owners: list[str] | None,
-    lifetime: tuple[str | None, str | None],
+    lifetime: TypedLifetime,
 ) -> NoReturn:
     """Open a dataset like another one, and end the command.
 
     Args:
-        lifetime: its amount, None for none, and its delta.
+        lifetime: its own.
     """
     admin = opening.admin
     with admin.ledger() as (ledger, request):
@@ -37,22 +62,11 @@ def open_like(
                 opening.name,
                 like=like,
                 owners=owners,
-                lifetime=lifetime_of(rho, *lifetime),
+                lifetime=lifetime.fields(rho),
                 as_given=True,
                 new=opening.new,
             )
         admin.end(ledger, request, decision)
-
-
-def lifetime_of(rho: str | None, amount: str | None, delta: str | None) -> dict[str, object] | None:
-    """Return the lifetime of an opening, in the parameter of its policy, None for none.
-
-    Args:
-        rho: that of the policy.
-    """
-    if amount is None:
-        return None
-    return {"epsilon" if rho is None else "rho": amount, "delta": delta}
 
 
 @contextmanager

@@ -354,6 +354,7 @@ class Log:
         self.begun: dict[int, int] = {}  # how often each partition's answers began again
         self.signed: dict[int, int] = {}  # how many records the newest checkpoint covers
         self.answers, self.covered = Counter[int](), Counter[int]()  # how many, and by a head
+        self.shared: dict[str, Record] = {}  # lifetimes of populations, as last taken from
         self.outside = list[str]()  # what else is not proved
 
     def take(self, line: bytes) -> None:
@@ -425,24 +426,35 @@ class Log:
             grant |= {"stage": record["outcome"], "shown": request.get("shown")}
 
     def lifetime(self, part: Record, request: Record) -> None:
-        """Check what a generation takes of its lifetime: all that its policy guarantees."""
+        """Check what a dataset takes of its lifetime: all that its policy guarantees."""
         generation, before = 1, request.get("lifetime") or Record()
+        lifetime, people = part.get("lifetime") or Record(), part["policy"].get("population")
+        latest = self.shared.get(people)
+        if before.get("shared"):
+            earlier = {each.policy.get("population") for each in self.datasets.values()}
+            expect("earlier datasets of the population", False, people in earlier)
         if request["type"] == "renew":
             old = self.datasets.get(request["dataset"])
             if old is None:
                 self.needs["datasets that were opened in an archive"] += 1
                 return
             generation, before = old.generation + 1, old.lifetime
+        elif latest:
+            expect("lifetime of its own", {}, before)
+        if lifetime.get("shared"):
+            self.shared[people] = lifetime
+            if lifetime["first"] != part["dataset"] and not (self.hashes and latest):
+                self.needs["lifetimes of which not all datasets are here"] += 1
+                return
+        before = latest or before
         expect("generation", generation, part["generation"])
-        lifetime: Record = part.get("lifetime") or {}
         given = {name: each for name, each in before.items() if each is not None}
         due = {"delta": "0", "first": part["dataset"], **given} if given else {}
         found = {"delta": "0", **lifetime} if lifetime else {}
         expect("lifetime", due | {"spent": 0}, found | {"spent": 0})
         for name, spent in lifetime.get("spent", {}).items():
-            more = part["policy"].get(f"{name}_ex_post", 0)
-            cost = Fraction(part["policy"][name] or 0) + Fraction(more)
-            total = Fraction(given.get("spent", {}).get(name, 0)) + cost
+            own = part["policy"].get(name), part["policy"].get(f"{name}_ex_post")
+            total = sum(Fraction(each or 0) for each in (*own, given.get("spent", {}).get(name)))
             expect(f"lifetime.spent.{name}", math.ceil(total * UNIT), units(spent))
             expect(f"{name} within the lifetime", True, total <= Fraction(found[name]))
 

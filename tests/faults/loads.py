@@ -143,6 +143,7 @@ class Load:
         self._generations = random.Random(seed + 8)
         self._renewals = renewals
         self._renewed: dict[str, Body] = {}
+        self._shared: list[Body] = []  # the policy that has fixed the lifetime of each population
         self._unasked: list[str] = []
         self.now = start
         self.window, self.skew = window, skew
@@ -319,9 +320,32 @@ class Load:
         delta = {} if chance.random() < 0.03 else {"delta": chance.choice(["1e-4", "6e-6"])}
         return {field: f"{float(amount):.6g}", **delta}
 
+    def _open_in_population(self) -> SentInput:
+        """Open a dataset that fixes the lifetime of a population, takes from it, or does not."""
+        chance, fixes = self._generations, False
+        if not self._shared or chance.random() < 0.2:
+            policy, fixes = chance.choice(POLICIES), True
+            self._shared.append(policy)
+        number = chance.randrange(len(self._shared)) if chance.random() < 0.3 else -1
+        number %= len(self._shared)
+        policy = self._shared[number] if chance.random() < 0.85 else chance.choice(POLICIES)
+        name = f"ds-in-{len(self._names)}"
+        policy = {**policy, "population": f"all-{number}"}
+        body = {**self._owner("open", name), "policy": policy}
+        if fixes or chance.random() < 0.1:
+            shared = fixes or chance.random() < 0.5
+            body["lifetime"] = {**self._lifetime(policy), **({"shared": True} if shared else {})}
+        if chance.random() < 0.05:
+            body["by"] = "stranger"
+        self._renewed[name] = policy
+        self._names.append(name)
+        return self._send("admin", body)
+
     def _renew(self) -> SentInput:
         """Renew a dataset, or let everybody ask of one that was renewed, from a seed of its own."""
         chance = self._generations
+        if chance.random() < 0.2:
+            return self._open_in_population()
         if self._unasked and chance.random() < 0.7:
             body = {"type": "amend", "dataset": self._unasked.pop(), "access": "anyone"}
         else:

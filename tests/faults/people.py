@@ -119,6 +119,7 @@ class People:
             ({}, {"visibility": "all"}),
             ({}, {"population": "a b"}),
             ({}, {"population": 1}),
+            ({}, {"population": "all::1"}),
         ]
         return self._chance.choice(wrong)
 

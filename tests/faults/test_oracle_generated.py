@@ -74,9 +74,19 @@ def test_every_generated_renewal_is_as_predicted(seed: int, tmp_path: Path) -> N
         judged = ledger.judged()
     met = outcomes(judged)
     assert met["renewed", None] > 5
-    reasons = ("no_lifetime", "already_renewed", "lifetime_mismatch", "beyond_lifetime")
+    reasons = (
+        *("no_lifetime", "already_renewed", "lifetime_mismatch", "beyond_lifetime"),
+        *("population_in_use", "outside_lifetime"),
+    )
+    shared = [
+        each["outcome"]
+        for each in judged.decisions
+        if (each.get("lifetime") or {}).get("shared")
+        and each["lifetime"]["first"] != each.get("dataset")
+    ]
     if not seed:
         assert not [each for each in reasons if not met["refused", each]]
+        assert {*shared} == {"opened", "renewed"}
 
 
 FULL: Final = {

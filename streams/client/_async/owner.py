@@ -147,7 +147,9 @@ class AsyncOwner(AsyncAdministrator):
             ceiling: the most that the budget may ever be raised to, in the policy's epsilon, or
                 rho. It is what the dataset guarantees, from the first day.
             lifetime: what this dataset and all that will renew it may promise together, such as
-                `{"epsilon": "10", "delta": "1e-5"}`; without one, it can never be renewed.
+                `{"epsilon": "10", "delta": "1e-5"}`; with `"shared": True`, what all datasets of
+                the policy's population may. Without one, it can never be renewed, unless its
+                population has one: then it is renewed within that.
             spent: what was released before: `{"claim": "pure:0.2", "evidence": "table 3"}`, which
                 the opening is charged; with `"fixed_before": True` the guarantee covers it, too:
                 this budget was fixed before the first of it.

@@ -204,7 +204,8 @@ def open_fields(
         policy: None for that of another dataset, which the caller puts in before sending.
         as_given: add no proposed fields to the policy.
         ceiling: the budget of the record's policy; the given one is in force then.
-        lifetime: what all generations may promise together; None for none.
+        lifetime: what all generations, or datasets of the population, may promise together; None
+            for none.
         spent: what was released before, as on the wire; its claim may be a text.
     Raises: RequestInvalid.
     """
@@ -232,9 +233,9 @@ def _lifetime_fields(lifetime: object) -> dict[str, object]:
         rule = f"must be one of {', '.join(Lifetime.__struct_fields__)}"
         raise RequestInvalid(f"lifetime.{name}", rule, lifetime[name])
     return {
-        name: coerce_text(f"lifetime.{name}", amount)
-        for name, amount in lifetime.items()
-        if amount is not None
+        name: value if isinstance(value, bool) else coerce_text(f"lifetime.{name}", value)
+        for name, value in lifetime.items()
+        if value is not None
     }
 
 
@@ -489,7 +490,8 @@ def _is_lifetime_of(lifetime: Lifetime, view: DatasetView) -> bool:
 
 
 def _lifetime_text(lifetime: Lifetime) -> str:
-    return f"{lifetime.field} {lifetime.amount}, delta {lifetime.delta}"
+    whose = ", of the population" if lifetime.shared else ""
+    return f"{lifetime.field} {lifetime.amount}, delta {lifetime.delta}{whose}"
 
 
 def check_same_opening(call: PreparedRequest, decision: Decision, view: DatasetView) -> None:

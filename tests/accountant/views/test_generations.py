@@ -15,7 +15,7 @@ from accountant.times import iso
 from accountant.views.confirmations import confirmations_of_opening
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import with_lifetimes
-from accountant.views.population import joint_guarantee, with_joint
+from accountant.views.population import joint_guarantee, not_added_words, with_joint
 from tests.accountant.views.test_population import OPENED, view
 
 POLICY = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city"}
@@ -127,3 +127,58 @@ def test_the_question_before_the_end_of_a_joint_guarantee_names_what_keeps_it() 
     assert "another population" in with_one
     without = question([view("other", opened=1, granted=9), view("census")])
     assert "None of these datasets has a lifetime, so none can be renewed." in without
+
+
+def in_one_lifetime() -> list[DatasetView]:
+    """Return three datasets of a population that has a lifetime; the last opened after looks."""
+    lifetime = Lifetime(epsilon="5", delta="1e-5", shared=True)
+    stored = first_generation(lifetime, "a", resolve(Policy(**POLICY)))
+    found = []
+    for number, name in enumerate("abc"):
+        shown = view(name, opened=100 * number, granted=100 * number + 5)
+        found.append(msgspec.structs.replace(shown, lifetime=stored))
+        after = next_generation(stored, resolve(Policy(**POLICY)))
+        assert after is not None
+        stored = after
+    return found
+
+
+def test_a_shared_lifetime_is_the_joint_guarantee_however_late_datasets_open() -> None:
+    views = in_one_lifetime()
+    found = joint_guarantee("city", views, ordered=None)
+    assert (found.epsilon, found.delta, found.datasets) == ("5", "0.00001", ("a", "b", "c"))
+    with_other = joint_guarantee("city", [*views, view("other", granted=9)], ordered=None)
+    assert with_other.epsilon == "6"
+    late = joint_guarantee("city", [*views, view("late", opened=9)], ordered=None)
+    assert not late.holds
+    hidden = joint_guarantee("city", views, lambda each: each.dataset == "b", ordered=None)
+    assert (hidden.datasets, hidden.others, hidden.epsilon) == (("b",), 2, "5")
+
+
+def test_what_remains_of_a_shared_lifetime_is_the_same_for_all() -> None:
+    views = in_one_lifetime()
+    shown = with_lifetimes(views, views)
+    for each in shown:
+        assert lifetime_words(each) == (
+            "in the lifetime of population city, takes ε = 1, δ = 1e-6 of it; ε = 2, "
+            "δ = 0.000007 remain for further ones"
+        )
+        together = "ε = 5, δ = 1e-5 for all datasets of population city together"
+        assert present_guarantee(each) == together
+    broken = [msgspec.structs.replace(views[0], guarantee="void"), *views[1:]]
+    words = present_guarantee(with_lifetimes(views[1:], broken)[0])
+    assert words == "none: another dataset of its lifetime guarantees nothing any more"
+
+
+def test_an_opening_within_a_shared_lifetime_is_not_asked_back() -> None:
+    views = in_one_lifetime()
+    policy = Policy(**POLICY)
+    record = Open(version=1, request_id="", dataset="late", by="olga", policy=policy)
+    assert confirmations_of_opening(record, views, ordered=None) == []
+    assert not_added_words("late", resolve(policy), views, None) == ""
+    large = resolve(msgspec.structs.replace(policy, epsilon="2.1"))
+    assert not_added_words("late", large, views, None) == (
+        "epsilon 2, delta 0.000007 remain of its lifetime, so it is refused"
+    )
+    other = resolve(msgspec.structs.replace(policy, unit="household"))
+    assert not_added_words("late", other, views, None) != ""

@@ -12,7 +12,7 @@ from tests.faults.oracle import halves
 from tests.faults.oracle.claims import is_whole_claim
 from tests.faults.oracle.disagreement import agree
 from tests.faults.oracle.expected import Fields
-from tests.faults.oracle.generations import beyond_at_first, is_lifetime
+from tests.faults.oracle.generations import beyond_at_first, is_lifetime, of_another_group
 from tests.faults.oracle.limit_fields import LIMIT_RULES, at_odds
 from tests.faults.oracle.limits import Limit
 from tests.faults.oracle.members import (
@@ -375,14 +375,20 @@ OWNERS: Final = {
             "lifetime": is_lifetime,
             "spent": _is_spent,
         },
-        odd=lambda record: _misfit(record) | beyond_at_first(record),
+        odd=lambda record: (
+            _misfit(record) | beyond_at_first(record) | of_another_group(record, "dataset")
+        ),
         follows=False,
     ),
     "renew": OwnersRecord(
         _open,  # over two datasets: `partition` decides it
         needed={"policy": lambda v: not broken_policy(v), "renewed_as": is_name},
         optional={"owners": are_owners, "budget": is_budget_in_force},
-        odd=lambda record: _below_ceiling(record) | _renewed_as_itself(record),
+        odd=lambda record: (
+            _below_ceiling(record)
+            | _renewed_as_itself(record)
+            | of_another_group(record, "renewed_as")
+        ),
         after_closing=True,
     ),
     "amend": OwnersRecord(

@@ -11,7 +11,7 @@ from tests.faults.oracle.commands import COMMANDS, written
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Holds, compare
-from tests.faults.oracle.generations import charge, renewal_refusal
+from tests.faults.oracle.generations import charge, latest_of, opening_refusal, renewal_refusal
 from tests.faults.oracle.keys import partition_of
 from tests.faults.oracle.limits import Clock
 from tests.faults.oracle.owners import close
@@ -305,6 +305,12 @@ class Partition:
         unknown = next((each for each in names if each not in self.datasets), None)
         if unknown is not None and fields.get("lifetime") is not None and not self._has_groups():
             return "refused", "not_renewable", {}
+        if unknown is not None and fields["type"] == "open":
+            refused = opening_refusal(
+                fields, self.datasets.values(), self.at, partitions=self.genesis["partitions"]
+            )
+            if refused is not None:
+                return "refused", refused, {}
         if unknown is not None and fields["type"] != "open":
             by = {"refused_by": unknown} if len(names) > 1 else {}
             return "refused", "unknown_dataset", by
@@ -317,9 +323,12 @@ class Partition:
         if dataset is None:
             if said.get("outcome") != "opened":
                 return outcome, reason, more
-            lifetime = None
-            if fields.get("lifetime") is not None:
-                lifetime = charge(fields["lifetime"], None, resolved(fields["policy"]), name)
+            policy = resolved(fields["policy"])
+            lifetime = latest_of(self.datasets.values(), policy.get("population"))
+            if lifetime is not None:
+                lifetime = charge(lifetime, lifetime["spent"], policy, lifetime["first"])
+            elif fields.get("lifetime") is not None:
+                lifetime = charge(fields["lifetime"], None, policy, name)
             owners = fields.get("owners", [fields["by"]])
             dataset, more = self._open(name, fields["policy"], fields, owners, lifetime, said)
         elif fields["type"] == "renew":
@@ -364,7 +373,12 @@ class Partition:
         if old.members.may_govern(fields, self.at):
             is_together = self._is_together(old.name, name)
             reason = renewal_refusal(
-                old, fields, policy, is_open=name in self.datasets, is_together=is_together
+                old,
+                fields,
+                policy,
+                self._lifetime_of(old),
+                is_open=name in self.datasets,
+                is_together=is_together,
             )
         else:
             reason = "not_permitted"
@@ -375,7 +389,8 @@ class Partition:
         close(old, self.at)
         old.facts["renewed_as"] = name
         closed = old.counted(self.at)
-        before = old.facts["lifetime"]
+        before = self._lifetime_of(old)
+        assert before is not None
         lifetime = charge(before, before["spent"], policy, before["first"])
         mine = (each for each, row in old.members.all.items() if "owner" in row.roles)
         owners = fields.get("owners") or sorted(mine)
@@ -388,6 +403,13 @@ class Partition:
         if "in_force" in more:
             opened["in_force"] = more.pop("in_force")
         return "renewed", None, {**more, "parts": [closed, opened]}
+
+    def _lifetime_of(self, dataset: Dataset) -> Fields | None:
+        """Return a dataset's lifetime as it was last taken from."""
+        own: Fields | None = dataset.facts["lifetime"]
+        if own is None or not own.get("shared"):
+            return own
+        return latest_of(self.datasets.values(), dataset.policy.get("population"))
 
     def _has_groups(self) -> bool:
         """Return whether names can be chosen that lie where a dataset lies."""

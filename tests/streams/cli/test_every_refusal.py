@@ -105,6 +105,14 @@ def renewal(world: World, *, new: str = "next", **policy: str) -> Decision:
     return world.send("admin", world.admin("renew", renewed_as=new, policy=POLICY | policy))
 
 
+def in_a_population(dataset: str, **more: Any) -> Decision:
+    world, shared = World(), {"epsilon": "2", "shared": True}
+    policy = POLICY | {"population": "people"}
+    opening = {"policy": policy, "lifetime": shared}
+    world.send("admin", world.admin("open", dataset="first", **opening))
+    return world.send("admin", world.admin("open", dataset=dataset, policy=policy, **more))
+
+
 def in_another_group() -> Decision:
     worlds = (with_lifetime(partitions=2, partition=n, placement="group") for n in (0, 1))
     sent = map(renewal, worlds)
@@ -250,6 +258,14 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         ("Dataset census has a next generation", "Renew the latest"),
     ),
     Reason.NOT_IN_GROUP: (in_another_group, ("`::`", "Keep the group")),
+    Reason.POPULATION_IN_USE: (
+        lambda: in_a_population("second", lifetime={"epsilon": "2", "shared": True}),
+        ("has datasets already", "Leave `lifetime.shared` out"),
+    ),
+    Reason.OUTSIDE_LIFETIME: (
+        lambda: in_a_population("second", by="mallory"),
+        ("owns none of its datasets", "ask an owner of the population's datasets"),
+    ),
     Reason.LIFETIME_MISMATCH: (
         lambda: renewal(with_lifetime(), unit="household"),
         ("another unit", "than dataset census"),

@@ -147,3 +147,58 @@ def test_no_dataset_is_renewed_twice() -> None:
     again["parts"][0]["sequence"] += 1
     with pytest.raises(verify.Wrong, match="second renewal of census"):
         log.decision(again, "")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "old", "new", "why"),
+    [
+        ("opened", '"spent":{"epsilon":"2"', '"spent":{"epsilon":"1"', "lifetime.spent.epsilon"),
+        ("opened", '"epsilon":"4","delta":"1e-5"', '"epsilon":"9","delta":"1e-5"', "lifetime"),
+        ("opened", ',"lifetime":{', ',"other":{', "lifetime"),
+        ("renewed", '"spent":{"epsilon":"3"', '"spent":{"epsilon":"2"', "lifetime.spent.epsilon"),
+    ],
+)
+def test_a_dataset_is_charged_to_the_lifetime_of_its_population(
+    outcome: str, old: str, new: str, why: str
+) -> None:
+    log = verify.Log()
+    for value in played("populations").log:
+        record = json.loads(value)
+        lifetime = record.get("lifetime", {})
+        if record["outcome"] == outcome and record.get("dataset") != lifetime.get("first"):
+            break
+        log.take(value)
+    forged = value.decode().replace(old, new, 1)
+    assert forged != value.decode()
+    with pytest.raises(verify.Wrong, match=f"^{re.escape(why)}"):
+        log.decision(json.loads(forged), "")
+
+
+def test_lifetimes_of_populations_are_added_up_in_a_whole_log() -> None:
+    log = verify.Log()
+    for value in played("populations").log:
+        log.take(value)
+    assert "lifetimes of which not all datasets are here" not in log.needs
+
+
+def test_a_lifetime_of_datasets_that_are_not_here_is_not_added_up() -> None:
+    log = verify.Log()
+    for value in played("populations").log:
+        record = json.loads(value)
+        if record.get("dataset") == "costs" and "sequence" in record:
+            log.decision(record, "")
+    assert log.needs["lifetimes of which not all datasets are here"] == 1
+
+
+def test_no_lifetime_is_fixed_for_a_population_that_has_datasets() -> None:
+    log = verify.Log()
+    values = iter(played("populations").log)
+    for value in values:
+        record = json.loads(value)
+        log.take(value)
+        if record.get("dataset") == "costs" and record["outcome"] == "opened":
+            break
+    record["dataset"] = record["request"]["dataset"] = "late"
+    record["request"]["lifetime"] = {"epsilon": "4", "delta": "1e-5", "shared": True}
+    with pytest.raises(verify.Wrong, match="earlier datasets of the population"):
+        log.decision(record, "")
