@@ -52,7 +52,7 @@ from accountant.records.rule_checks import MAX_PURPOSE, check_note, check_rules
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 from accountant.strict_json import read_plain
-from accountant.times import issued_at
+from accountant.times import from_iso, iso, issued_at
 
 MAX_BYTES: Final = 65_536
 MAX_RESERVING: Final = 8_192
@@ -430,6 +430,10 @@ def _check_words(field: str, text: str | None) -> None:
 
 def _check_record(record: RecordRelease) -> None:
     _check_words("evidence", record.evidence)
+    issued = issued_at(record.request_id) or 0
+    if from_iso(record.released_at) > issued:
+        rule = f"must not be later than the record, which was made at {iso(issued)}"
+        raise RequestInvalid("released_at", rule, record.released_at)
     _check_outside(record.claim)
 
 

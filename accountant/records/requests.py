@@ -344,7 +344,8 @@ class RecordRelease(_Admin, frozen=True, tag="record"):
             releases are one `all_of`. What fits the budget is charged, and the guarantee holds if
             its size was bounded before anything was released. What does not fit is charged to the
             team's limits alone, and the dataset guarantees nothing any more, for ever.
-        released_at: when it was released, such as `2026-11-21T10:00:00.000Z`.
+        released_at: when it was released, such as `2026-11-21T10:00:00.000Z`; at the latest the
+            time of `request_id`.
         evidence: what says so, 1 to 200 characters: a publication, a ticket.
         team: by which team; its limits count the release, and may stand above their amount.
         evidence_hash: SHA-256 of a document that says so, `sha256:...`.

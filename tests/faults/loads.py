@@ -413,7 +413,9 @@ class Load:
         else:
             small = {"type": "pure", "epsilon": f"{chance.randrange(1, 200)}e-4"}
             claim = small if chance.random() < 0.8 else chance.choice(self._claims)
-            times = at_text(self.now - chance.randrange(10**9))
+            ahead = chance.choice([0, 1, 10**6]) if chance.random() < 0.1 else None
+            off = -chance.randrange(10**9) if ahead is None else ahead
+            times = at_text(self.now + off)
             fields = {"claim": claim, "released_at": times, "evidence": "a published table"}
             if chance.random() < 0.7:
                 fields["team"] = chance.choice(TEAMS)

@@ -208,7 +208,9 @@ def test_only_what_has_no_price_is_refused(policy: Body, claim: Body, reason: st
     world.do(record("record", claim=claim, **RELEASED), reason)
     world.do(record("record", claim=pure("0.1"), **RELEASED, by="eve"), "not_permitted")
     world.do(record("record", claim=pure("0.1"), **RELEASED, follows=1), "out_of_date")
-    for broken in ({"evidence": ""}, {"released_at": "yesterday"}, {"evidence_hash": "1"}):
+    ahead = {"released_at": "2999-01-01T00:00:00.000Z"}  # later than the record itself
+    yesterday = {"released_at": "yesterday"}
+    for broken in ({"evidence": ""}, yesterday, ahead, {"evidence_hash": "1"}):
         fields = {**RELEASED, **broken}
         world.do(record("record", claim=pure("0.1"), **fields), "invalid_field")
     world.do(record("record", claim=pure("-1"), **RELEASED), "invalid_field")

@@ -31,8 +31,7 @@ from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Limit
 from tests.faults.oracle.meter import down, texts
-from tests.faults.oracle.texts import at_text
-from tests.faults.oracle.wire import issued
+from tests.faults.oracle.texts import at_text, issued
 from tests.streams.bodies import request_id
 
 ADJUDICATED: Final = {

@@ -35,7 +35,7 @@ from tests.faults.oracle.policies import (
 )
 from tests.faults.oracle.reservations import is_grant
 from tests.faults.oracle.steps import decide_resolve
-from tests.faults.oracle.texts import is_name, is_short
+from tests.faults.oracle.texts import at_text, is_id, is_name, is_short, is_time, issued
 from tests.faults.oracle.thresholds import reached
 from tests.faults.oracle.worth import is_sampled
 
@@ -111,6 +111,14 @@ def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 def _open(*_: Any) -> Verdict:
     return "refused", "already_opened", {}
+
+
+def _released_later(record: Fields) -> set[str]:
+    """Return the time of a release that is later than the record of it."""
+    released, made = record.get("released_at"), record.get("request_id")
+    if not is_time(released) or not is_id(made):
+        return set()
+    return {"released_at"} if released > at_text(issued(made)) else set()
 
 
 def _close(dataset: Dataset, _: Fields, __: Fields, at: int) -> Verdict:
@@ -416,6 +424,7 @@ OWNERS: Final = {
             "team": _or_none(is_name),
             "evidence_hash": _or_none(is_grant),
         },
+        odd=_released_later,
         after_closing=True,
     ),
     "budget": OwnersRecord(_budget, needed={"budget": is_budget_in_force}),

@@ -20,8 +20,8 @@ from tests.faults.oracle.repeated import names_one, request_of
 from tests.faults.oracle.several import asked_of_all, step_in_all
 from tests.faults.oracle.snapshot import RULES
 from tests.faults.oracle.steps import STEPS
-from tests.faults.oracle.texts import at_text, millis
-from tests.faults.oracle.wire import Read, issued, read
+from tests.faults.oracle.texts import at_text, issued, millis
+from tests.faults.oracle.wire import Read, read
 
 INPUTS: Final = ("requests", "admin")
 DEAD: Final = {"undecodable", "oversize", "wrong_partition", "internal_error"}

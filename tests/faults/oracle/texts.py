@@ -17,6 +17,7 @@ _DIRECTION: Final = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PD
 _MARKS: Final = "\u061c\u200e\u200f"
 _LEAST, _MOST = Fraction("1e-40"), Fraction(10**9)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def amount(text: object) -> Fraction | None:
@@ -74,6 +75,16 @@ def millis(text: str) -> int:
         return -1
     moment = datetime.fromisoformat(text)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def is_id(value: object) -> bool:
+    """Return whether a value is a UUIDv7."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def issued(request_id: str) -> int:
+    """Return the creation time of an id, milliseconds since 1970."""
+    return int(request_id.replace("-", "")[:12], 16)
 
 
 def at_text(at: int) -> str:

@@ -9,11 +9,10 @@ from typing import Any, Final, NamedTuple
 from tests.faults.oracle.claims import is_whole_claim, refinements
 from tests.faults.oracle.owners import OWNERS
 from tests.faults.oracle.reservations import is_grant, is_reserve
-from tests.faults.oracle.texts import amount, is_hidden, is_name, is_short
+from tests.faults.oracle.texts import amount, is_hidden, is_id, is_name, is_short
 
 MAX_BYTES: Final = 65_536
 MOST_DEEP: Final = 16
-_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
 _SPACE: Final = b" \t\r\n"
 _ALL: Final = {"version", "type", "request_id", "dataset"}
@@ -81,11 +80,6 @@ def canonical(value: bytes) -> bytes:
     if b"\n" in value or b"\r" in value:
         return "".join(_TOKEN.findall(value.decode())).encode()
     return value
-
-
-def issued(request_id: str) -> int:
-    """Return the creation time of an id, milliseconds since 1970."""
-    return int(request_id.replace("-", "")[:12], 16)
 
 
 def _parsed(value: bytes) -> tuple[Any, bytes]:
@@ -166,7 +160,7 @@ def _texts(value: Any) -> str:
 def _common_rules() -> dict[str, Any]:
     return {
         "version": lambda v: v == 1 and isinstance(v, int) and not isinstance(v, bool),
-        "request_id": lambda v: isinstance(v, str) and _ID.fullmatch(v) is not None,
+        "request_id": is_id,
         "dataset": is_name,
     }
 
