@@ -16,6 +16,7 @@ from accountant.foreign_text import escape_text
 from accountant.policy import MAX_OPEN, Policy, guarantee_of
 from accountant.policy.lifetime import remaining
 from accountant.records import Decision
+from accountant.records.reservation_rows import GuaranteeState
 from accountant.views.datasets import Alert, DatasetView, State
 from accountant.views.joint import JointGuarantee
 
@@ -74,48 +75,61 @@ def covered_words(view: DatasetView) -> str:
     return ", for what is released from the opening on, not for what was released before"
 
 
-def _datasets_of(view: DatasetView) -> str:
-    """Return the datasets that promise a lifetime together."""
-    is_shared = view.lifetime is not UNSET and view.lifetime.shared
-    return f"datasets of population {view.policy.population}" if is_shared else "generations"
-
-
 def void_words(view: DatasetView) -> str:
     """Return why nothing is guaranteed."""
     if view.over_budget:
         return "a release made elsewhere did not fit the budget"
     if not view.is_void:
-        which = (
-            "dataset of its lifetime" if view.lifetime and view.lifetime.shared else "generation"
-        )
-        return f"another {which} guarantees nothing any more"
+        return f"another {_one_of_lifetime(view)} guarantees nothing any more"
     return "a reservation released more than its maximum"
+
+
+def _one_of_lifetime(view: DatasetView) -> str:
+    is_shared = view.lifetime is not UNSET and view.lifetime.shared
+    return "dataset of its lifetime" if is_shared else "generation"
+
+
+def present_state(view: DatasetView) -> GuaranteeState:
+    """Return what became of what a dataset guarantees, or of what its lifetime does."""
+    return view.guarantee if view.lifetime is UNSET else view.lifetime_guarantee
 
 
 def present_guarantee(view: DatasetView) -> str:
     """Return what a dataset guarantees now: its constants, unless a claim was false.
 
-    They are those of its lifetime, where it has one: what all its generations guarantee together.
+    They are those of its lifetime, where it has one: what all its datasets guarantee together.
     """
-    lifetime = view.lifetime
-    state = view.guarantee if lifetime is UNSET else view.lifetime_guarantee
-    if state == "void":
+    if present_state(view) == "void":
         return f"none: {void_words(view)}"
-    held = guarantee(view.policy)
+    if view.lifetime is UNSET:
+        return guarantee_and_conditions(view)
+    together = "generations"
+    if view.lifetime.shared:
+        together = f"datasets of population {view.policy.population}"
+    return guarantee_and_conditions(view, f" for all {together} together")
+
+
+def guarantee_and_conditions(view: DatasetView, of_what: str = "") -> str:
+    """Return the constants that hold, of what, and under which conditions."""
+    lifetime, held = view.lifetime, guarantee(view.policy)
     if lifetime is not UNSET:
-        amounts = f"{symbol(lifetime.field)} = {lifetime.amount}, δ = {lifetime.delta}"
-        held = f"{amounts} for all {_datasets_of(view)} together"
-    held = f"{held}{covered_words(view)}"
-    if state == "if_bounded":
-        if view.recorded:
-            return (
-                f"{held}, if the size of each release that was recorded afterwards was bounded "
-                "before anything was released"
-            )
-        return f"{held}, if the size of what a reservation released beyond its maximum was bounded"
+        held = f"{symbol(lifetime.field)} = {lifetime.amount}, δ = {lifetime.delta}"
+    return f"{held}{of_what}{covered_words(view)}{_condition(view)}"
+
+
+def _condition(view: DatasetView) -> str:
+    """Return on what the guarantee depends, "" if on nothing."""
+    state = present_state(view)
     if state == "explained":
-        return f"{held}; an owner has explained a settlement above a maximum as a mistake"
-    return held
+        return "; an owner has explained a settlement above a maximum as a mistake"
+    if state != "if_bounded":
+        return ""
+    if view.recorded:
+        what = "the size of each release that was recorded afterwards was bounded"
+        return f", if {what} before anything was released"
+    if view.guarantee != state:
+        return f", if another {_one_of_lifetime(view)} released only what was bounded before"
+    return ", if the size of what a reservation released beyond its maximum was bounded"
 
 
 def _owner_text(text: str, value: Decimal) -> str:
@@ -140,7 +154,7 @@ def lifetime_words(view: DatasetView) -> str:
     taken = guarantee(view.policy)
     which = f"generation {view.generation} since {lifetime.first}, which takes {taken} of it"
     if lifetime.shared:
-        which = f"in the lifetime of population {view.policy.population}, takes {taken} of it"
+        which = f"in the lifetime of population {view.policy.population}, and takes {taken} of it"
     if view.renewed_as:
         return f"{which}; renewed as {view.renewed_as}"
     later = ", ".join(f"{symbol(name)} = {each}" for name, each in remaining(lifetime).items())

@@ -27,8 +27,8 @@ def latest_sum(ledgers: Iterable[DatasetLedger], lifetime: StoredLifetime) -> St
     """
     if not lifetime.shared:
         return lifetime
-    shared = [each.facts.lifetime for each in ledgers if each.facts.lifetime is not UNSET]
-    return max((each for each in shared if each.first == lifetime.first), key=taken_from)
+    found = [each.facts.lifetime for each in ledgers if each.facts.lifetime is not UNSET]
+    return max((each for each in found if each.identity == lifetime.identity), key=taken_from)
 
 
 def lifetime_to_join(datasets: Iterable[DatasetLedger]) -> StoredLifetime | None:
@@ -37,8 +37,8 @@ def lifetime_to_join(datasets: Iterable[DatasetLedger]) -> StoredLifetime | None
     Args:
         datasets: those of the population in this partition.
     """
-    shared = [each.facts.lifetime for each in datasets if each.facts.lifetime is not UNSET]
-    return max((each for each in shared if each.shared), key=taken_from, default=None)
+    found = [each.facts.lifetime for each in datasets if each.facts.lifetime is not UNSET]
+    return max((each for each in found if each.shared), key=taken_from, default=None)
 
 
 def opening_refusal(

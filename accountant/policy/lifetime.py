@@ -38,13 +38,19 @@ class StoredLifetime(Lifetime, frozen=True, forbid_unknown_fields=False, kw_only
     """A lifetime as the opening of each generation and its row store it.
 
     Attributes:
-        first: name of the dataset that has fixed it, the same in all of them.
+        first: the name that all its datasets have in common: that of the first generation, or of
+            the population where it is shared, since other datasets may be hidden from a reader.
         spent: the sum of the guarantees up to this one, rounded up: `epsilon` or `rho`, and
             `delta`.
     """
 
     first: Name
     spent: Amounts
+
+    @property
+    def identity(self) -> tuple[bool, str]:
+        """What its datasets have in common, and no other lifetime has."""
+        return self.shared, self.first
 
     def __hash__(self) -> int:
         return hash((self.epsilon, self.rho, self.delta, self.first, *self.spent.values()))
@@ -85,7 +91,7 @@ def first_generation(lifetime: Lifetime, dataset: str, policy: Policy) -> Stored
         rho=lifetime.rho,
         delta=lifetime.delta,
         shared=lifetime.shared,
-        first=dataset,
+        first=str(policy.population) if lifetime.shared else dataset,
         spent=spent,
     )
 

@@ -25,6 +25,7 @@ from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
 from accountant.policy.lifetime import (
     StoredLifetime,
+    continues,
     exceeds,
     first_generation,
     next_generation,
@@ -122,9 +123,10 @@ def _check_generations(partition: Partition, decision: Decision) -> Findings:
         if before is None or stored is UNSET or before.facts.renewed_as:
             yield Finding("outcome", "the latest generation of a lifetime", str(parts[0].dataset))
             return
-        yield from _check_charge(latest_sum(partition.ledgers.values(), stored), opened)
-    elif (joined := _lifetime_to_join(partition, opened.policy)) is not None:
-        yield from _check_charge(joined, opened)
+        latest = latest_sum(partition.ledgers.values(), stored)
+        yield from _check_charge(latest, opened, before.plan.policy)
+    elif joined := lifetime_to_join(others := _of_population(partition, opened.policy)):
+        yield from _check_charge(joined, opened, others[0].plan.policy)
     elif lifetime is not None:
         due = first_generation(lifetime, str(opened.dataset), opened.policy)
         yield from same("lifetime", due, lifetime)
@@ -134,15 +136,21 @@ def _check_generations(partition: Partition, decision: Decision) -> Findings:
     yield from same("generation", generation, opened.generation)
 
 
-def _lifetime_to_join(partition: Partition, policy: Policy) -> StoredLifetime | None:
+def _of_population(partition: Partition, policy: Policy) -> list[DatasetLedger]:
     if policy.population is UNSET:
-        return None
-    return lifetime_to_join(datasets_of(partition.ledgers.values(), policy.population))
+        return []
+    return datasets_of(partition.ledgers.values(), policy.population)
 
 
-def _check_charge(before: StoredLifetime, opened: Decision) -> Findings:
-    """Yield where a dataset does not take what it guarantees from a lifetime that others began."""
+def _check_charge(before: StoredLifetime, opened: Decision, policy: Policy) -> Findings:
+    """Yield where a dataset does not take what it guarantees from a lifetime that others began.
+
+    Args:
+        policy: of one of the others.
+    """
     assert opened.policy is not None
+    if not continues(policy, before, opened.policy):
+        yield Finding("policy", "the people of its lifetime", plain(opened.policy))
     due = next_generation(before, opened.policy)
     if due is None:
         yield Finding("lifetime.spent", "at most the lifetime", plain(before.spent))
@@ -286,6 +294,7 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
     ):
         yield Finding("outcome", "a pause and its resume in turn", str(decision.outcome))
     if decision.outcome is Outcome.AMENDED:
+        yield from _check_population(ledger, decision.policy)
         lowered = _lower(ledger, decision)
         if lowered is None:
             yield from same("budget", ledger.plan.budget_wire, decision.budget)
@@ -313,6 +322,12 @@ def _check_opening(decision: Decision, policy: Policy, budget: tuple[str, ...]) 
     yield from _check_added(plan, zero, tuple(decision.cost.values()), totals)
     if not plan.kind.holds(plan.capacity, totals[: plan.width]):
         yield from _over(plan, totals[: plan.width])
+
+
+def _check_population(ledger: DatasetLedger, amended: Policy | None) -> Findings:
+    """Yield where an amendment takes a dataset out of the sums of its population."""
+    if amended is not None:
+        yield from same("policy.population", ledger.plan.policy.population, amended.population)
 
 
 def _lower(ledger: DatasetLedger, decision: Decision) -> DatasetLedger | None:

@@ -24,7 +24,7 @@ def with_lifetimes(shown: Sequence[DatasetView], every: Iterable[DatasetView]) -
     return [
         view
         if view.lifetime is UNSET
-        else _with_lifetime(view, view.lifetime, together.get(view.lifetime.first, []))
+        else _with_lifetime(view, view.lifetime, together.get(view.lifetime.identity, []))
         for view in shown
     ]
 
@@ -39,15 +39,15 @@ def _with_lifetime(
     return msgspec.structs.replace(view, lifetime=lifetime, lifetime_guarantee=state)
 
 
-def by_lifetime(views: Iterable[DatasetView]) -> dict[str, list[DatasetView]]:
-    """Return the datasets of each lifetime, by the name of the one that has fixed it.
+def by_lifetime(views: Iterable[DatasetView]) -> dict[tuple[bool, str], list[DatasetView]]:
+    """Return the datasets of each lifetime, by its identity.
 
     Those of a lifetime that is not shared are generations, in their order.
     """
-    found = dict[str, list[DatasetView]]()
+    found = dict[tuple[bool, str], list[DatasetView]]()
     for view in views:
         if view.lifetime is not UNSET:
-            found.setdefault(view.lifetime.first, []).append(view)
+            found.setdefault(view.lifetime.identity, []).append(view)
     for each in found.values():
         each.sort(key=lambda view: view.generation)
     return found

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.amounts import precise
-from accountant.dataset_ledger import worst
 from accountant.filters import Guarantee
 from accountant.policy import Policy, guarantee_of
 from accountant.policy.lifetime import (
@@ -133,21 +132,21 @@ def joint_guarantee(
             sum.
     """
     certain = _NEVER if ordered is None else iso(ordered)
-    every = views
-    views = sorted(_one_of_each_lifetime(views, sees), key=lambda view: view.dataset)
-    views = _counting(views, certain)
-    counted = [each for view in views for each in _datasets_of(view, every)]
-    visible = frozenset(view.dataset for view in counted if sees(view))
+    parts = sorted(_counted(views, sees), key=lambda part: part.view.dataset)
+    parts = _counting(parts, certain)
+    views = [part.view for part in parts]
+    named_alone = [each for part in parts for each in part.named_alone]
+    visible = frozenset(view.dataset for view in named_alone if sees(view))
     names = tuple(sorted(visible))
-    others = len(counted) - len(names)
+    others = len(named_alone) - len(names)
 
     def named(view: DatasetView) -> str:
-        return view.dataset if view.dataset in visible else _UNNAMED
+        return view.dataset if view.dataset in visible or sees(view) else _UNNAMED
 
     def broken(why: str) -> JointGuarantee:
         return JointGuarantee(population=population, datasets=names, others=others, why=why)
 
-    why = _without_guarantee(views, named) or _differing(views, named)
+    why = _without_guarantee(parts, named) or _differing(views, named)
     why = why or _opened_after_a_grant(views, certain, named)
     if why is not None:
         return broken(why)
@@ -265,32 +264,43 @@ def _no_room_words(before: Policy, lifetime: StoredLifetime, policy: Policy) -> 
     return f"{rest} remain of its lifetime, so it is refused"
 
 
-def _one_of_each_lifetime(views: Sequence[DatasetView], sees: Sees) -> list[DatasetView]:
-    """Return datasets with one in place of all those of a lifetime, as it counts.
+class _Counted(NamedTuple):
+    """What counts once in a sum.
 
-    It has the name of the latest one that the reader sees.
+    Attributes:
+        view: a dataset, or as one all datasets of a lifetime, with the name of the latest that the
+            reader sees.
+        datasets: those that it stands for.
     """
-    found = [view for view in views if view.lifetime is UNSET]
-    for first, together in by_lifetime(views).items():
+
+    view: DatasetView
+    datasets: Sequence[DatasetView]
+
+    @property
+    def named_alone(self) -> Sequence[DatasetView]:
+        """The datasets that readers know by names of their own: of generations the latest."""
+        is_shared = self.view.lifetime is not UNSET and self.view.lifetime.shared
+        return self.datasets if is_shared else (self.view,)
+
+
+def _counted(views: Sequence[DatasetView], sees: Sees) -> list[_Counted]:
+    found = [_Counted(view, (view,)) for view in views if view.lifetime is UNSET]
+    for together in by_lifetime(views).values():
         looks = [view.granted_at for view in together if view.granted_at is not None]
-        began = next((view for view in together if view.dataset == first), together[0])
-        found.append(
-            msgspec.structs.replace(
-                next(filter(sees, reversed(together)), together[-1]),
-                opened_at=began.opened_at,
-                granted_at=min(looks, default=None),
-                closed_at=None,
-                guarantee=worst([view.guarantee for view in together]),
-            )
+        one = msgspec.structs.replace(
+            next(filter(sees, reversed(together)), together[-1]),
+            opened_at=min(together, key=_taken_by).opened_at,
+            granted_at=min(looks, default=None),
+            closed_at=None,
         )
+        found.append(_Counted(one, together))
     return found
 
 
-def _datasets_of(one: DatasetView, every: Sequence[DatasetView]) -> list[DatasetView]:
-    """Return the datasets for which one counts: all those of a lifetime that is shared."""
-    if one.lifetime is UNSET or not one.lifetime.shared:
-        return [one]
-    return by_lifetime(every)[one.lifetime.first]
+def _taken_by(view: DatasetView) -> tuple[int, str]:
+    """Sort datasets of a lifetime by when they took from it; the one that has fixed it is first."""
+    taken = 0 if view.lifetime is UNSET else taken_from(view.lifetime)
+    return taken, view.opened_at
 
 
 def _promised(view: DatasetView) -> Guarantee:
@@ -301,27 +311,34 @@ def _promised(view: DatasetView) -> Guarantee:
     return Guarantee(lifetime.field, Decimal(lifetime.amount), Decimal(lifetime.delta))
 
 
-def _counting(views: Sequence[DatasetView], certain: str) -> list[DatasetView]:
-    """Return the datasets without those that were closed before anything was granted on any.
+def _counting(parts: Sequence[_Counted], certain: str) -> list[_Counted]:
+    """Return what counts: not the datasets that were closed before anything was granted on any.
 
     Args:
         certain: before it, times give the order.
     """
-    looks = [view.granted_at for view in views if view.granted_at is not None]
+    looks = [part.view.granted_at for part in parts if part.view.granted_at is not None]
     # Partitions have clocks of their own: the same millisecond counts as after.
     look = min(*looks, certain) if looks else _NEVER
     return [
-        view
-        for view in views
-        if view.granted_at is not None or view.closed_at is None or view.closed_at >= look
+        part
+        for part in parts
+        if part.view.granted_at is not None
+        or part.view.closed_at is None
+        or part.view.closed_at >= look
     ]
 
 
-def _without_guarantee(views: Sequence[DatasetView], named: _Named) -> str | None:
+def _without_guarantee(parts: Sequence[_Counted], named: _Named) -> str | None:
     """Return which dataset's own guarantee does not hold as it was promised, None if all do."""
-    for view in views:
-        if view.is_void or view.guarantee == "if_bounded":
+    for view in (each for part in parts for each in part.datasets):
+        if view.over_budget:
+            return f"a release made elsewhere did not fit the budget of {named(view)}"
+        if view.is_void or (view.guarantee == "if_bounded" and not view.recorded):
             return f"a reservation on {named(view)} released more than its maximum"
+        if view.guarantee == "if_bounded":
+            what = "a release made elsewhere whose size must have been bounded before"
+            return f"{named(view)} counts {what}"
     return None
 
 

@@ -294,7 +294,7 @@ OUTCOMES = {
 }
 BUDGETS = ("budget", "pace", "reserved")
 KIND = ("filter", "beside", "order", "orders", "weights", "epsilon_each")
-POLICY = ("filter", "epsilon", "rho", "delta", "unit", "neighbours", "beside")
+POLICY = ("filter", "epsilon", "rho", "delta", "unit", "neighbours", "beside", "population")
 LIMITED = (("totals", "rounded_up"), ("paced", "paced_rounded_up"), ("used", "used_rounded_up"))
 
 
@@ -429,10 +429,10 @@ class Log:
         """Check what a dataset takes of its lifetime: all that its policy guarantees."""
         generation, before = 1, request.get("lifetime") or Record()
         lifetime, people = part.get("lifetime") or Record(), part["policy"].get("population")
-        latest = self.shared.get(people)
+        latest, first = self.shared.get(people), people if before.get("shared") else part["dataset"]
         if before.get("shared"):
-            earlier = {each.policy.get("population") for each in self.datasets.values()}
-            expect("earlier datasets of the population", False, people in earlier)
+            earlier = [each.policy.get("population") for each in self.datasets.values()]
+            expect("earlier datasets of the population", 0, earlier.count(people))
         if request["type"] == "renew":
             old = self.datasets.get(request["dataset"])
             if old is None:
@@ -443,13 +443,14 @@ class Log:
             expect("lifetime of its own", {}, before)
         if lifetime.get("shared"):
             self.shared[people] = lifetime
-            if lifetime["first"] != part["dataset"] and not (self.hashes and latest):
+            joins, is_here = not before or "spent" in before, latest or not self.is_cut
+            if joins and not (self.hashes and is_here):
                 self.needs["lifetimes of which not all datasets are here"] += 1
                 return
         before = latest or before
         expect("generation", generation, part["generation"])
         given = {name: each for name, each in before.items() if each is not None}
-        due = {"delta": "0", "first": part["dataset"], **given} if given else {}
+        due = {"delta": "0", "first": first, **given} if given else {}
         found = {"delta": "0", **lifetime} if lifetime else {}
         expect("lifetime", due | {"spent": 0}, found | {"spent": 0})
         for name, spent in lifetime.get("spent", {}).items():

@@ -9,12 +9,14 @@ from accountant.display.datasets import (
     STATES,
     cap_words,
     filter_words,
+    guarantee_and_conditions,
     in_force_words,
     joint_sentence,
     lifetime_words,
     open_words,
     pause_words,
     present_guarantee,
+    present_state,
     void_words,
 )
 from accountant.display.limits import scope_words
@@ -106,13 +108,18 @@ def headline(view: DatasetView, pause: Decision | None = None) -> Headline:
 
 def _promise(view: DatasetView) -> str:
     policy = view.policy
-    if view.is_void:
+    if present_state(view) == "void":
         return f"{capital(void_words(view))}, so no guarantee holds."
     kind = "zero-concentrated differential privacy" if guarantee_of(policy).name == "rho" else ""
     kind = kind or "differential privacy"
+    source = "this dataset"
+    if view.lifetime:
+        source = "all generations of this dataset"
+        if view.lifetime.shared:
+            source = f"all datasets of population {policy.population}"
     return (
-        f"Everything ever released from this dataset, to all analysts together, satisfies {kind} "
-        f"with {present_guarantee(view)} for each {policy.unit}, whatever is requested."
+        f"Everything ever released from {source}, to all analysts together, satisfies {kind} "
+        f"with {guarantee_and_conditions(view)} for each {policy.unit}, whatever is requested."
     )
 
 

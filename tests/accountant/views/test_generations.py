@@ -160,11 +160,16 @@ def test_what_remains_of_a_shared_lifetime_is_the_same_for_all() -> None:
     shown = with_lifetimes(views, views)
     for each in shown:
         assert lifetime_words(each) == (
-            "in the lifetime of population city, takes ε = 1, δ = 1e-6 of it; ε = 2, "
+            "in the lifetime of population city, and takes ε = 1, δ = 1e-6 of it; ε = 2, "
             "δ = 0.000007 remain for further ones"
         )
         together = "ε = 5, δ = 1e-5 for all datasets of population city together"
         assert present_guarantee(each) == together
+    bounded = [msgspec.structs.replace(views[0], guarantee="if_bounded"), *views[1:]]
+    words = present_guarantee(with_lifetimes(views[1:], bounded)[0])
+    assert words.endswith(
+        ", if another dataset of its lifetime released only what was bounded before"
+    )
     broken = [msgspec.structs.replace(views[0], guarantee="void"), *views[1:]]
     words = present_guarantee(with_lifetimes(views[1:], broken)[0])
     assert words == "none: another dataset of its lifetime guarantees nothing any more"
@@ -182,3 +187,27 @@ def test_an_opening_within_a_shared_lifetime_is_not_asked_back() -> None:
     )
     other = resolve(msgspec.structs.replace(policy, unit="household"))
     assert not_added_words("late", other, views, None) != ""
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"guarantee": "void"}, "a reservation on a released more than its maximum"),
+        (
+            {"guarantee": "void", "recorded": True, "over_budget": True},
+            "a release made elsewhere did not fit the budget of a",
+        ),
+        (
+            {"guarantee": "if_bounded", "recorded": True},
+            "a counts a release made elsewhere whose size must have been bounded before",
+        ),
+    ],
+)
+def test_a_lost_joint_guarantee_names_the_dataset_that_lost_it(change: Any, why: str) -> None:
+    first, *others = in_one_lifetime()
+    views = [msgspec.structs.replace(first, **change), *others]
+    assert joint_guarantee("city", views, ordered=None).why == why
+    hidden = joint_guarantee("city", views, lambda each: each.dataset != "a", ordered=None)
+    assert hidden.why == why.replace("of a", "of another dataset").replace(
+        "on a ", "on another dataset "
+    ).replace("a counts", "another dataset counts")

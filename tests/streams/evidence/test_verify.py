@@ -164,8 +164,7 @@ def test_a_dataset_is_charged_to_the_lifetime_of_its_population(
     log = verify.Log()
     for value in played("populations").log:
         record = json.loads(value)
-        lifetime = record.get("lifetime", {})
-        if record["outcome"] == outcome and record.get("dataset") != lifetime.get("first"):
+        if record["outcome"] == outcome and b'"spent":{"epsilon":"1"' not in value:
             break
         log.take(value)
     forged = value.decode().replace(old, new, 1)
@@ -202,3 +201,36 @@ def test_no_lifetime_is_fixed_for_a_population_that_has_datasets() -> None:
     record["request"]["lifetime"] = {"epsilon": "4", "delta": "1e-5", "shared": True}
     with pytest.raises(verify.Wrong, match="earlier datasets of the population"):
         log.decision(record, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (',"population":"people"},"budget"', '},"budget"', "policy.population"),
+        ('"first":"people"', '"first":"ghost"', "lifetime"),
+    ],
+)
+def test_a_dataset_does_not_leave_its_population(old: str, new: str, why: str) -> None:
+    log = verify.Log()
+    for value in played("populations").log:
+        if b'"outcome":"opened","dataset":"costs"' in value:
+            break
+        log.take(value)
+    text = value.decode()
+    start = text.index(',"lifetime":')
+    forged = (text[:start] + "}" if why != "lifetime" else text).replace(old, new)
+    assert old in text
+    with pytest.raises(verify.Wrong, match=f"^{re.escape(why)}"):
+        log.decision(json.loads(forged), "")
+
+
+def test_a_lifetime_that_nobody_has_fixed_is_noticed() -> None:
+    log = verify.Log()
+    first, *_ = played("populations").log
+    log.take(first)
+    lifetime = {"epsilon": "4", "delta": "1e-5", "shared": True, "first": "people"}
+    part = json.loads(played("populations").log[1])
+    part["request"].pop("lifetime")
+    part["lifetime"] = lifetime | {"spent": {"epsilon": "1", "delta": "0.000001"}}
+    with pytest.raises(verify.Wrong, match="lifetime must be"):
+        log.decision(part, "")
