@@ -55,7 +55,8 @@ def opening_refusal(
     Args:
         policy: resolved, of the record.
         datasets: those of the population in this partition.
-        is_owner: tells whether the sender owns a dataset of this name.
+        is_owner: tells whether the sender owns a dataset of this name. Who owns a dataset that was
+            renewed alone has no say any more.
     """
     if record.lifetime is not UNSET and record.lifetime.shared and datasets:
         return Reason.POPULATION_IN_USE
@@ -65,7 +66,7 @@ def opening_refusal(
     fits = (
         record.lifetime is UNSET
         and continues(datasets[0].plan.policy, joined, policy)
-        and any(is_owner(each.dataset) for each in datasets)
+        and any(is_owner(each.dataset) for each in datasets if not each.facts.renewed_as)
         and next_generation(joined, policy) is not None
     )
     return None if fits else Reason.OUTSIDE_LIFETIME

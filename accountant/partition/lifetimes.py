@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import UNSET
 
 from accountant.ledger.shared_lifetimes import datasets_of, lifetime_to_join, opening_refusal
+from accountant.members.permits import has_role
 from accountant.partition.draft import Draft
 from accountant.policy import Policy, resolve
 from accountant.policy.lifetime import StoredLifetime, first_generation, next_generation
@@ -25,8 +28,7 @@ def why_not_opened(draft: Draft, record: Open) -> Reason | None:
         return Reason.NOT_RENEWABLE
 
     def is_owner(dataset: str) -> bool:
-        row = draft.members.get(dataset, record.by)
-        return row is not None and "owner" in row.roles
+        return has_role(partial(draft.members.get, dataset), record.by, "owner", draft.decided_at)
 
     datasets = datasets_of(draft.every_ledger(), policy.population)
     return opening_refusal(record, resolve(policy), datasets, is_owner)

@@ -19,6 +19,7 @@ from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import ScopeView
+from accountant.views.opening_refusals import why_outside
 from accountant.views.population import Sees, joint_after_opening
 
 Code = Literal["similar_name", "second_dataset", "ends_joint_guarantee", "source_differs"]
@@ -78,7 +79,7 @@ def confirmations_of_opening(
         )
         found.append(Confirmation("similar_name", "policy.population", population, similar, what))
     joint = None
-    if population:
+    if population and not why_outside(record, every):
         policy, lifetime = resolve(record.policy), record.lifetime
         joint = joint_after_opening(
             name,

@@ -13,13 +13,7 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import precise
 from accountant.filters import Guarantee
 from accountant.policy import Policy, guarantee_of
-from accountant.policy.lifetime import (
-    StoredLifetime,
-    continues,
-    next_generation,
-    remaining,
-    taken_from,
-)
+from accountant.policy.lifetime import StoredLifetime, taken_from
 from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import by_lifetime, with_lifetimes
@@ -220,8 +214,6 @@ def not_added_words(
 ) -> str:
     """Return why a new dataset's budget would not add up with its population's, "" if it would.
 
-    Whether a lifetime of the population has room for it, too: the opening is refused if not.
-
     Args:
         policy: resolved, of the dataset.
         seen: the datasets that the reader sees; a server says what the others have made of it.
@@ -245,23 +237,10 @@ def not_added_words(
     if why := now.why or joint[1].why:
         return f"nothing any more: {why}"
     same = [view for view in views if view.policy.population == policy.population]
-    shared = [each for each in _lifetimes(same) if each.shared]
-    if shared:
-        return _no_room_words(same[0].policy, max(shared, key=taken_from), policy)
-    if now.others:
+    if now.others and not any(each.shared for each in _lifetimes(same)):
         hidden = f"{now.others:,} other dataset{'s' if now.others > 1 else ''}"
         return f"perhaps: {hidden} of these people must be without a grant, and are hidden from you"
     return ""
-
-
-def _no_room_words(before: Policy, lifetime: StoredLifetime, policy: Policy) -> str:
-    """Return why a policy would be refused in the lifetime of a population, "" if it would not."""
-    if not continues(before, lifetime, policy):
-        return "its datasets have another unit, neighbours or kind of guarantee, so it is refused"
-    if next_generation(lifetime, policy) is not None:
-        return ""
-    rest = ", ".join(f"{name} {each}" for name, each in remaining(lifetime).items())
-    return f"{rest} remain of its lifetime, so it is refused"
 
 
 class _Counted(NamedTuple):

@@ -223,7 +223,8 @@ def open_(
             plan = _plan_of(wanted, ceiling)
         if preview:
             check_name("dataset", name)
-            print_policy(OpeningDraft(name, declared, new, admin), plan)
+            draft = OpeningDraft(name, declared, new, admin, typed_lifetime.declared(wanted.rho))
+            print_policy(draft, plan)
             _warn_of_schema(plan, declared)
             return
         with admin.ledger(replace_ledger=replace_ledger) as (ledger, request):

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any, NamedTuple, NoReturn
 
 import typer
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from accountant.advice.choose_filter import mix
 from accountant.advice.propose_filter import Proposal, propose_filter
@@ -18,6 +18,7 @@ from accountant.display.other_filter import chosen_fields, chosen_words, open_op
 from accountant.policy import resolve
 from accountant.policy.cap import WITH_SLACK
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.policy.lifetime import Lifetime, StoredLifetime, check_lifetime
 from accountant.policy.proposal import propose_defaults
 from accountant.questions import Schema
 from accountant.records import VERSION
@@ -27,6 +28,7 @@ from accountant.views.confirmations import (
     confirmation_words,
     confirmations_of_opening,
 )
+from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening, why_outside
 from accountant.views.population import not_added_words
 from streams.address import ledger_url
 from streams.cli.admin_command import AdminOptions
@@ -47,12 +49,14 @@ class OpeningDraft(NamedTuple):
 
     Attributes:
         new: what would be asked back is meant.
+        lifetime: unchecked.
     """
 
     name: str
     schema: Schema | None
     new: bool
     admin: AdminOptions
+    lifetime: Lifetime | UnsetType = UNSET
 
 
 def propose_for(
@@ -98,22 +102,43 @@ def print_policy(
     Args:
         more: fields for JSON.
     """
-    not_added, asked = _compare_with_ledger(opening, plan)
+    compared = _compare_with_ledger(opening, plan)
+    not_added, asked, lifetime = compared.not_added, compared.asked, compared.lifetime
     if opening.admin.json:
         found = preview_json(opening.name, plan, not_added=not_added)
+        found |= {} if lifetime is None else {"lifetime": lifetime}
         print_json({**found, "asked_back": [each._asdict() for each in asked], **(more or {})})
         return
     stdout().print(preview_table(opening.name, plan, not_added=not_added))
+    if compared.refused:
+        say(f"warning: the opening would be refused: {not_added}", err=True)
+    elif lifetime is not None:
+        say(f"note: {lifetime_note(lifetime, plan.policy)}", err=True)
     if asked:
         words = f"{confirmation_words(asked)} Add --new if it is meant"
         say(f"warning: the opening would be asked back, now as then: {words}", err=True)
 
 
-def _compare_with_ledger(
-    opening: OpeningDraft, plan: CompiledPolicy
-) -> tuple[str, Sequence[Confirmation]]:
-    """Return why a budget would not add up with those of its population, and what is asked back."""
+class _Compared(NamedTuple):
+    """An opening beside what is in the ledger.
+
+    Attributes:
+        not_added: why the budget would not add up with those of its population, "" if it would.
+        lifetime: what it fixes or takes from, after it was charged; None for none.
+        asked: what is asked back.
+        refused: the opening would be refused, for the reason in `not_added`.
+    """
+
+    not_added: str
+    lifetime: StoredLifetime | None
+    asked: Sequence[Confirmation] = ()
+    refused: bool = False
+
+
+def _compare_with_ledger(opening: OpeningDraft, plan: CompiledPolicy) -> _Compared:
     name, admin = opening.name, opening.admin
+    if opening.lifetime is not UNSET:
+        check_lifetime(opening.lifetime, plan.policy)
     record = Open(
         version=VERSION,
         request_id=new_id(SystemClock()),
@@ -121,20 +146,25 @@ def _compare_with_ledger(
         by=admin.by or "owner",
         policy=plan.policy,
         schema=UNSET if opening.schema is None else opening.schema,
+        lifetime=opening.lifetime,
     )
     try:
         with reader(admin.url, admin.token_file) as ledger:
             views, ordered = ledger.datasets(), ledger.ordered_before()
     except NoSuchLedger:  # the opening creates it
-        return "", []
+        return _Compared("", lifetime_of_opening(record, ()))
     others = [view for view in views if view.dataset != name]
+    if why := why_outside(record, others):
+        return _Compared(why, None, refused=True)
     not_added = not_added_words(name, plan.policy, others, ordered)
+    taken = lifetime_of_opening(record, others)
     if opening.new:
-        return not_added, []
+        return _Compared(not_added, taken)
     # A server alone knows which datasets its sources are for. The table has the joint guarantee.
     listed = ledger_url(admin.url).kind != "sqlite"
     found = confirmations_of_opening(record, views, ordered=ordered, sources_are_listed=listed)
-    return not_added, [each for each in found if each.code != "ends_joint_guarantee"]
+    asked = [each for each in found if each.code != "ends_joint_guarantee"]
+    return _Compared(not_added, taken, asked)
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:

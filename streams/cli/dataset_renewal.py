@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 from warnings import catch_warnings, simplefilter
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.display.datasets import joint_words, lifetime_words
 from accountant.display.numbers import counted
+from accountant.policy.lifetime import Lifetime
 from accountant.views.datasets import DatasetView
 from streams.cli.dataset_proposal import OpeningDraft
 from streams.cli.printing.say import say
@@ -39,8 +41,14 @@ class TypedLifetime(NamedTuple):
         """
         if self.amount is None:
             return None
-        shared = {"shared": True} if self.shared else {}
-        return {"epsilon" if rho is None else "rho": self.amount, "delta": self.delta, **shared}
+        fields: dict[str, object] = {"epsilon" if rho is None else "rho": self.amount}
+        fields |= {} if self.delta is None else {"delta": self.delta}
+        return fields | ({"shared": True} if self.shared else {})
+
+    def declared(self, rho: str | None) -> Lifetime | UnsetType:
+        """Return it as a record has it, unchecked."""
+        fields = self.fields(rho)
+        return UNSET if fields is None else msgspec.convert(fields, Lifetime)
 
 
 def open_like(

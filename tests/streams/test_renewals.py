@@ -218,9 +218,11 @@ def test_a_server_takes_a_renewal_from_owners_and_shows_each_dataset_to_its_own(
         assert (seen["outcome"], seen["dataset"]) == ("opened", "census::2")
         assert seen["request"]["dataset"] == "census::2"
         assert seen["lifetime"]["spent"]["epsilon"] == "2"
-        assert (
-            "ε = 3, δ = 1e-5 for all generations together" in server.page("otto", "census::2").text
+        promise = (
+            "from all generations of this dataset, to all analysts together, satisfies "
+            "differential privacy with ε = 3, δ = 1e-5 for each person"
         )
+        assert promise in server.page("otto", "census::2").text
 
 
 def test_a_renewal_without_a_policy_is_not_sent_where_its_dataset_is_not_seen(

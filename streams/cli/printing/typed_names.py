@@ -69,6 +69,11 @@ def typed_name(context: Any, field: str, value: str) -> str | None:
     given = {
         name: each for name, each in parameters_of(context).items() if _is_given(context, name)
     }
+    of_part, outer = field.replace(".", "_"), field.partition(".")[0]
+    if of_part in given:
+        return name_of(context, given[of_part])
+    if outer in given and value == _begin(context, outer, value):
+        return name_of(context, given[outer])
     if last in given:
         return name_of(context, given[last])
     for name in _OTHERWISE.get(last, ()):

@@ -132,13 +132,31 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
     """
     from accountant.display.refusals import refusal_words
     from accountant.errors import BudgetError
+    from accountant.records.outcomes import Reason
 
+    if decision.reason is Reason.OUTSIDE_LIFETIME and (why := _why_outside(ledger, decision)):
+        return f"The lifetime of its population does not take the dataset: {why}."
     current = None
     if decision.reason is not None and decision.dataset is not None:
         with suppress(BudgetError):
-            view = ledger.dataset(decision.dataset)
+            view = with_joint_guarantee(ledger.dataset(decision.dataset), ledger)
             current = current_dataset(ledger, view, *limits_and_members(ledger, view.dataset))
     return refusal_words(decision, current=current)
+
+
+def _why_outside(ledger: Accountant, decision: Decision) -> str:
+    """Return why a population refused an opening, "" where the reader does not see it."""
+    from accountant.errors import BudgetError
+    from accountant.records.inputs import check
+    from accountant.records.requests import Open
+    from accountant.views.opening_refusals import why_outside
+
+    with suppress(BudgetError):
+        record = check("admin", bytes(decision.request)).body
+        views = ledger.datasets()
+        if isinstance(record, Open):
+            return why_outside(record, with_joint_guarantees(views, views, ledger))
+    return ""
 
 
 def current_dataset(

@@ -177,9 +177,11 @@ class AsyncOwner(AsyncAdministrator):
             spent=spent,
         )
         record = AdminRequest.of("open", dataset, fields, self._context, self._clock, new=new)
-        call = record.prepare()
         if like is None:
-            return Call(self._sender.send_record(record, call))
+            return Call(self._sender.send_record(record, record.prepare()))
+        # What depends on a policy that is not read yet is checked before it is sent.
+        later = {"lifetime": None, "spent": None} if policy is None else {}
+        call = record._replace(fields={**record.fields, **later}).prepare()
         other = coerce_text("like", like)
         return Call(self._open_like(record, call, other, is_like=policy is None))
 

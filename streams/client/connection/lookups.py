@@ -22,6 +22,7 @@ from accountant.records.previews import PreviewRequest, preview_request_of
 from accountant.records.requests import Reserve
 from accountant.records.reservation_rows import check_until
 from accountant.suggest import did_you_mean
+from accountant.views.generations import with_lifetimes
 from accountant.views.limit_views import AnalystBudget
 from accountant.views.reservations import ReservationView
 from streams.client.connection.retry import GRACE_S, Deadline
@@ -114,6 +115,8 @@ async def current_dataset(service: Service, dataset: str) -> CurrentDataset | No
     view = await service.dataset(dataset)
     if view is None:
         return None
+    if view.lifetime and view.lifetime.shared:
+        (view,) = with_lifetimes([view], await service.datasets())
     members = await service.members(dataset)
     pause, needs_name = await last_pause(service, view), not token_source_of(service)
     return CurrentDataset(view, (), members, pause, needs_name)

@@ -229,11 +229,13 @@ def _lifetime_fields(lifetime: object) -> dict[str, object]:
     if not isinstance(lifetime, Mapping):
         rule = 'must be amounts by name, such as {"epsilon": "10", "delta": "1e-5"}'
         raise RequestInvalid("lifetime", rule, lifetime)
+    if not isinstance(lifetime.get("shared", False), bool):
+        raise RequestInvalid("lifetime.shared", "must be true or false", lifetime["shared"])
     for name in lifetime.keys() - set(Lifetime.__struct_fields__):
         rule = f"must be one of {', '.join(Lifetime.__struct_fields__)}"
         raise RequestInvalid(f"lifetime.{name}", rule, lifetime[name])
     return {
-        name: value if isinstance(value, bool) else coerce_text(f"lifetime.{name}", value)
+        name: value if name == "shared" else coerce_text(f"lifetime.{name}", value)
         for name, value in lifetime.items()
         if value is not None
     }

@@ -108,6 +108,17 @@ def test_an_owner_of_any_dataset_may_open_another() -> None:
     assert code(opened(world, "third", by="otto", epsilon="0.1")) == "opened"
 
 
+def test_who_owns_a_renewed_dataset_alone_opens_none() -> None:
+    world = begun()
+    body = {"dataset": "first", "member": "otto", "roles": ["owner"]}
+    world.send("admin", world.admin("member", **body))
+    assert renewed(world, "first", "first-2", epsilon="0.5") == "renewed"
+    body |= {"dataset": "first-2", "roles": []}
+    world.send("admin", world.admin("member", **body))
+    assert code(opened(world, "second", by="otto", epsilon="0.1")) == "outside_lifetime"
+    assert code(opened(world, "second", epsilon="0.1")) == "opened"
+
+
 def test_a_lifetime_of_its_own_cannot_be_in_it() -> None:
     world = begun()
     assert code(opened(world, "second", {"epsilon": "2", "delta": "1e-5"})) == "outside_lifetime"
@@ -211,3 +222,27 @@ def test_an_audit_names_a_dataset_that_left_it_out(*, decides: bool) -> None:
         auditor.take(each)
     assert auditor.disagreement is not None
     assert auditor.disagreement.what == "lifetime"
+
+
+def test_an_audit_names_a_dataset_that_leaves_its_population() -> None:
+    world = begun()
+    amended = world.send("admin", world.admin("amend", dataset="first", alert_at=["0.5"]))
+    assert code(amended) == "amended"
+    assert world.log[-1].count(b',"population":"people"') == 1
+    auditor = Auditor(genesis=world.genesis, decides=False)
+    for each in (*world.log[:-1], world.log[-1].replace(b',"population":"people"', b"")):
+        auditor.take(each)
+    assert auditor.disagreement is not None
+    assert auditor.disagreement.what == "policy.population"
+
+
+def test_an_audit_names_other_people_within_a_lifetime() -> None:
+    world = begun()
+    opened(world, "second")
+    forged = world.log[-1].replace(b'"unit":"person"', b'"unit":"household"')
+    assert forged != world.log[-1]
+    auditor = Auditor(genesis=world.genesis, decides=False)
+    for each in (*world.log[:-1], forged):
+        auditor.take(each)
+    assert auditor.disagreement is not None
+    assert auditor.disagreement.what == "policy"

@@ -15,6 +15,7 @@ from accountant.times import iso
 from accountant.views.confirmations import confirmations_of_opening
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import with_lifetimes
+from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening, why_outside
 from accountant.views.population import joint_guarantee, not_added_words, with_joint
 from tests.accountant.views.test_population import OPENED, view
 
@@ -175,18 +176,49 @@ def test_what_remains_of_a_shared_lifetime_is_the_same_for_all() -> None:
     assert words == "none: another dataset of its lifetime guarantees nothing any more"
 
 
+def opening(lifetime: Lifetime | None = None, **policy: Any) -> Open:
+    return Open(
+        version=1,
+        request_id="",
+        dataset="late",
+        by="olga",
+        policy=Policy(**{**POLICY, **policy}),
+        lifetime=msgspec.UNSET if lifetime is None else lifetime,
+    )
+
+
 def test_an_opening_within_a_shared_lifetime_is_not_asked_back() -> None:
     views = in_one_lifetime()
-    policy = Policy(**POLICY)
-    record = Open(version=1, request_id="", dataset="late", by="olga", policy=policy)
+    record = opening()
     assert confirmations_of_opening(record, views, ordered=None) == []
-    assert not_added_words("late", resolve(policy), views, None) == ""
-    large = resolve(msgspec.structs.replace(policy, epsilon="2.1"))
-    assert not_added_words("late", large, views, None) == (
-        "epsilon 2, delta 0.000007 remain of its lifetime, so it is refused"
+    assert not_added_words("late", resolve(record.policy), views, None) == ""
+    assert why_outside(record, views) == ""
+    taken = lifetime_of_opening(record, views)
+    assert taken is not None
+    assert lifetime_note(taken, record.policy) == (
+        "the dataset will guarantee epsilon 5, delta 1e-5 for all datasets of population city "
+        "together; epsilon 1, delta 0.000006 remain after it"
     )
-    other = resolve(msgspec.structs.replace(policy, unit="household"))
-    assert not_added_words("late", other, views, None) != ""
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (
+            opening(epsilon="2.1"),
+            "epsilon 2, delta 0.000007 remain of the lifetime of population city",
+        ),
+        (opening(unit="household"), "another unit, neighbours or kind of guarantee"),
+        (opening(filter="zcdp", epsilon=None, rho="0.1", delta="0"), "kind of guarantee"),
+        (opening(LIFETIME), "have none of their own"),
+        (opening(Lifetime(epsilon="9", shared=True)), "has datasets already"),
+    ],
+)
+def test_what_would_be_refused_is_said_and_not_asked_back(record: Open, why: str) -> None:
+    views = in_one_lifetime()
+    assert why in why_outside(record, views)
+    # It would not end the joint guarantee: it would be refused.
+    assert confirmations_of_opening(record, views, ordered=None) == []
 
 
 @pytest.mark.parametrize(

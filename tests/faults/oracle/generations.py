@@ -106,7 +106,11 @@ def opening_refusal(
     latest = latest_of(others, population)
     if latest is None:
         return None
-    owned = any(each.members.has(record["by"], "owner", at) for each in others)
+    owned = any(
+        each.members.has(record["by"], "owner", at)
+        for each in others
+        if not each.facts["renewed_as"]
+    )
     same = all(others[0].policy.get(field) == policy.get(field) for field in _SAME)
     fits = not lifetime and owned and same and _is_of_kind(latest, policy)
     fits = fits and charge(latest, latest["spent"], policy, "") is not None

@@ -328,7 +328,8 @@ class Partition:
             if lifetime is not None:
                 lifetime = charge(lifetime, lifetime["spent"], policy, lifetime["first"])
             elif fields.get("lifetime") is not None:
-                lifetime = charge(fields["lifetime"], None, policy, name)
+                first = policy["population"] if fields["lifetime"].get("shared") else name
+                lifetime = charge(fields["lifetime"], None, policy, first)
             owners = fields.get("owners", [fields["by"]])
             dataset, more = self._open(name, fields["policy"], fields, owners, lifetime, said)
         elif fields["type"] == "renew":

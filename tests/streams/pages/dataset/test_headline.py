@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from accountant.policy.lifetime import StoredLifetime
 from accountant.views.joint import JointGuarantee
 from streams.pages.dataset.headline import headline
 from streams.pages.dataset.odometers import odometer_rows
@@ -25,6 +26,20 @@ def test_a_rho_budget_is_shown_as_rho() -> None:
     promise = headline(view).promise
     assert "zero-concentrated differential privacy with ρ = 0.5, δ = 0" in promise
     assert promise.endswith("for each household, whatever is requested.")
+
+
+@pytest.mark.parametrize(
+    ("shared", "which"), [(False, "generation"), (True, "dataset of its life")]
+)
+def test_the_promise_ends_with_that_of_another_generation(*, shared: bool, which: str) -> None:
+    policy = {"filter": "basic", "epsilon": "1", "delta": "0", "population": "people"}
+    lifetime = StoredLifetime(
+        epsilon="3", shared=shared, first="one", spent={"epsilon": "2", "delta": "0"}
+    )
+    view = replace(dataset(policy=policy), lifetime=lifetime, lifetime_guarantee="void")
+    promise = headline(view).promise
+    assert promise.startswith(f"Another {which}")
+    assert promise.endswith("so no guarantee holds.")
 
 
 @pytest.mark.parametrize(
