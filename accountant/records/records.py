@@ -226,8 +226,8 @@ class Decision(
         policy, budget: only of an opening or amendment, resolved and rounded down.
         in_force: of an opening or a `budget_set`, and beside `crossed`: the budget in force; left
             out where all of the policy's is.
-        lifetime: of an opening with one, and of each renewal: the lifetime, and the sum that is
-            charged to it.
+        lifetime: of an opening that fixes one or takes from one, and of each renewal: the lifetime,
+            and the sum that is charged to it.
         seal: what replaces the beginning of the log, of an outcome `sealed`.
         rollback: what was lost, of an outcome `rolled_back`.
         key_change: which key signs checkpoints, of an outcome `key_changed`.
