@@ -84,6 +84,14 @@ def void_words(view: DatasetView) -> str:
     return "a reservation released more than its maximum"
 
 
+def void_sentence(view: DatasetView) -> str:
+    """Return that a dataset, or its lifetime, guarantees nothing, and why; "" while it does."""
+    if present_state(view) != "void":
+        return ""
+    since = " any more" if view.is_void else ""
+    return f"dataset {view.dataset} guarantees nothing{since}: {void_words(view)}"
+
+
 def _one_of_lifetime(view: DatasetView) -> str:
     is_shared = view.lifetime is not UNSET and view.lifetime.shared
     return "dataset of its lifetime" if is_shared else "generation"

@@ -125,6 +125,7 @@ def ask(
     from streams.cli.printing.say import say
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
+    from streams.cli.reading.dataset_reader import warn_if_void
 
     question = WantedQuestion(dataset, claim, epsilon, rho, sigma, error, relative_error, law)
     if question.is_one:
@@ -196,6 +197,8 @@ def ask(
                         hint=lambda: reply.hint or None,
                         waiting=reply.waiting,
                     )
+                    if not json:
+                        warn_if_void(ledger, decision)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)

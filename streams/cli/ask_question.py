@@ -123,6 +123,7 @@ def ask_question(
     from streams.cli.printing.say import say
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
+    from streams.cli.reading.dataset_reader import warn_if_void
     from streams.client.releases.grants import is_charged
 
     with explain_errors():
@@ -167,6 +168,8 @@ def ask_question(
                 else:  # the answer says what was reserved, and what came back
                     request.decided(reply.decision)
                     say(f"reserved\n  id    {request.id}")
+                if not json:
+                    warn_if_void(ledger, reply.decision)
                 answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)
                 if answer is None:
                     what = f"the question is granted, and has no answer after {wait:g} s"

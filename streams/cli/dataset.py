@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,6 +19,7 @@ from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.say import say
+from streams.cli.reading.dataset_reader import void_notes
 from streams.cli.reading.options import DEFAULT_URL, Json, ReplaceLedger, TokenFile, Url
 from streams.cli.reading.policy_options import (
     check_excluded,
@@ -250,7 +252,8 @@ def open_(
                     cap = policy is None and proposes_cap
                     by = admin.name(ledger)
                     _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
-            admin.end(ledger, request, decision)
+            notes = partial(void_notes, ledger, name, decision)
+            admin.end(ledger, request, decision, notes=notes)
 
 
 def _plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
@@ -474,7 +477,8 @@ def renew(
             decision = admin.owner(ledger, request).renew(
                 name, renewed_as, wanted, owners=owner, schema=declared, as_given=True
             )
-        admin.end(ledger, request, decision)
+        notes = partial(void_notes, ledger, renewed_as, decision)
+        admin.end(ledger, request, decision, notes=notes)
 
 
 @app.command("pause")

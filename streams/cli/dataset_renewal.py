@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, NoReturn
 from warnings import catch_warnings, simplefilter
 
@@ -16,7 +17,7 @@ from accountant.policy.lifetime import Lifetime
 from accountant.views.datasets import DatasetView
 from streams.cli.dataset_proposal import OpeningDraft
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import get_dataset
+from streams.cli.reading.dataset_reader import get_dataset, void_notes
 from streams.errors import AccountantWarning
 
 
@@ -74,7 +75,8 @@ def open_like(
                 as_given=True,
                 new=opening.new,
             )
-        admin.end(ledger, request, decision)
+        notes = partial(void_notes, ledger, opening.name, decision)
+        admin.end(ledger, request, decision, notes=notes)
 
 
 @contextmanager

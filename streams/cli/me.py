@@ -99,19 +99,23 @@ def mine(
     from streams.cli.printing.limits import budget_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.reading.analyst_access import read_access
-    from streams.cli.reading.dataset_reader import reader
+    from streams.cli.reading.dataset_reader import reader, void_datasets
     from streams.clock import SystemClock
 
     with explain_errors(), reader(url, token_file) as ledger:
         found, is_named = ledger.budgets(analyst), bool(ledger.token_source)
         access = None if json else read_access(ledger, analyst, found, SystemClock().now())
+        void = {} if json or not found else void_datasets(ledger)
     if access is None:
         for budget in found:
             print_json(budget)
         return
     for budget in found:
         obstacle = access.obstacles.get(budget.dataset)
-        stdout().print(budget_lines(budget, caller=access.caller, obstacle=obstacle))
+        lines = budget_lines(
+            budget, caller=access.caller, obstacle=obstacle, void=void.get(budget.dataset, "")
+        )
+        stdout().print(lines)
     if not found:
         say(_no_budget(access, is_named=is_named))
 

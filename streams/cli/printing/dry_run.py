@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from accountant.display.current_dataset import CurrentDataset, owner_words
-from accountant.display.datasets import more_words
+from accountant.display.datasets import more_words, void_sentence
 from accountant.display.endings import ending_words
 from accountant.display.refusals import when_more
 from accountant.errors import BudgetError
@@ -24,6 +24,7 @@ from streams.cli.reading.dataset_reader import (
     get_dataset,
     reader,
     visible_members,
+    with_joint_guarantee,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def dry_run(
         claim: the one that is asked about, if it is no question.
     """
     with reader(url, token_file) as ledger:
-        view = get_dataset(ledger, dataset)
+        view = with_joint_guarantee(get_dataset(ledger, dataset), ledger)
         matters = via is not None or view.policy.access == "members"
         if analyst is None and matters and not ledger.token_source:
             fail_without_analyst(ledger)
@@ -65,6 +66,8 @@ def dry_run(
     print_preview(shown, current, levels, claim, as_json=json)
     if not json and (line := last_line(shown, view)):
         say(line)
+    if not json and shown.granted and (void := void_sentence(view)):
+        say(f"warning: {void}", err=True)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 
 

@@ -61,16 +61,23 @@ def limit_table(levels: Iterable[ScopeView]) -> Table:
 
 
 def budget_lines(
-    budget: AnalystBudget, *, caller: str | None = None, obstacle: str | None = None
+    budget: AnalystBudget,
+    *,
+    caller: str | None = None,
+    obstacle: str | None = None,
+    void: str = "",
 ) -> RenderableType:
     """Return an analyst's remaining budget of one dataset, and each limit.
 
     Args:
         caller: the analyst's name, None to address the analyst as "you".
         obstacle: why the analyst may ask nothing; amounts are left out then.
+        void: that the dataset guarantees nothing, and why; "" while it does.
     """
     team = f", team {budget.team}" if budget.team else ""
     head = Text(budget.dataset, style="bold").append(f"  {budget.analyst}{team}", style="")
+    if void:
+        head.append(f"\n  warning: {void}", style="yellow")
     if obstacle is not None:
         return head.append(f"\n  {obstacle}", style="")
     grid = Table.grid(padding=(0, 2))

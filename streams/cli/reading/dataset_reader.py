@@ -227,6 +227,43 @@ def with_joint_guarantee(view: DatasetView, ledger: Accountant) -> DatasetView:
     return with_joint_guarantees([view], ledger.datasets(), ledger)[0]
 
 
+def read_void(ledger: Accountant, dataset: str) -> str:
+    """Return that a dataset guarantees nothing, see `void_sentence`; "" where it cannot be read."""
+    from accountant.display.datasets import void_sentence
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        view = find_dataset(ledger, dataset)
+        return "" if view is None else void_sentence(with_joint_guarantee(view, ledger))
+    return ""
+
+
+def void_datasets(ledger: Accountant) -> dict[str, str]:
+    """Return which datasets guarantee nothing, with their `void_sentence`; none if unreadable."""
+    from accountant.display.datasets import void_sentence
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        read = ledger.datasets()
+        views = with_joint_guarantees(read, read, ledger)
+        return {view.dataset: said for view in views if (said := void_sentence(view))}
+    return {}
+
+
+def warn_if_void(ledger: Accountant, decision: Decision) -> None:
+    """Warn of a grant on a dataset that guarantees nothing: no theorem covers what it releases."""
+    from streams.cli.printing.say import say
+
+    if decision.granted and (said := read_void(ledger, str(decision.dataset))):
+        say(f"warning: {said}", err=True)
+
+
+def void_notes(ledger: Accountant, dataset: str, decision: Decision) -> list[str]:
+    """Return that a dataset was opened into a lifetime that guarantees nothing any more."""
+    said = read_void(ledger, dataset) if decision.outcome.is_applied else ""
+    return [said] if said else []
+
+
 def with_joint_guarantees(
     shown: Sequence[DatasetView], every: Sequence[DatasetView], ledger: Accountant
 ) -> Sequence[DatasetView]:
