@@ -92,7 +92,9 @@ def admin_refusal_words(decision: Decision, current: CurrentDataset | None = Non
     meaning = _MEANINGS.get((reason, kind))
     if meaning is not None:
         said = meaning(request, current, decision.decided_at)
-        subject = Subject(request.dataset, by=_by(request, current))
+        field = "epsilon" if current is None or current.view.policy.rho is None else "rho"
+        by = _by(request, current)
+        subject = Subject(request.dataset, by=by, budget=f"--{field} AMOUNT")
         return said and f"{said} {REASONS[reason].remedy_of(subject)}"
     words = _WORDS.get((reason, kind)) or _WORDS.get((reason, ""))
     return "" if words is None else words(request, current, decision.decided_at)
@@ -108,7 +110,7 @@ def _already_opened(request: _AdminRequest, current: CurrentDataset | None, __: 
     meaning = (
         f"Dataset {request.dataset} was opened before"
         + (" and is closed" if closed else "")
-        + ", and a budget is never raised or reset. Nothing was changed."
+        + ", and a budget is never reset, or raised above its ceiling. Nothing was changed."
     )
     name = f"`accountant dataset show {request.dataset}` shows it"
     if closed:
@@ -163,12 +165,15 @@ def _already_paused(request: _AdminRequest, current: CurrentDataset | None, __: 
     )
 
 
-def _closed(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:
+def _closed(request: _AdminRequest, current: CurrentDataset | None, __: str) -> str:
     what = "is closed already" if request.type == "close" else "is closed"
+    after = "" if current is None else current.view.renewed_as
+    then = "To grant more, open a dataset of another name (`accountant dataset open`)."
+    if after:
+        then = f"It was renewed as {after}: change that one (`accountant dataset show {after}`)."
     return (
         f"Dataset {request.dataset} {what}, which is final: its budget, limits and settings stay "
-        "as they are. Members can still be set and removed. To grant more, open a dataset of "
-        "another name (`accountant dataset open`)."
+        f"as they are. Members can still be set and removed. {then}"
     )
 
 
@@ -279,8 +284,18 @@ def _above_ceiling(request: _Budget, current: CurrentDataset | None, __: str) ->
         )
     return (
         f"Dataset {dataset} has the ceiling {field} {ceiling} for ever, and {wanted} is above it. "
-        f"Set at most `--{field} {ceiling}`. For more, open a dataset of another name."
+        f"Set at most `--{field} {ceiling}`. For more, {_more_words(request, current)}."
     )
+
+
+def _more_words(request: _Budget, current: CurrentDataset) -> str:
+    """Return what gives more than a ceiling."""
+    view, other = current.view, "open a dataset of another name"
+    if view.lifetime is UNSET or view.renewed_as:
+        return other
+    rest = ", ".join(f"{name} {each}" for name, each in remaining(view.lifetime).items())
+    renew = f"accountant dataset renew {request.dataset} NEW --policy FILE{_by(request, current)}"
+    return f"renew it within its lifetime, of which {rest} remain (`{renew}`), or {other}"
 
 
 def _not_lower(request: _Amend, current: CurrentDataset | None, __: str) -> str:

@@ -49,8 +49,9 @@ def needs_current(refused: Decision) -> bool:
     reason, claim = refused.reason, claim_of(refused)
     if reason is None or reason is Reason.UNKNOWN_DATASET:
         return False
-    if reason is Reason.EXHAUSTED:
-        return bool(refused.left_at) or refused.fits is None or is_sampled(claim)
+    if reason is Reason.EXHAUSTED:  # the budget in force may be below its ceiling
+        of_dataset = refused.level is None
+        return of_dataset or bool(refused.left_at) or refused.fits is None or is_sampled(claim)
     return reason in _COMPARED or "{owner}" in REASONS[reason].remedy_form
 
 

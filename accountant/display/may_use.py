@@ -6,11 +6,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+
 from accountant.advice.room import LimitRoom, Tightest, tightest
 from accountant.display.limits import scope_words
 from accountant.display.numbers import part_of, remaining_amount, remaining_percent, symbol
 from accountant.display.reasons import UNNAMED_OWNER
-from accountant.views.datasets import State
+from accountant.views.datasets import DatasetView, State
 from accountant.views.limit_views import AnalystBudget
 
 WAITING: Final = "Waiting will not help: "
@@ -51,11 +53,18 @@ class MayUse(NamedTuple):
         return f"{self.sentence(caller)}{': ' if self.is_over else ', by '}{self.by}"
 
 
-def may_use(budget: AnalystBudget, state: State, owner: str = UNNAMED_OWNER) -> MayUse:
+def may_use(
+    budget: AnalystBudget,
+    state: State,
+    owner: str = UNNAMED_OWNER,
+    *,
+    view: DatasetView | None = None,
+) -> MayUse:
     """Return what an analyst may still use.
 
     Args:
         state: of the dataset. `owner`: which owner to ask for more, see `owner_words`.
+        view: the dataset, where it is known: its budget in force may be below its ceiling.
     """
     found, is_over = tightest(budget), state in _OVER
     room = found.room
@@ -67,7 +76,9 @@ def may_use(budget: AnalystBudget, state: State, owner: str = UNNAMED_OWNER) -> 
         amount=amount,
         by=f"nothing more is granted: the dataset is {state}" if is_over else _room_words(room),
         more_at=None if is_over else found.more_at,
-        waiting=f"{WAITING}the dataset is {state}." if is_over else _waiting_words(found, owner),
+        waiting=f"{WAITING}the dataset is {state}."
+        if is_over
+        else _waiting_words(found, owner, view),
         is_paused=state == "paused",
         is_over=is_over,
     )
@@ -83,6 +94,24 @@ def state_of(budget: AnalystBudget) -> State:
 def raise_limit(scope: str, owner: str) -> str:
     """Return what would help where a limit is used up: `scope` in words."""
     return f"{owner} would have to raise the limit of {scope}"
+
+
+def raise_budget(view: DatasetView, owner: str, by: str = "") -> str:
+    """Return what would help where the budget in force is used up, "" where nothing does.
+
+    Args:
+        owner: which owner to ask, see `owner_words`. `by`: the end of an owner's command.
+    """
+    budget = view.in_force
+    if budget is UNSET:
+        return ""
+    field, ceiling = budget.field, getattr(view.policy, budget.field)
+    if Decimal(budget.amount) >= Decimal(ceiling):
+        return ""
+    return (
+        f"{owner} may raise the budget in force, {symbol(field)} {budget.amount}, to at most "
+        f"{ceiling}: `accountant dataset set-budget {view.dataset} --{field} {ceiling}{by}`"
+    )
 
 
 def reserve_less(owner: str) -> str:
@@ -116,13 +145,14 @@ def _room_words(room: LimitRoom) -> str:
     return f"the {what} of {scope_words(room.level.scope, room.level.name)}"
 
 
-def _waiting_words(found: Tightest, owner: str) -> str:
+def _waiting_words(found: Tightest, owner: str, view: DatasetView | None) -> str:
     """Return why waiting does not help an analyst, in a sentence; "" where it does."""
     if found.more_at is not None:
         return ""
     room = found.room
     if room.level is None:
-        return f"{WAITING}{reserve_less(owner) if room.what == 'reserved' else FIXED}."
+        more = "" if view is None else raise_budget(view, owner)
+        return f"{WAITING}{reserve_less(owner) if room.what == 'reserved' else more or FIXED}."
     scope = scope_words(room.level.scope, room.level.name)
     if room.what == "pace":
         return f"{WAITING}a whole period allows {scope} no more."

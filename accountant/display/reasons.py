@@ -21,6 +21,7 @@ class Subject(NamedTuple):
         reservation: as a sentence has it. `grant`: as a command takes it.
         most: a larger number of reservations of one holder.
         by: the end of an owner's command where nobody is authenticated: ` --by olga`.
+        budget: the option of an amount in the policy's parameter.
     """
 
     dataset: str = "DATASET"
@@ -31,6 +32,7 @@ class Subject(NamedTuple):
     grant: str = "GRANT"
     most: str = "1000"
     by: str = ""
+    budget: str = "--epsilon AMOUNT"
 
 
 _ANY: Final = Subject()
@@ -116,7 +118,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.ALREADY_OPENED: ReasonWords(
         "Opened before",
-        "A dataset of this name was opened before, and a budget is never raised or reset.",
+        "A dataset of this name was opened before, and a budget is never reset, or raised above "
+        "its ceiling.",
         "Use the open dataset (`accountant dataset show {dataset}`).",
     ),
     Reason.NOT_PERMITTED: ReasonWords(
@@ -271,7 +274,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.ALREADY_GRANTED: ReasonWords(
         "Something was granted",
         "A whole policy can be replaced only before the first grant.",
-        "Open another dataset.",
+        "To grant less from now on, lower the budget in force: `accountant dataset set-budget "
+        "{dataset} {budget}{by}`. The guarantee stays. For another policy, open another dataset.",
     ),
     Reason.HAS_LIMITS: ReasonWords(
         "Has limits",
@@ -288,8 +292,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Above the ceiling",
         "The budget is above the ceiling that the opening has fixed, is in the other parameter, or "
         "is too small for the filter.",
-        "Set a budget up to the ceiling, in the policy's epsilon or rho. For more, open "
-        "a dataset of another name.",
+        "Set a budget up to the ceiling, in the policy's epsilon or rho. For more, renew a "
+        "dataset with a lifetime within it, or open a dataset of another name.",
     ),
     Reason.NOT_RENEWABLE: ReasonWords(
         "Never renewable",

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
@@ -27,6 +28,7 @@ from accountant.display.limits import scope_words
 from accountant.display.may_use import (
     FIXED,
     WAITING,
+    raise_budget,
     raise_limit,
     reserve_less,
     whole_period_too_small,
@@ -168,7 +170,7 @@ def _refusal_words(
     remedy = (
         _without_cap(refused)
         or _noise_remedy(refused.error or None)
-        or _remedy(reason, request, subject)
+        or _remedy(reason, request, subject, current)
         or REASONS[reason].remedy_of(subject)
     )
     return f"{meaning or REASONS[reason].meaning_of(subject)}{by} {remedy}"
@@ -231,6 +233,8 @@ def _meaning(
             return f"Dataset {refused.dataset} grants nothing now: paused {pause_words(pause)}."
         case Reason.ABOVE_CAP if refused.asked:
             return _cap_words(refused.asked, refused.left or refused.asked, policy, current)
+        case Reason.CLOSED if current is not None and current.view.renewed_as:
+            return f"Dataset {current.view.dataset} is closed, which is final."
     if not isinstance(refused, Decision):
         return ""
     match refused.reason:
@@ -251,8 +255,13 @@ def _meaning(
             return ""
 
 
-def _remedy(reason: Reason, request: _RefusedRequest, subject: Subject) -> str:
-    """Return what to do where it depends on the request, else ""."""
+def _remedy(
+    reason: Reason, request: _RefusedRequest, subject: Subject, current: CurrentDataset | None
+) -> str:
+    """Return what to do where it depends on the request or the dataset, else ""."""
+    after = "" if current is None else current.view.renewed_as
+    if reason is Reason.CLOSED and after:
+        return f"It was renewed as {after}: ask there."
     if reason is Reason.NOT_PERMITTED and (request.by or request.via):
         set_member = f"accountant member set {subject.dataset}"
         if request.by:
@@ -350,6 +359,7 @@ def when_more(
     decided_at: int = 0,
     *,
     owner: str = UNNAMED_OWNER,
+    current: CurrentDataset | None = None,
 ) -> MoreAvailable | None:
     """Return when more budget comes for a request that did not fit, None for any other.
 
@@ -359,11 +369,12 @@ def when_more(
         paces: the current period limits, where the refusal may be of an earlier period.
         decided_at: milliseconds since 1970.
         owner: which owner to ask for more, see `owner_words`.
+        current: the dataset, where it is known: its budget in force may be below its ceiling.
     """
     if refused.reason is not Reason.EXHAUSTED:
         return None
     if refused.level is None:
-        return MoreAvailable(f"{WAITING}{FIXED}.")
+        return MoreAvailable(f"{WAITING}{_raise_in_force(refused, current, owner) or FIXED}.")
     binding = binding_limits(refused)
     obstacles = [_obstacle(each, owner) for each in binding]
     if any(obstacles):
@@ -384,6 +395,19 @@ def when_more(
             ends.append(period_limit.ends_at)
     at = max(ends)
     return MoreAvailable(f"More comes at {moment(at)}.", at)
+
+
+def _raise_in_force(refused: Decision | Preview, current: CurrentDataset | None, owner: str) -> str:
+    """Return that the budget in force may be raised, "" where the ceiling has no room either."""
+    if current is None or current.view.in_force is UNSET:
+        return ""
+    budget = current.view.in_force
+    asked, left = refused.asked or {}, refused.left or {}
+    if budget.field in asked and budget.field in left:
+        below = Decimal(getattr(current.view.policy, budget.field)) - Decimal(budget.amount)
+        if Decimal(asked[budget.field]) > Decimal(left[budget.field]) + below:
+            return ""
+    return raise_budget(current.view, owner, current.by_option())
 
 
 def _obstacle(limit: BindingLimit, owner: str) -> str:

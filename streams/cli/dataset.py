@@ -51,8 +51,8 @@ _OF_A_POLICY = (
 """The options of `open` that --policy replaces."""
 _IS_FIXED: Final = "a dataset's budget and what it is for are fixed when it is opened"
 _OF_FIXED: Final = (
-    "lower the budget with --lower-to FILE, before the first grant; or open another dataset with "
-    "`accountant dataset open`"
+    "lower the budget with --lower-to FILE, before the first grant; move it below its ceiling with "
+    "`accountant dataset set-budget`; or open another dataset with `accountant dataset open`"
 )
 _CAP_EXPLAINED = (
     "cap: one request may take at most {cap} of the budget, so that a typing error cannot use it\n"

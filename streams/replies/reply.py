@@ -106,7 +106,7 @@ class Reply:
         words = refusal_words(decision, levels=levels, current=current)
         self.why = " ".join(filter(None, (words, hint)))
         owner = UNNAMED_OWNER if current is None else owner_words(current.members)
-        more = when_more(decision, owner=owner)
+        more = when_more(decision, owner=owner, current=current)
         self.waiting = "" if more is None else more.text
 
     def __getstate__(self) -> dict[str, Any]:  # protocols 0 and 1 of pickle do not support slots

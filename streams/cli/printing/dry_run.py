@@ -122,7 +122,7 @@ def _lines(
         lines.append(Text(f"  then  {more_words(shown.more)}", style="bold"))
     elif shown.fits is not None:
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
-    if (more := when_more(shown, owner=owner_words(current.members))) is not None:
+    if (more := when_more(shown, owner=owner_words(current.members), current=current)) is not None:
         lines.append(Text(f"  then  {more.text}"))
     if ends := ending_words(shown):
         lines.append(Text(f"  ends  {ends}", style="yellow"))

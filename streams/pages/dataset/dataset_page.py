@@ -160,7 +160,7 @@ def _shown(found: PageData) -> dict[str, Any]:
         "viewer": viewer,
         "own": None
         if found.budget is None
-        else own_budget(found.budget, view.state, now, owner_words(found.members)),
+        else own_budget(found.budget, view.state, now, owner_words(found.members), view=view),
         "levels": scopes_of(found.levels[:_MOST_LEVELS], now, found.members),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "reservations": list(map(reservation_row, found.reservations)),

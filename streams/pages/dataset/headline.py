@@ -163,16 +163,21 @@ class OwnBudget(NamedTuple):
 
 
 def own_budget(
-    budget: AnalystBudget, state: State, now: int, owner: str = UNNAMED_OWNER
+    budget: AnalystBudget,
+    state: State,
+    now: int,
+    owner: str = UNNAMED_OWNER,
+    *,
+    view: DatasetView | None = None,
 ) -> OwnBudget:
     """Return an analyst's remaining budget.
 
     Args:
         now: milliseconds since 1970.
-        owner: which owner to ask for more, see `owner_words`.
+        owner: which owner to ask for more, see `owner_words`. `view`: as of `may_use`.
     """
     name = next(iter(budget.budget))
-    found = may_use(budget, state, owner)
+    found = may_use(budget, state, owner, view=view)
     return OwnBudget(
         analyst=budget.analyst,
         may_use=found,

@@ -208,7 +208,7 @@ def refusal(
     if reason is None:
         return None
     owner = owner_words(() if current is None else current.members)
-    more = when_more(refused, period_limits_of(levels), decided_at, owner=owner)
+    more = when_more(refused, period_limits_of(levels), decided_at, owner=owner, current=current)
     return RefusalText(
         title=REASONS[reason].title,
         # A limit may have changed since a decision, so its present words belong to a preview only.

@@ -96,7 +96,7 @@ def test_the_text_of_a_refused_admin_request_names_its_subject() -> None:
             (record(Reason.CLOSED, "resume"), ("survey is closed", "final", "dataset open")),
             (record(Reason.CLOSED, "resolve"), ("survey is closed", "final", "dataset open")),
             (record(Reason.HAS_LIMITS, "amend"), ("survey has limits", "Remove the limits")),
-            (record(Reason.ALREADY_GRANTED, "amend"), ("survey has a grant", "Open another")),
+            (record(Reason.ALREADY_GRANTED, "amend"), ("survey has a grant", "set-budget survey")),
         ],
     )
 

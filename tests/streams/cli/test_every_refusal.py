@@ -359,7 +359,8 @@ def test_a_refusal_has_its_values_and_an_advice_that_the_commands_take(reason: R
 
 
 OWNERS_COMMAND: Final = re.compile(
-    r"accountant (dataset (amend|resolve|resume)|member (set|remove)|limit (set|remove)) "
+    r"accountant (dataset (amend|resolve|resume|set-budget)"
+    r"|(member|limit) (set|remove)) "
 )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from accountant.records.members import Member
+from accountant.views.datasets import view_of_ledger
 from accountant.views.limit_views import AnalystBudget, ShareView
 from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.headline import own_budget
+from tests.accountant.world import World
 from tests.streams.pages.dataset.view_examples import NOW, budget, level, pace
 
 
@@ -139,6 +141,18 @@ def test_the_reason_why_waiting_does_not_help_matches_the_tightest_limit(
     )
     closed = own_budget(found, "closed", NOW)
     assert closed.may_use.waiting == "Waiting will not help: the dataset is closed."
+
+
+def test_an_owner_may_raise_a_budget_below_its_ceiling() -> None:
+    world = World()
+    policy = {"filter": "basic", "epsilon": "2"}
+    world.send("admin", world.admin("open", policy=policy, budget={"epsilon": "1"}))
+    view = view_of_ledger(world.ledger())
+    result = own_budget(budget(left="0.25"), "open", NOW, "an owner (olga)", view=view)
+    assert result.may_use.waiting == (
+        "Waiting will not help: an owner (olga) may raise the budget in force, ε 1, to at most 2: "
+        "`accountant dataset set-budget census --epsilon 2`."
+    )
 
 
 def test_a_default_says_that_it_applies_to_each_analyst_separately() -> None:

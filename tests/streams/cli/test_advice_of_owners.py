@@ -1,0 +1,69 @@
+"""A refusal advises what is still possible: a ceiling, a smaller budget in force, a renewal."""
+
+from __future__ import annotations
+
+import json
+
+from tests.streams.cli.conftest import Command
+
+BUDGET = ("--epsilon", "1", "--filter", "basic", "--most-per-request", "1")
+
+
+def opened(accountant: Command, name: str, *more: str) -> None:
+    done = accountant("dataset", "open", name, *BUDGET, *more)
+    assert done.code == 0, done.err
+
+
+def said(accountant: Command, *words: str) -> str:
+    """Return what a refused command prints, in one line."""
+    done = accountant(*words)
+    assert done.code == 1, done.out + done.err
+    return " ".join(done.out.split())
+
+
+def test_a_request_that_fits_below_the_ceiling_is_told_how_the_budget_is_raised(
+    accountant: Command,
+) -> None:
+    opened(accountant, "census", "--ceiling", "3")
+    assert accountant("ask", "census", "pure:0.9", "--analyst", "ana").code == 0
+    may_raise = (
+        "Waiting will not help: an owner (owner) may raise the budget in force, ε 1, to at most 3: "
+        "`accountant dataset set-budget census --epsilon 3 --by owner`."
+    )
+    for more in ((), ("--dry-run",)):
+        assert may_raise in said(accountant, "ask", "census", "pure:0.5", "--analyst", "ana", *more)
+        fixed = said(accountant, "ask", "census", "pure:2.5", "--analyst", "ana", *more)
+        assert "a dataset's budget is fixed" in fixed  # the ceiling has no room for it
+    assert accountant("dataset", "set-budget", "census", "--epsilon", "3").code == 0
+    whole = said(accountant, "ask", "census", "pure:2.5", "--analyst", "ana")
+    assert "a dataset's budget is fixed" in whole
+
+
+def test_a_policy_after_a_grant_is_told_to_lower_the_budget_in_force(accountant: Command) -> None:
+    opened(accountant, "census")
+    assert accountant("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    policy = accountant.directory / "lower.json"
+    policy.write_text(json.dumps({"filter": "basic", "epsilon": "0.5"}))
+    words = said(accountant, "dataset", "amend", "census", "--lower-to", str(policy))
+    assert "`accountant dataset set-budget census --epsilon AMOUNT --by owner`" in words
+    assert "The guarantee stays." in words
+
+
+def test_a_renewed_dataset_names_the_next_generation(accountant: Command) -> None:
+    opened(accountant, "health::2026", "--lifetime", "3")
+    assert accountant("dataset", "renew", "health::2026", "health::2027", "--yes").code == 0
+    asked = said(accountant, "ask", "health::2026", "pure:0.1", "--analyst", "ana")
+    assert "It was renewed as health::2027: ask there." in asked
+    assert "under another name" not in asked
+    paused = said(accountant, "dataset", "pause", "health::2026")
+    assert "It was renewed as health::2027: change that one" in paused
+    assert "open a dataset of another name" not in paused
+
+
+def test_a_budget_above_the_ceiling_may_be_renewed_within_the_lifetime(accountant: Command) -> None:
+    opened(accountant, "census", "--ceiling", "2", "--lifetime", "5")
+    words = said(accountant, "dataset", "set-budget", "census", "--epsilon", "4")
+    assert (
+        "For more, renew it within its lifetime, of which epsilon 3, delta 0 remain (`accountant "
+        "dataset renew census NEW --policy FILE --by owner`), or open a dataset of another name."
+    ) in words
