@@ -15,6 +15,7 @@ from accountant.display.numbers import counted, exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.dataset_budget import set_budget
 from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
@@ -469,7 +470,7 @@ def renew(
         declared = None if schema is None else read_schema(schema)
     with admin.ledger() as (ledger, request):
         view = with_joint_guarantee(get_dataset(ledger, name), ledger)
-        for words in renewal_words(view, renewed_as):
+        for words in renewal_words(view, renewed_as, wanted):
             say(f"note: {words}", err=True)
         if not yes and view.lifetime is not UNSET and not view.renewed_as:
             fail(Exit.USAGE, f"dataset {name} was not renewed", hint="add --yes if it is meant")
@@ -509,29 +510,7 @@ def resume(
     admin.send_as_administrator(lambda caller: caller.resume(name))
 
 
-@app.command("set-budget")
-@admin_command()
-def set_budget(
-    name: Name,
-    epsilon: Annotated[
-        str | None, typer.Option(help="The budget in force, in epsilon, at most the ceiling.")
-    ] = None,
-    rho: Annotated[
-        str | None, typer.Option(help="Instead: the budget in force, in rho, of filter zcdp.")
-    ] = None,
-    *,
-    admin: AdminOptions,
-) -> None:
-    """Raise or lower the budget in force, below the ceiling that the opening has fixed.
-
-    The guarantee stays the ceiling's. A raise lets more requests in; a smaller budget stops grants.
-
-    Example: `accountant dataset set-budget survey --epsilon 2`. Exit code 1 if it is refused.
-    """
-    if (epsilon is None) == (rho is None):
-        hint = "add --epsilon AMOUNT, or --rho AMOUNT if the dataset's budget is in rho"
-        fail(Exit.USAGE, "say how much is in force", hint=hint)
-    admin.send(lambda owner: owner.set_budget(name, epsilon=epsilon, rho=rho))
+app.command("set-budget")(set_budget)
 
 
 @app.command("label")

@@ -11,8 +11,10 @@ from warnings import catch_warnings, simplefilter
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.display.budget_in_force import renewed_budget_words
 from accountant.display.datasets import joint_words, lifetime_words
 from accountant.display.numbers import counted
+from accountant.policy import Policy
 from accountant.policy.lifetime import Lifetime
 from accountant.views.datasets import DatasetView
 from streams.cli.dataset_proposal import OpeningDraft
@@ -89,8 +91,12 @@ def notes_of_warnings() -> Iterator[None]:
         say(f"warning: {each.message}", err=True)
 
 
-def renewal_words(view: DatasetView, renewed_as: str) -> Iterator[str]:
-    """Yield what becomes of a dataset, its reservations, its lifetime and its population."""
+def renewal_words(view: DatasetView, renewed_as: str, policy: Policy | None) -> Iterator[str]:
+    """Yield what becomes of a dataset, its reservations, its lifetime and its population.
+
+    Args:
+        policy: of the next generation as it was typed, None for that of the dataset.
+    """
     name = view.dataset
     if view.lifetime is UNSET or view.renewed_as:
         return  # refused, with the reason
@@ -104,6 +110,8 @@ def renewal_words(view: DatasetView, renewed_as: str) -> Iterator[str]:
             "have begun still settle there, others cannot begin any more"
         )
     yield f"before it, {name} is {lifetime_words(view)}"
+    if words := renewed_budget_words(view, renewed_as, policy):
+        yield words
     joint = view.joint_guarantee
     if joint and joint.holds:
         yield (

@@ -7,6 +7,7 @@ from pathlib import Path
 from accountant.views.alerts import alerts_of
 from streams.client import Accountant
 from tests.accountant.judged_life import Body
+from tests.streams.cli.conftest import Done
 from tests.streams.cli.here import run_here
 from tests.streams.pages.dataset.pages_server import PagesServer
 
@@ -38,6 +39,34 @@ def test_a_command_opens_below_a_ceiling_and_raises_up_to_it(tmp_path: Path) -> 
     )
     assert "in force           ε = 2 of 3" in run("dataset", "show", "census")
     assert run("audit", "accountant.db").startswith("ok ")
+
+
+def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
+    tmp_path: Path,
+) -> None:
+    def run(*words: str) -> Done:
+        return run_here(tmp_path, *words)
+
+    budget = ("--epsilon", "1", "--filter", "basic", "--most-per-request", "1", "--lifetime", "3")
+    run("dataset", "open", "h::1", *budget)
+    assert run("ask", "h::1", "pure:0.05", "--analyst", "ana").code == 0
+    kept = run("dataset", "set-budget", "h::1", "--epsilon", "0.5")
+    assert (kept.code, kept.err) == (0, "")
+    lowered = run("dataset", "set-budget", "h::1", "--epsilon", "0.02")
+    assert lowered.code == 0
+    assert lowered.err == (
+        "note: 250 % of ε 0.02 is spent already: dataset h::1 grants nothing more until its "
+        "budget in force is raised\n"
+    )
+    asked = run("dataset", "renew", "h::1", "h::2")
+    assert asked.code == 2
+    assert (
+        "note: h::2 will begin with the same budget in force: ε = 0.02 of 1, the ceiling to which "
+        "an owner may raise it\n"
+    ) in asked.err
+    (tmp_path / "p.json").write_text('{"filter": "basic", "epsilon": "1"}')
+    other = run("dataset", "renew", "h::1", "h::2", "--policy", str(tmp_path / "p.json"))
+    assert "h::2 will begin with all of its policy's budget in force" in other.err
 
 
 def test_an_alert_names_the_budget_whose_part_is_spent(tmp_path: Path) -> None:

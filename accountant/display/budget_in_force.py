@@ -1,0 +1,55 @@
+"""What a budget in force does to a dataset and to its next generation, before an owner sets it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET
+
+from accountant.display.datasets import in_force_words
+from accountant.display.numbers import symbol
+from accountant.errors import RequestInvalid
+from accountant.policy.compiled_policy import below, budget_below
+from accountant.policy.in_force import BudgetInForce
+from accountant.policy.policy import Policy
+from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import ledger_of
+
+_MOST_PERCENT: Final = 10_000
+
+
+def lowering_words(view: DatasetView, budget: BudgetInForce) -> str:
+    """Return that a budget in force would stop all grants, "" where it would not.
+
+    It may be below what is spent: to stop grants is one of its uses.
+    """
+    ledger = ledger_of(view)
+    try:
+        in_force = budget_below(ledger.plan, budget)
+    except RequestInvalid:
+        in_force = None
+    if in_force is None:
+        return ""  # refused, with the reason
+    plan = below(ledger.plan, in_force)
+    spent = plan.kind.progress(plan.limits, ledger.totals[: plan.width])
+    if spent < plan.most:
+        return ""
+    percent = -(-100 * int(spent) // plan.most)
+    shown = f"{percent:,} %" if percent <= _MOST_PERCENT else f"over {_MOST_PERCENT:,} %"
+    return (
+        f"{shown} of {symbol(budget.field)} {budget.amount} is spent already: dataset "
+        f"{view.dataset} grants nothing more until its budget in force is raised"
+    )
+
+
+def renewed_budget_words(view: DatasetView, renewed_as: str, policy: Policy | None) -> str:
+    """Return the budget in force of the next generation, "" where the dataset has all of its.
+
+    Args:
+        policy: the next generation's, None for that of the dataset, with its budget in force.
+    """
+    if view.in_force is UNSET:
+        return ""
+    if policy is None:
+        return f"{renewed_as} will begin with the same budget in force: {in_force_words(view)}"
+    return f"{renewed_as} will begin with all of its policy's budget in force"

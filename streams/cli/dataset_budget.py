@@ -1,0 +1,47 @@
+"""`accountant dataset set-budget`: the budget in force of a dataset, below its ceiling."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.dataset_outside import Name
+from streams.cli.printing.exit_codes import Exit
+from streams.cli.printing.exits import fail
+from streams.cli.printing.say import say
+
+
+@admin_command()
+def set_budget(
+    name: Name,
+    epsilon: Annotated[
+        str | None, typer.Option(help="The budget in force, in epsilon, at most the ceiling.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Instead: the budget in force, in rho, of filter zcdp.")
+    ] = None,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Raise or lower the budget in force, below the ceiling that the opening has fixed.
+
+    The guarantee stays the ceiling's. A raise lets more requests in; a smaller budget stops grants.
+
+    Example: `accountant dataset set-budget survey --epsilon 2`. Exit code 1 if it is refused.
+    """
+    if (epsilon is None) == (rho is None):
+        hint = "add --epsilon AMOUNT, or --rho AMOUNT if the dataset's budget is in rho"
+        fail(Exit.USAGE, "say how much is in force", hint=hint)
+    from accountant.display.budget_in_force import lowering_words
+    from accountant.policy.in_force import BudgetInForce
+    from streams.cli.reading.dataset_reader import find_dataset
+
+    with admin.ledger() as (ledger, request):
+        view = find_dataset(ledger, name)
+        wanted = BudgetInForce(epsilon=epsilon, rho=rho)
+        if view is not None and (words := lowering_words(view, wanted)):
+            say(f"note: {words}", err=True)
+        owner = admin.owner(ledger, request)
+        admin.end(ledger, request, owner.set_budget(name, epsilon=epsilon, rho=rho))
