@@ -460,7 +460,7 @@ def renew(
 
     Example: `accountant dataset renew census::2026 census::2027 --yes`. Exit code 1 if refused.
     """
-    from streams.cli.dataset_renewal import notes_of_warnings, renewal_words
+    from streams.cli.dataset_renewal import RenewalPlan, notes_of_warnings
     from streams.cli.reading.dataset_reader import get_dataset, with_joint_guarantee
 
     if schema is not None and policy is None:
@@ -470,10 +470,13 @@ def renew(
         declared = None if schema is None else read_schema(schema)
     with admin.ledger() as (ledger, request):
         view = with_joint_guarantee(get_dataset(ledger, name), ledger)
-        for words in renewal_words(view, renewed_as, wanted):
+        renewal = RenewalPlan(view, renewed_as, wanted)
+        for words in renewal.words():
             say(f"note: {words}", err=True)
         if not yes and view.lifetime is not UNSET and not view.renewed_as:
-            fail(Exit.USAGE, f"dataset {name} was not renewed", hint="add --yes if it is meant")
+            other = f"`accountant dataset show {name}` says what remains; add --policy FILE"
+            hint = other if renewal.refusal else "add --yes if it is meant"
+            fail(Exit.USAGE, f"dataset {name} was not renewed", hint=hint)
         with notes_of_warnings():
             decision = admin.owner(ledger, request).renew(
                 name, renewed_as, wanted, owners=owner, schema=declared, as_given=True

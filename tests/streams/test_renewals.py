@@ -162,10 +162,13 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     )
     run("reservation", "begin", "census", "sha256:" + "0" * 64)
     notes = run("dataset", "renew", "census", "census::2", *by)
-    assert "dataset census is closed for ever, and census::2 opens in its place" in notes
+    assert "census will be closed for ever, and census::2 will open in its place" in notes
     assert "population city keeps its joint guarantee, ε = 3" in notes
     assert "dataset census was not renewed" in notes
     assert "add --yes if it is meant" in notes
+    took = "of the lifetime, census took ε = 1, δ = 1e-6; census::2 will take ε = 1, δ = 1e-6; "
+    assert f"{took}ε = 1, δ = 0.000008 will remain afterwards" in notes
+    assert "budget in force" not in notes
     assert not run("dataset", "show", "census").count("closed")
     assert run("dataset", "renew", "census", "census::2", "--yes", *by).find("renewed") >= 0
     assert "renewed as census::2" in run("dataset", "show", "census")
@@ -173,6 +176,13 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     assert "Dataset census was renewed as census::2, and only the latest generation" in again
     (tmp_path / "larger.json").write_text('{"epsilon": "2", "delta": "1e-6", "population": "city"}')
     larger = ("--policy", str(tmp_path / "larger.json"))
+    asked = " ".join(run("dataset", "renew", "census::2", "census::3", *larger, *by).split())
+    assert (
+        "this will be refused: census::3 would take ε = 2, δ = 1e-6 of the lifetime, and ε = 1, "
+        "δ = 0.000008 remain of it"
+    ) in asked
+    assert "closed for ever" not in asked
+    assert "add --yes" not in asked
     beyond = run("dataset", "renew", "census::2", "census::3", *larger, "--yes", *by)
     assert "and epsilon 1, delta 0.000008 remain of it" in " ".join(beyond.split())
     assert "--schema goes with --policy" in run(
