@@ -272,7 +272,7 @@ _OWNERS: Final = (
         kind="remark",
         fields={"decision": 1, "remark": "never ran", **WHY},
         command="dataset remark",
-        words=("1", Text("never ran")),
+        words=("1", Text("never ran"), "--yes"),
         call="remark",
         arguments={"decision": 1, "text": "never ran"},
     ),

@@ -8,10 +8,14 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from accountant.display.numbers import counting_amounts, sufficient_line, unspent_percent
+from accountant.display.requested import requested_words
+from accountant.display.times import moment
 from accountant.filters import FILTERS
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.records import Decision
+from accountant.records.request_names import names_in_request
 from accountant.views.datasets import DatasetView
 
 _OTHER_FILTER: Final = "--filter zcdp_tight"
@@ -34,6 +38,27 @@ def recording_words(view: DatasetView, claim: str) -> str:
         f"{remaining} is left. If the release does not fit that, the "
         "dataset guarantees nothing any more, for ever."
     )
+
+
+def remarking_words(dataset: str, number: int, decision: Decision | None) -> str:
+    """Return what a remark is about, to ask back before it.
+
+    Args:
+        decision: that of the number, None where it cannot be read.
+    """
+    about = f"decision {number} of dataset {dataset}"
+    found = ", which you cannot read" if decision is None else f": {_decision_words(decision)}"
+    return f"nothing was said of {about}{found}. A remark stays public for ever."
+
+
+def _decision_words(decision: Decision) -> str:
+    """Return who asked for what, when, and what became of it."""
+    names = names_in_request(decision.request)
+    claim = requested_words(decision)
+    who = names.analyst or names.by or "somebody"
+    asked = f"{who} asked {claim}" if claim and names.analyst else f"a record of {who}"
+    reason = f" ({decision.reason})" if decision.reason else ""
+    return f"{asked} at {moment(decision.decided_at)}: {decision.outcome}{reason}"
 
 
 class OneWayChoice(NamedTuple):

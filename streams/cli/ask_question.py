@@ -121,6 +121,7 @@ def ask_question(
     from streams.cli.printing.command_request import CHARGED_ONCE, CommandRequest
     from streams.cli.printing.dry_run import more_after_grant
     from streams.cli.printing.say import say
+    from streams.cli.printing.tables import number_words
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
     from streams.cli.reading.dataset_reader import warn_if_void
@@ -167,7 +168,7 @@ def ask_question(
                     request.print(reply.decision, as_json=False)
                 else:  # the answer says what was reserved, and what came back
                     request.decided(reply.decision)
-                    say(f"reserved\n  id    {request.id}")
+                    say(f"reserved\n  id    {request.id}{number_words(reply.decision)}")
                 if not json:
                     warn_if_void(ledger, reply.decision)
                 answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)

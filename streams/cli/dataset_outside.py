@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -14,24 +14,40 @@ from streams.cli.printing.exits import fail
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 
+_IF_MEANT: Final = "add --yes if it is meant"
+
 
 @admin_command()
 def remark(
     name: Name,
     decision: Annotated[
         int,
-        typer.Argument(help="The decision's number in the dataset: its `sequence`."),
+        typer.Argument(
+            help="The decision's number in the dataset: `accountant ask` prints it beside the id."
+        ),
     ],
     text: Annotated[str, typer.Argument(help="What you say of it, 1 to 200 characters.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Say it at once. Without it, nothing is said.")
+    ] = False,
     *,
     admin: AdminOptions,
 ) -> None:
     """Say something public about a decision, such as that a grant never ran. Owners only.
 
     Nothing is charged or returned. Everybody who may see the dataset sees the text, for ever: write
-    nothing about a person. A closed dataset takes it, too.
+    nothing about a person. A closed dataset takes it, too. Without --yes the command shows the
+    decision, and says nothing of it.
     """
-    admin.send(lambda owner: owner.remark(name, decision, text))
+    from accountant.display.one_way_choices import remarking_words
+    from streams.cli.reading.dataset_reader import find_dataset, find_decision
+
+    with admin.ledger() as (ledger, request):
+        if not yes and find_dataset(ledger, name) is not None:
+            found = find_decision(ledger, name, decision)
+            fail(Exit.USAGE, remarking_words(name, decision, found), hint=_IF_MEANT)
+        owner = admin.owner(ledger, request)
+        admin.end(ledger, request, owner.remark(name, decision, text))
 
 
 @admin_command()
@@ -81,7 +97,7 @@ def record(
     with admin.ledger() as (ledger, request):
         view = None if yes else find_dataset(ledger, name)
         if view is not None:
-            fail(Exit.USAGE, recording_words(view, claim), hint="add --yes if it is meant")
+            fail(Exit.USAGE, recording_words(view, claim), hint=_IF_MEANT)
         owner = admin.owner(ledger, request)
         decision = owner.record(
             name,

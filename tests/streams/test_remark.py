@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,37 @@ def test_a_command_remarks_on_a_decision(tmp_path: Path) -> None:
     run("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6", "--access", "anyone")
     run("ask", "census", "pure:0.1", "--analyst", "ana")
     spent = run("dataset", "show", "census", "--json").json["totals"]
-    said = run("dataset", "remark", "census", "2", CRASHED, "--json").json
+    said = run("dataset", "remark", "census", "2", CRASHED, "--yes", "--json").json
     assert (said["outcome"], said["request"]["remark"]) == ("remarked", CRASHED)
     assert run("dataset", "show", "census", "--json").json["totals"] == spent
-    assert run_here(tmp_path, "dataset", "remark", "census", "4", CRASHED).code == 1
+    assert run_here(tmp_path, "dataset", "remark", "census", "4", CRASHED, "--yes").code == 1
     run("audit")
+
+
+def test_a_remark_is_asked_back_with_the_decision_that_ask_has_numbered(tmp_path: Path) -> None:
+    def run(*arguments: str) -> Any:
+        return run_here(tmp_path, *arguments)
+
+    for name in ("census", "visits"):
+        budget = ("--epsilon", "1", "--delta", "1e-6", "--access", "anyone")
+        assert run("dataset", "open", name, *budget).code == 0
+    asked = run("ask", "visits", "pure:0.1", "--analyst", "ana")
+    assert re.search(r"^  id    \S{36} \(decision 2 of visits\)$", asked.out, re.MULTILINE)
+    refused = run("ask", "visits", "pure:3", "--analyst", "bo")
+    assert "(decision 3 of visits)\n" in refused.out
+    for number, said in (
+        (2, r"ana asked pure:0\.1 at \S+ \S+ UTC: granted\. A remark"),
+        (3, r"bo asked pure:3 at \S+ \S+ UTC: refused \(above_cap\)\. A remark"),
+        (1, r"a record of owner at \S+ \S+ UTC: opened\. A remark"),
+        (9, "which you cannot read"),
+    ):
+        back = run("dataset", "remark", "visits", str(number), CRASHED)
+        assert (back.code, back.out) == (2, "")
+        words = " ".join(back.err.split())
+        assert re.search(f"nothing was said of decision {number} of dataset visits.*{said}", words)
+        assert "add --yes if it is meant" in words
+    assert run("dataset", "show", "visits", "--json").json["sequence"] == 3
+    assert run("dataset", "remark", "visits", "2", CRASHED, "--yes").code == 0
 
 
 def test_a_server_shows_a_remark_to_everybody_and_beside_its_request(tmp_path: Path) -> None:

@@ -207,6 +207,13 @@ def id_of(decision: Decision) -> str:
     return str(request_of(decision).get("request_id", ""))
 
 
+def number_words(decision: Decision) -> str:
+    """Return the number of a request's decision in its dataset, which a remark needs; else ""."""
+    numbered = decision.outcome.is_numbered and decision.dataset is not None
+    is_request = numbered and request_of(decision).get("type", "request") == "request"
+    return f" (decision {decision.sequence} of {decision.dataset})" if is_request else ""
+
+
 def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
     """Return the outcome and reason of a decision, of the first one if this is a repeat."""
     if decision.outcome.is_repeat and decision.first is not None:
@@ -288,7 +295,7 @@ def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Tex
     if decision.crossed:
         lines.append(Text(f"  alert {percents(decision.crossed)} of the budget", style="yellow"))
     if name := id_of(decision):
-        lines.append(Text(f"  id    {name}"))
+        lines.append(Text(f"  id    {name}{number_words(decision)}"))
         if decision.outcome in _OF_THE_ID:
             said = f"{_OF_THE_ID[decision.outcome]}. {_ASK_AGAIN}"
             lines.append(Text(f"  next  {said.format(id=name)}"))

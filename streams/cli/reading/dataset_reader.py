@@ -215,6 +215,18 @@ def last_granted_claim(ledger: Accountant, view: DatasetView) -> Claim | None:
     return claim
 
 
+def find_decision(ledger: Accountant, dataset: str, number: int) -> Decision | None:
+    """Return a decision by its number in the dataset, None where it cannot be read."""
+    from accountant.errors import BudgetError
+
+    if number < 1:
+        return None
+    with suppress(BudgetError):  # it is in an archive, or the caller may not see it
+        found = next(ledger.requests(dataset, after=number - 1), None)
+        return found if found is not None and found.sequence == number else None
+    return None
+
+
 def with_joint_guarantee(view: DatasetView, ledger: Accountant) -> DatasetView:
     """Return a dataset with what it promises together with others, if there are any.
 

@@ -105,7 +105,7 @@ def test_a_decision_is_printed_before_anything_else_is_asked(cases: list[Case]) 
         (sent,) = case["sent"]
         if "--json" not in case["command"]:  # there the answer alone is the output
             assert case["out"].startswith("granted: "), case
-            assert f"  id    {sent}\n" in case["out"], case
+            assert f"  id    {sent} (decision " in case["out"], case
 
 
 def test_a_command_repeated_with_its_id_sends_the_same_bytes(cases: list[Case]) -> None:
