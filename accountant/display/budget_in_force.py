@@ -48,7 +48,7 @@ def renewed_budget_words(view: DatasetView, renewed_as: str, policy: Policy | No
     Args:
         policy: the next generation's, None for that of the dataset, with its budget in force.
     """
-    if view.in_force is UNSET:
+    if view.in_force is UNSET or view.budget == view.ceiling:
         return ""
     if policy is None:
         return f"{renewed_as} will begin with the same budget in force: {in_force_words(view)}"

@@ -229,8 +229,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.UNKNOWN_DECISION: ReasonWords(
         "No such decision",
         "{the_dataset} has no earlier decision with this number.",
-        "Take the number that `accountant ask` prints beside the id, or `sequence` from "
-        "`accountant log export --dataset {dataset}`.",
+        "Take the number that stands beside the id where the decision was printed, or `sequence` "
+        "from `accountant log export --dataset {dataset}`.",
     ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",

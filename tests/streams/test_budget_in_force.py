@@ -67,6 +67,8 @@ def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
     (tmp_path / "p.json").write_text('{"filter": "basic", "epsilon": "1"}')
     other = run("dataset", "renew", "h::1", "h::2", "--policy", str(tmp_path / "p.json"))
     assert "h::2 will begin with all of its policy's budget in force" in other.err
+    assert run("dataset", "set-budget", "h::1", "--epsilon", "1").code == 0
+    assert "budget in force" not in run("dataset", "renew", "h::1", "h::2").err
 
 
 def test_an_alert_names_the_budget_whose_part_is_spent(tmp_path: Path) -> None:
