@@ -125,6 +125,12 @@ def guarantee_and_conditions(view: DatasetView, of_what: str = "") -> str:
     return f"{held}{of_what}{covered_words(view)}{_condition(view)}"
 
 
+def uncertain_guarantee(view: DatasetView) -> str:
+    """Return what a dataset guarantees where that is nothing, or has a condition; else ""."""
+    is_certain = not present_state(view) and view.spent is UNSET
+    return "" if is_certain else f"{view.dataset}: {present_guarantee(view)}"
+
+
 def _condition(view: DatasetView) -> str:
     """Return on what the guarantee depends, "" if on nothing."""
     state = present_state(view)

@@ -22,6 +22,12 @@ MANIFEST: Final = "manifest.json"
 WORDS: Final = "MANIFEST.txt"
 _SUMS: Final = "SHA256SUMS"
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_OF_THIS_LEDGER: Final = """\
+Datasets of this ledger whose guarantee does not hold, or has a condition
+==========================================================================
+
+"""
+_ALL_HOLD: Final = "None: the guarantee of each dataset holds as datasets.txt states it."
 NOT_COVERED: Final = """\
 What no guarantee covers
 ========================
@@ -49,12 +55,14 @@ class EvidenceFolder:
         path: where it is until it is whole.
         files: name and SHA-256 of each file, and what it is.
         missing: what is not in it, and why.
+        uncertain: datasets without a guarantee, or with a condition of it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files: list[dict[str, Any]] = []
         self.missing: list[dict[str, str]] = []
+        self.uncertain: list[str] = []
 
     def add(self, name: str, what: str, content: bytes | Iterable[bytes]) -> None:
         """Write a file.
@@ -89,7 +97,7 @@ class EvidenceFolder:
         Args:
             facts: further fields of the manifest.
         """
-        self.add("not-covered.txt", "what no guarantee covers", NOT_COVERED.encode())
+        self.add("not-covered.txt", "what no guarantee covers", self._not_covered().encode())
         self.add(VERIFIER, "the stand-alone verifier, for Python 3.11 alone", _VERIFY.read_bytes())
         self.add(WORDS, "this manifest in words", self._words(facts).encode())
         found = {"type": "evidence", "version": 1, **facts}
@@ -99,6 +107,11 @@ class EvidenceFolder:
         sums = sorted((each["name"], each["sha256"]) for each in self.files)
         lines = "".join(f"{digest}  {name}\n" for name, digest in sums)
         self.add(_SUMS, "the SHA-256 of every other file", lines.encode())
+
+    def _not_covered(self) -> str:
+        """Return what is not guaranteed: first of this ledger, then of every ledger."""
+        own = "\n".join(f"- {each}" for each in self.uncertain) or _ALL_HOLD
+        return f"{_OF_THIS_LEDGER}{own}\n\n{NOT_COVERED}"
 
     def _words(self, facts: dict[str, Any]) -> str:
         chained = "The records are one chain of hashes for each partition."

@@ -105,7 +105,7 @@ def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name:
     """Write the records and answers of one dataset that a caller may read."""
     from accountant.answers import encode_answer
     from accountant.records import encode
-    from streams.cli.reading.dataset_reader import get_dataset, reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader, with_joint_guarantee
     from streams.client import NoAnswers
     from streams.errors import NotPermitted
 
@@ -123,7 +123,7 @@ def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name:
         made.add("answers.jsonl", "the answers that the caller may read; not chained", answers)
         records = (encode(each) for each in ledger.requests(name))
         made.add("records.jsonl", f"the decisions on {name}; NOT CHAINED", records)
-        _write_views(made, [ledger.dataset(name)])
+        _write_views(made, [with_joint_guarantee(ledger.dataset(name), ledger)])
         try:
             heads = ledger.heads()
         except NotPermitted:
@@ -266,7 +266,7 @@ def _views(url: str) -> Sequence[DatasetView]:
 
 
 def _write_views(made: EvidenceFolder, views: Sequence[DatasetView]) -> None:
-    from accountant.display.datasets import joint_sentence
+    from accountant.display.datasets import joint_sentence, uncertain_guarantee
     from streams.cli.printing.output import stdout
     from streams.cli.printing.tables import dataset_details
 
@@ -276,6 +276,7 @@ def _write_views(made: EvidenceFolder, views: Sequence[DatasetView]) -> None:
             more = [("together", joint_sentence(joint))] if joint else []
             stdout().print(dataset_details(view, more=more))
 
+    made.uncertain = [said for view in views if (said := uncertain_guarantee(view))]
     made.add("datasets.txt", "policy and guarantee of each dataset, in words", _capture(show))
     made.add("datasets.jsonl", "the same as JSON", map(msgspec.json.encode, views))
 

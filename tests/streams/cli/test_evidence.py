@@ -84,7 +84,31 @@ def test_the_folder_is_private_and_says_what_it_has_and_lacks(used: Path) -> Non
     assert listed == found - {"manifest.json", "SHA256SUMS"}
     assert json.loads((folder / "audit.json").read_text())["audit"] == "ok"
     assert "ε = 1, δ = 1e-6" in (folder / "datasets.txt").read_text()
-    assert "Erasure" in (folder / "not-covered.txt").read_text()
+    not_covered = (folder / "not-covered.txt").read_text()
+    assert "None: the guarantee of each dataset holds as datasets.txt states it." in not_covered
+    assert "Erasure" in not_covered
+
+
+def test_what_is_not_covered_begins_with_the_datasets_of_the_ledger(accountant: Command) -> None:
+    for name in ("certain", "past", "recorded"):
+        budget = ("--epsilon", "1", "--filter", "basic", "--access", "anyone")
+        assert accountant("dataset", "open", name, *budget).code == 0
+    outside = ("--at", "2026-01-01", "--evidence", "a table", "--yes")
+    assert accountant("dataset", "record", "past", "pure:2", *outside).code == 0
+    assert accountant("dataset", "record", "recorded", "pure:0.1", *outside).code == 0
+    done = accountant("evidence", "whole")
+    assert done.code == 0, done.out + done.err
+    own, others = (
+        (accountant.directory / "whole/not-covered.txt")
+        .read_text()
+        .split("What no guarantee covers\n")
+    )
+    past, recorded, blank = own.splitlines()[3:]
+    assert past == "- past: none: a release made elsewhere did not fit the budget"
+    bounded = "the size of each release that was recorded afterwards was bounded before anything"
+    assert recorded == f"- recorded: ε = 1, δ = 0, if {bounded} was released"
+    assert blank == ""
+    assert "Erasure" in others
 
 
 def test_the_verifier_runs_alone_in_an_empty_environment(used: Path, tmp_path: Path) -> None:
