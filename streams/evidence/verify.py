@@ -21,6 +21,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
@@ -36,9 +37,21 @@ class Wrong(Exception):
     """What was found is not what must be there."""
 
 
-def expect(what: str, due: object, found: object) -> None:
-    if due != found:
-        raise Wrong(f"{what} must be {str(due)[:200]}, got {str(found)[:200]}")
+def expect(what: str, due: object, found: object, of: str = "") -> None:
+    """Check a value; of two objects name the first field in which they differ."""
+    if due == found:
+        return
+    if isinstance(due, dict) and isinstance(found, dict) and due and found:
+        name = next(each for each in [*due, *found] if due.get(each) != found.get(each))
+        expect(f"{what}.{name}", due.get(name), found.get(name), of)
+    words = ("nothing" if each in (None, "", {}, []) else str(each)[:200] for each in (due, found))
+    raise Wrong("{0}{3} must be {1}, got {2}".format(what, *words, of))
+
+
+def require(is_so: bool, otherwise: str) -> None:
+    """Check a statement that has no value to compare."""
+    if not is_so:
+        raise Wrong(otherwise)
 
 
 def counted(count: int, one: str, several: str) -> str:
@@ -293,6 +306,8 @@ OUTCOMES = {
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }
 BUDGETS = ("budget", "pace", "reserved")
+AS_DECIDED = ("generation", "sequence", "totals", "rounded_up", "left", "odometers", "guarantee")
+GUARANTEES = ("", "explained", "if_bounded", "void")  # from best to worst
 KIND = ("filter", "beside", "order", "orders", "weights", "epsilon_each")
 POLICY = ("filter", "epsilon", "rho", "delta", "unit", "neighbours", "beside", "population")
 LIMITED = (("totals", "rounded_up"), ("paced", "paced_rounded_up"), ("used", "used_rounded_up"))
@@ -301,12 +316,17 @@ LIMITED = (("totals", "rounded_up"), ("paced", "paced_rounded_up"), ("used", "us
 class Dataset:
     """A dataset, its limits and their counts, by scope, name, and analyst of a default."""
 
-    def __init__(self, opening: Record) -> None:
+    def __init__(self, opening: Record, partition: int) -> None:
         self.policy, self.budget = opening["policy"], opening["budget"]
         self.in_force: Record | None = None
-        self.lifetime, self.generation = opening.get("lifetime") or {}, opening["generation"]
-        self.schema = (opening.get("request") or {}).get("schema")
-        self.sequence, self.mechanisms, self.stopped, self.written = 0, 0, "", Record()
+        self.lifetime: Record = opening.get("lifetime") or {}
+        self.generation = opening["generation"]
+        self.request, self.opened_at = opening.get("request") or {}, opening["decided_at"]
+        self.partition, self.opened = partition, opening["partition_sequence"]
+        self.schema, self.label, self.renewed_as = self.request.get("schema"), "", ""
+        self.sequence, self.mechanisms, self.stopped, self.last = 0, 0, "", Record()
+        self.granted_at: str | None = None
+        self.closed_at: str | None = None
         self.is_bounded, self.is_void = False, False  # by a release that was made elsewhere
         self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
         self.teams: dict[str, Record] = {}
@@ -316,8 +336,49 @@ class Dataset:
 
     def allowed(self, total: str) -> Fraction:
         """Return what a total may reach now, in units."""
-        budgets = [self.budget, *([self.in_force["budget"]] if self.in_force else [])]
-        return min(Fraction(units(each[total])) for each in budgets)
+        return min(map(units, self.budgets(total)))
+
+    def budgets(self, total: str) -> list[str]:
+        """Return what a total may reach, by the policy and by the budget in force."""
+        found = [self.budget, *([self.in_force["budget"]] if self.in_force else [])]
+        return [each[total] for each in found]
+
+    @property
+    def of_all(self) -> tuple[bool, str]:
+        """What all datasets of its lifetime have in common, and no other dataset has."""
+        return bool(self.lifetime.get("shared")), self.lifetime.get("first", "")
+
+    def shown(self) -> Record:
+        """Return what `datasets.jsonl` must show of it, after its last decision."""
+        last, policy, stopped = self.last, self.policy, self.stopped
+        held, dated = last.get("held") or {"count": 0}, "population" in policy
+        is_closed, is_open = stopped in ("closed", "renewed"), held["count"] > 0
+        horizon, found = policy.get("horizon"), {n: last.get(n) for n in AS_DECIDED}
+        if horizon is not None:
+            ends = datetime.fromisoformat(self.opened_at) + timedelta(days=int(horizon[1:-1]))
+            horizon = ends.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return found | {
+            "policy": policy,
+            "budget": {n: min(self.budgets(n), key=units) for n in self.budget},
+            "ceiling": self.budget if self.in_force else None,
+            "in_force": self.in_force,
+            "closed": is_closed,
+            "paused": stopped == "paused",
+            "opened_at": self.opened_at,
+            "last_decided_at": last["decided_at"],
+            "horizon_ends_at": horizon,
+            "granted_at": self.granted_at if dated else None,
+            "closed_at": self.closed_at if dated and is_closed else None,
+            "reserved": held["totals"] if is_open else None,
+            "open_reservations": held["count"],
+            "broken": held.get("broken", 0) if is_open else 0,
+            "recorded": self.is_bounded or self.is_void,
+            "over_budget": self.is_void,
+            "label": self.label,
+            "renewed_as": self.renewed_as,
+            "schema": self.schema,
+            "spent": self.request.get("spent"),
+        }
 
 
 def of_renewal(part: Record) -> Record:
@@ -480,7 +541,7 @@ class Log:
         if outcome == "opened":
             expect("earlier opening", None, self.datasets.get(name))
             self.lifetime(part, request)
-            self.datasets[name] = Dataset(part)
+            self.datasets[name] = Dataset(part, self.genesis.get("partition", 0))
         if name not in self.datasets and self.is_cut:
             self.needs["datasets that were opened in an archive"] += 1
             return
@@ -540,8 +601,13 @@ class Log:
         if data.is_void or data.is_bounded:
             worst = ("void",) if data.is_void else ("if_bounded", "void")
             expect(f"guarantee of {name}", True, part.get("guarantee") in worst)
-        data.sequence, data.totals = part["sequence"], after
-        data.mechanisms, data.written = part["totals"]["mechanisms"], part["totals"]
+        data.sequence, data.totals, data.last = part["sequence"], after, part
+        data.mechanisms = part["totals"]["mechanisms"]
+        if "cost" in part:
+            data.granted_at = data.granted_at or part["decided_at"]
+        if outcome in ("closed", "renewed"):
+            data.closed_at, data.renewed_as = part["decided_at"], request.get("renewed_as", "")
+        data.label = request.get("label", "") if outcome.startswith("label") else data.label
         stops = {"paused": outcome, "closed": outcome, "renewed": outcome, "resumed": ""}
         data.stopped = stops.get(outcome, data.stopped)
         if "member" in part:
@@ -952,17 +1018,60 @@ def check_log(folder: Path, manifest: Record, log: Log) -> str:
     return f"{records} of {counted(parts, 'partition', 'partitions')}: one chain each, {what}"
 
 
-def check_datasets(folder: Path, log: Log) -> str:
-    views = [parse(line) for line in lines_of(folder / "datasets.jsonl")]
-    for view in views:
-        name, data = view["dataset"], log.datasets.get(view["dataset"])
-        if data is None or view["sequence"] != data.sequence:
-            log.outside.append(f"datasets.jsonl shows {name} as of another record")
-        else:
-            found = [view["policy"], view["totals"]]
-            expect(f"policy and totals of {name}", [data.policy, data.written], found)
+def check_datasets(folder: Path, manifest: Record, log: Log) -> str:
+    """Check what the folder shows of each dataset: it follows from the dataset's decisions."""
+    lines = [parse(line) for line in lines_of(folder / "datasets.jsonl")]
+    views, is_whole = {each["dataset"]: each for each in lines}, manifest["chained"]
+    expect("rows of datasets.jsonl", len(lines), len(views))
+    named = log.datasets.keys() if is_whole else {manifest["dataset"]}
+    newest = Counter[int]()  # which decision of a partition the rows are known to be as of
+    for view, data in [(each, log.datasets.get(each["dataset"])) for each in lines]:
+        if data is not None:
+            newest[data.partition] = max(newest[data.partition], view["partition_sequence"])
+    behind = list[str]()  # what was decided while the folder was written
+    for name in [*named, *sorted(views.keys() - named)]:
+        data, view = log.datasets.get(name), views.get(name)
+        if data is None and (log.is_cut or name in named):
+            behind.append(name)
+            continue
+        if data is None:
+            raise Wrong(f"datasets.jsonl shows {name}, which was never opened")
+        opened_later = is_whole and data.opened > newest[data.partition]
+        require(view is not None or opened_later, f"datasets.jsonl does not show {name}")
+        if view is None or view["sequence"] < data.sequence or not is_whole:
+            is_same = view is not None and view["sequence"] == data.sequence
+            behind += [] if is_same else [name]
+        if view is not None and name not in behind:
+            for field, due in data.shown().items():
+                stated, shown = plain(due) or None, plain(view.get(field)) or None
+                expect(field, stated, shown, f" of {name} in datasets.jsonl")
+            place, count = view["partition_sequence"], len(log.hashes.get(data.partition, ()))
+            is_there = data.last["partition_sequence"] <= place < count or place == -1
+            why = f"datasets.jsonl shows {name} as of record {place}, which is not its last one"
+            require(is_there or not is_whole, why)
+    worst = Counter[tuple[bool, str]]()  # guarantee of all datasets of a lifetime
+    for data in log.datasets.values():
+        state = GUARANTEES.index(data.last.get("guarantee", ""))
+        worst[data.of_all] = max(worst[data.of_all], state if data.lifetime else 0)
+    for name in views.keys() & log.datasets.keys():
+        data, is_known = log.datasets[name], is_whole and not behind
+        check_lifetime(views[name], data, log, worst[data.of_all], is_known=is_known)
+    log.outside += [f"datasets.jsonl shows {name} as of another record" for name in behind]
     is_compared = "compared with the log"
     return counted(len(views), f"dataset is {is_compared}", f"datasets are {is_compared}")
+
+
+def check_lifetime(view: Record, data: Dataset, log: Log, worst: int, *, is_known: bool) -> None:
+    """Check what is shown of all datasets of a lifetime; known are those that the log has."""
+    due, found, state = data.lifetime, view.get("lifetime") or {}, view["lifetime_guarantee"]
+    if due.get("shared"):
+        due = log.shared.get(data.policy["population"], due)
+    if due and not is_known:  # others may have taken more since, and have a worse guarantee
+        due, worst = {**due, "spent": found.get("spent")}, max(worst, GUARANTEES.index(state))
+        log.known(False, "lifetimes as shown, of which not all datasets are here")
+    where = f" of {data.last['dataset']} in datasets.jsonl"
+    expect("lifetime", due, found, where)
+    expect("lifetime_guarantee", GUARANTEES[worst], state, where)
 
 
 def check_ledger(due: str, found: object) -> str:
@@ -1006,7 +1115,7 @@ def main() -> int:
     check("files", lambda: check_files(asked.folder, manifest))
     chained = manifest.get("chained") is True
     if check("log", lambda: check_log(asked.folder, manifest, log)):
-        check("datasets", lambda: check_datasets(asked.folder, log))
+        check("datasets", lambda: check_datasets(asked.folder, manifest, log))
         check("answers", lambda: check_answers(asked.folder, log, chains))
         if chained:
             check("checkpoints", lambda: check_notes(asked.folder, log, keys, chains))
@@ -1016,7 +1125,7 @@ def main() -> int:
     notes = [f"needs accountant audit: {what} ({n})" for what, n in sorted(log.needs.items()) if n]
     notes += ["needs accountant audit: each decision again, odometers, noisy values"]
     outside = [f"no --{n} from outside" for n in ("key", "ledger") if not getattr(asked, n)]
-    outside += log.outside if chained else ["the records are not chained"]
+    outside += log.outside + ["the records are not chained"] * (not chained)
     for p, hashes in log.hashes.items():
         if n := len(hashes) - log.signed.get(p, 0):
             where = notes if n < len(hashes) else outside

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from streams.evidence import verify
+from tests.streams.evidence.dataset_rows import rows_of, write_rows
 from tests.streams.evidence.handed_over import (
     Forger,
     from_outside,
@@ -119,6 +120,14 @@ def edit_dataset(old: str, new: str) -> Edit:
         forger.sum()
 
     return edit
+
+
+def hidden_dataset(forger: Forger) -> None:
+    """Leave out what the folder shows of one dataset."""
+    file = forger.folder / "datasets.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if '"dataset":"tight"' not in line))
+    forger.sum()
 
 
 def set_in(outcome: str, dataset: str, *places: Any, to: Any, skip: int = 0) -> Edit:
@@ -401,8 +410,8 @@ def rewound(forger: Forger) -> None:
     answers = (forger.folder / "answers.jsonl").read_text().splitlines(keepends=True)
     kept = [each for each in answers if json.loads(each)["grant"] in grants]
     (forger.folder / "answers.jsonl").write_text("".join(kept[:0]))
-    for name in ("receipts.jsonl", "datasets.jsonl"):
-        (forger.folder / name).write_text("")
+    (forger.folder / "receipts.jsonl").write_text("")
+    write_rows(forger.folder, rows_of([line.rstrip(b"\n") for line in lines]))
     forger.sum()
 
 
@@ -451,7 +460,7 @@ FORGERIES: Final = [
     ),
     Forged("records in another order", "sums", moved(swap), "log", "partition_sequence"),
     Forged("a record less", "sums", moved(lambda rows: rows.pop(9)), "log", "partition_sequence"),
-    Forged("the end cut off", "sums", moved(cut), "answers", "in the log"),
+    Forged("the end cut off", "sums", moved(cut), "datasets", "sequence of census"),
     Forged("the genesis cut off", "sums", moved(lambda rows: rows.pop(0)), "log"),
     Forged(
         "a second genesis", "sums", moved(lambda rows: rows.insert(1, rows[0])), "log", "genesis"
@@ -484,7 +493,7 @@ FORGERIES: Final = [
         set_in("refused", "tight", "request", "request_id", to="0"),
         "checkpoints",
     ),
-    Forged("the end cut off, chain made again", "chain", moved(cut), "answers"),
+    Forged("the end cut off, chain made again", "chain", moved(cut), "datasets"),
     Forged(
         "another ledger's id",
         "chain",
@@ -646,6 +655,23 @@ FORGERIES: Final = [
         ),
         "datasets",
         "rho",
+    ),
+    Forged(
+        "an earlier number of a dataset as shown",
+        "sums alone",
+        edit_dataset('"sequence":6', '"sequence":7'),
+        "datasets",
+        "sequence of census",
+    ),
+    Forged(
+        "a void guarantee as shown",
+        "sums alone",
+        edit_dataset('"guarantee":""', '"guarantee":"void"'),
+        "datasets",
+        "guarantee of census",
+    ),
+    Forged(
+        "a dataset that is not shown", "sums alone", hidden_dataset, "datasets", "not show tight"
     ),
     # reservations
     Forged(
