@@ -29,6 +29,7 @@ from typing import Any
 
 Record = dict[str, Any]
 Sums = dict[str, Fraction | None]  # by name, in units of 1e-40; None is infinite
+Span = tuple[Fraction, Fraction]  # the least and the most of an amount
 Key = tuple[str, bytes, bytes]  # name, id, 32 bytes
 UNIT = 10**40
 
@@ -167,6 +168,12 @@ def units(amount: str) -> Fraction:
     return Fraction(amount) * UNIT
 
 
+def text(amount: Fraction) -> str:
+    """Return a decimal of an amount in units, with enough digits to show a difference."""
+    with localcontext(Context(prec=60)):
+        return f"{Decimal(amount.numerator) / Decimal(amount.denominator) / UNIT:.42g}"
+
+
 def exact(totals: Record, over: Record | None = None) -> Sums:
     """Return totals as they are before they are rounded up to a unit."""
     parts = {name: Fraction(part) for name, part in (over or {}).items()}
@@ -187,9 +194,10 @@ def less(after: Sums, before: Sums) -> Sums:
 
 
 PARTS = (math.lcm(*range(1, 100)) // (2**6 * 5**2)) ** 2  # of a unit: these the ledger adds exactly
-PURE = ("pure", "laplace")
+PURE = ("pure", "laplace")  # their rho is a series
 RHO: dict[str, Callable[[Record], Fraction]] = {
     "zcdp": lambda of: of["rho"],
+    "bounded_range": lambda of: of["epsilon"] ** 2 / 8,
     "gdp": lambda of: of["mu"] ** 2 / 2,
     "gaussian": lambda of: of["sensitivity"] ** 2 / (2 * of["sigma"] ** 2),
     "brownian": lambda of: (
@@ -220,6 +228,8 @@ def cost(name: str, claim: Record) -> Fraction | None:
     if name.endswith("delta") or name == "loss_shift" or "ex_post" in name:
         return Fraction(0)
     of = {n: Fraction(claim[n]) for n in NUMBERS if n in claim}
+    if kind == "bounded_range":
+        of["epsilon"] = Fraction(claim["eta"])
     if kind == "laplace":
         of["epsilon"] = of["sensitivity"] / of["scale"]
     if name in ("epsilon", "loss_epsilon"):
@@ -238,7 +248,7 @@ def atoms(claim: Record, times: int = 1) -> Iterator[tuple[Record, int]]:
         yield claim, times
 
 
-def costs(name: str, claim: Record) -> tuple[Fraction, Fraction] | None:
+def costs(name: str, claim: Record) -> Span | None:
     """Return the least and the most, by rounding, that a claim costs; None if not known here."""
     least, most = Fraction(0), Fraction(0)
     for atom, times in atoms(claim):
@@ -253,16 +263,51 @@ def costs(name: str, claim: Record) -> tuple[Fraction, Fraction] | None:
     return least, most
 
 
-def is_cost(what: str, name: str, claim: Record, charged: Fraction | None) -> bool:
+def lacks_epsilon(claim: Record) -> bool | None:
+    """Tell whether some mechanism of a claim has no epsilon; None if not known here."""
+    kinds = [str(atom.get("claim", atom)["type"]) for atom, _ in atoms(claim)]
+    return None if set(kinds) - RHO.keys() else bool(set(kinds) - {*PURE, "bounded_range"})
+
+
+def is_cost(what: str, name: str, known: Span | None, charged: Fraction | None) -> bool:
     """Check a charge: it is the cost, or above it by the rounding. False: not known here."""
-    known = costs(name, claim)
     if charged is None or known is None:
         return False
     least, most = known
     if not least <= charged <= most:
-        cost_text, charged_text = (f"{float(each / UNIT):.17g}" for each in (least, charged))
-        raise Wrong(f"{what} costs {cost_text} of {name}, charged was {charged_text}")
+        raise Wrong(f"{what} costs {text(least)} of {name}, charged was {text(charged)}")
     return True
+
+
+def own_sums(budget: Record) -> list[str]:
+    """Return the sums that a filter alone limits, where basic composition stands beside it."""
+    return [name for name in budget if name != "epsilon" and not name.endswith("delta")]
+
+
+def span(budget: Record, total: str, claim: Record, after: Sums) -> Span | None:
+    """Return the least and the most that a grant adds to a total; None if not known here.
+
+    With basic composition beside the filter, totals say which of both has ended.
+    """
+    lacks = lacks_epsilon(claim)
+    if "filter_ended" in after and total == "without_epsilon" and lacks is not None:
+        return (Fraction(UNIT * lacks), Fraction(UNIT * lacks))
+    has_ended = total in own_sums(budget) and after.get("filter_ended")
+    if "filter_ended" in after and (has_ended or (total == "epsilon" and lacks)):
+        return (Fraction(0), Fraction(0))
+    return costs(total, claim)
+
+
+def admit(budget: Record, totals: Sums, limit: Callable[[str], Fraction]) -> tuple[bool, bool]:
+    """Tell whether the filter, and basic composition beside it, admit totals within limits."""
+    after, beside, own = up(totals), "filter_ended" in totals, own_sums(budget)
+    fits = {n: (amount := after[n]) is not None and amount <= limit(n) for n in budget}
+    by_filter = all(fits[n] for n in budget if n != "epsilon" or not beside)
+    by_basic = beside and all(fits[n] for n in budget if n not in own)
+    return (
+        by_filter and not after.get("filter_ended"),
+        by_basic and not after.get("without_epsilon"),
+    )
 
 
 def is_budget(policy: Record, budget: Record) -> bool:
@@ -270,8 +315,10 @@ def is_budget(policy: Record, budget: Record) -> bool:
     kind, delta = policy.get("filter", "zcdp_tight"), Fraction(policy.get("delta") or 0)
     own = policy.get("delta_for_claims")
     claims = Fraction(own) if own is not None else delta * (kind != "zcdp_tight")
-    if policy.get("beside") or kind not in ("basic", "zcdp", "zcdp_tight"):
+    if kind not in ("basic", "zcdp", "zcdp_tight"):
         return False
+    if policy.get("beside"):
+        expect("budget of epsilon", Fraction(policy["epsilon"]) * UNIT, units(budget["epsilon"]))
     expect("budget of delta", claims * UNIT, units(budget["delta"]))
     if kind != "zcdp_tight":
         first = "epsilon" if kind == "basic" else "rho"
@@ -307,6 +354,7 @@ OUTCOMES = {
 }
 BUDGETS = ("budget", "pace", "reserved")
 AS_DECIDED = ("generation", "sequence", "totals", "rounded_up", "left", "odometers", "guarantee")
+HALVES = ("without_epsilon", "filter_ended")  # basic composition has ended, or the filter has
 GUARANTEES = ("", "explained", "if_bounded", "void")  # from best to worst
 KIND = ("filter", "beside", "order", "orders", "weights", "epsilon_each")
 POLICY = ("filter", "epsilon", "rho", "delta", "unit", "neighbours", "beside", "population")
@@ -347,6 +395,18 @@ class Dataset:
     def of_all(self) -> tuple[bool, str]:
         """What all datasets of its lifetime have in common, and no other dataset has."""
         return bool(self.lifetime.get("shared")), self.lifetime.get("first", "")
+
+    def at_most(self, claim: Record) -> Sums | None:
+        """Return the most that totals with a budget may be after a charge; None if not known."""
+        before = {n: a for n, a in self.totals.items() if n in (*self.budget, *HALVES)}
+        found = {n: span(self.budget, n, claim, before) for n in before if n != "filter_ended"}
+        if not adds_up(self.policy) or None in found.values():
+            return None
+        return before | {n: (before[n] or 0) + each[1] for n, each in found.items() if each}
+
+    def of_policy(self, total: str) -> Fraction:
+        """Return what a total may reach by the policy, in units."""
+        return units(self.budget[total])
 
     def shown(self) -> Record:
         """Return what `datasets.jsonl` must show of it, after its last decision."""
@@ -391,7 +451,7 @@ def of_renewal(part: Record) -> Record:
 
 
 def adds_up(policy: Record) -> bool:
-    return policy.get("filter", "zcdp_tight") in ADDITIVE and not policy.get("beside")
+    return policy.get("filter", "zcdp_tight") in ADDITIVE
 
 
 class Log:
@@ -573,7 +633,8 @@ class Log:
         expect("mechanisms", data.mechanisms + more, part["totals"]["mechanisms"])
         for total, grown in growth.items() if claim else ():
             what = f"cost of a claim {claim['type']} under {data.policy['filter']}"
-            self.known(adds_up(data.policy) and is_cost(name, total, claim, grown), what)
+            known = span(data.budget, total, claim, after) if adds_up(data.policy) else None
+            self.known(total == "filter_ended" or is_cost(name, total, known, grown), what)
         if outcome in GRANTS:
             expect("stop before a grant", "", data.stopped)
             for field in ("unit", "neighbours") if "claim" in request else ():
@@ -596,6 +657,9 @@ class Log:
         for total in data.budget if adds_up(data.policy) else ():
             left, spent = units(part["left"][total]), up_now[total]
             due = None if spent is None else max(Fraction(0), data.allowed(total) - spent)
+            has_ended = total in own_sums(data.budget) and after.get("filter_ended")
+            if has_ended or (total == "epsilon" and after.get("without_epsilon")):
+                due = Fraction(0)  # that half of filter and basic composition grants no more
             expect(f"{total} left of {name}", due, left)
         self.known(adds_up(data.policy), f"whether {data.policy['filter']} admits the totals")
         if data.is_void or data.is_bounded:
@@ -626,17 +690,16 @@ class Log:
         """Check a release made elsewhere: whether it fitted, its team's limits, the guarantee."""
         claim, team, budget = request["claim"], request.get("team"), data.budget
         if "cost" in part:
-            for total in budget if adds_up(data.policy) else ():
-                fits = (spent[total] or 0) <= units(budget[total])
-                expect(f"a release within {total}", True, fits)
+            fits = not adds_up(data.policy) or any(admit(budget, spent, data.of_policy))
+            require(
+                fits, f"a release was charged to {part['dataset']} that does not fit its budget"
+            )
             data.is_bounded = True
         else:
-            spans = {total: costs(total, claim) for total in budget}
-            known = adds_up(data.policy) and None not in spans.values()
-            self.known(known, "whether a release that ends the guarantee did not fit")
-            most = {n: (data.totals[n] or 0) + span[1] for n, span in spans.items() if span}
-            fits = known and all(most[n] <= units(budget[n]) for n in most)
-            expect("a release that ends the guarantee, and fits", False, fits)
+            most = data.at_most(claim)
+            self.known(most is not None, "whether a release that ends the guarantee did not fit")
+            fits = most is not None and any(admit(budget, most, data.of_policy))
+            require(not fits, "a release ends the guarantee, and fits the budget")
             expect("growth of totals", False, any(less(spent, up(data.totals)).values()))
             data.is_void = True
         limit = data.limits.get(("team", team), {})
@@ -659,13 +722,10 @@ class Log:
             now, own = exact(entry[field], entry.get(over)), field == "totals" and "policy" in limit
             fresh = field == "paced" and is_new
             for name, more in less(now, {} if fresh else counts.get(field, {})).items():
-                what, adds = (
-                    f"{field} of limit {key}",
-                    adds_up(limit["policy"] if own else data.policy),
-                )
-                self.known(
-                    adds and is_cost(what, name, claim, more), "cost of a release at a limit"
-                )
+                due = span(limit["budget"] if own else data.budget, name, claim, now)
+                due = due if adds_up(limit["policy"] if own else data.policy) else None
+                is_known = is_cost(f"{field} of limit {key}", name, due, more)
+                self.known(is_known or name == "filter_ended", "cost of a release at a limit")
             counts[field] = now
 
     def known(self, is_known: bool, what: str) -> None:
@@ -683,7 +743,7 @@ class Log:
             within = Fraction(claim["variance"]) <= Fraction(shown) <= Fraction(claim["first"])
             expect("settlement within the levels", True, within)
         for name, grown in growth.items() if adds else ():
-            due = (charged[name] or 0) * (part["outcome"] == "voided")
+            due = (charged[name] or 0) * (part["outcome"] == "voided" and name != "filter_ended")
             if shown is not None:
                 full, last = cost(name, claim), cost(name, {**claim, "variance": shown})
                 due = ((full or 0) - (last or 0)) * UNIT
@@ -743,17 +803,24 @@ class Log:
                 expect(f"counts of limit {key}", wanted, found)
             for field, over in [each for each in LIMITED if each[0] in entry]:
                 now, own = exact(entry[field], entry.get(over)), field == "totals" and policy
+                names, adds = limit["budget"] if own else data.budget, adds_up(own or data.policy)
                 for name, more in less(now, counts.get(field, {})).items():
                     due, what = growth.get(name), f"{field} of limit {key} for {name}"
                     back = is_step and (more or 0) <= 0 and (own or (due or 0) <= (more or 0))
-                    is_fresh = field == "paced" and is_new and now[name] == due
-                    if own and not is_step:
-                        self.known(is_cost(what, name, grant["claim"], more), "cost at a limit")
-                    elif adds_up(data.policy) and not (back or is_fresh):
+                    fresh = now[name] if field == "paced" and is_new else None
+                    if (own or "filter_ended" in now) and not is_step:
+                        known = span(names, name, grant["claim"], now)
+                        begins = known and fresh is not None and known[0] <= fresh <= known[1]
+                        is_known = is_cost(what, name, known, fresh if begins else more)
+                        self.known(is_known or name == "filter_ended", "cost at a limit")
+                    elif adds_up(data.policy) and not back and (fresh is None or fresh != due):
                         expect(f"growth of {what}", due, more)
-                    budget = (budgets.get(field) or {}).get(name)
-                    if budget and not is_step and adds_up(own or data.policy):
-                        expect(f"room of {what}", True, units(budget) >= (up(now)[name] or 0))
+                budget = budgets.get(field)
+                if budget and not is_step and adds:
+                    has_room = any(
+                        admit(names, now, {n: units(budget[n]) for n in names}.__getitem__)
+                    )
+                    require(has_room, f"{field} of limit {key} are above its budget")
                 counts[field] = now
 
 

@@ -642,7 +642,7 @@ FORGERIES: Final = [
     Forged(
         "totals of a dataset as shown",
         "sums alone",
-        edit_dataset('"epsilon":"1.0625"', '"epsilon":"0.01"'),
+        edit_dataset('"mechanisms":2', '"mechanisms":1'),
         "datasets",
         "census",
     ),
