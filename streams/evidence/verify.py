@@ -257,7 +257,7 @@ def costs(name: str, claim: Record) -> Span | None:
             return None
         least, more = least + one * UNIT * times, one * UNIT * times
         by_series = atom["type"] in PURE and "epsilon" not in name
-        if by_series or PARTS % (one * UNIT).denominator:  # it was rounded up
+        if one and (by_series or PARTS % (one * UNIT).denominator):  # it was rounded up
             more += more / 10**18 + 2 * times
         most += more
     return least, most
@@ -376,6 +376,7 @@ class Dataset:
         self.granted_at: str | None = None
         self.closed_at: str | None = None
         self.is_bounded, self.is_void = False, False  # by a release that was made elsewhere
+        self.worst, self.is_resolved = 0, False  # place of its guarantee, and whether it may fall
         self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
         self.teams: dict[str, Record] = {}
         self.limits: dict[tuple[str, str | None], Record] = {}
@@ -588,9 +589,12 @@ class Log:
         if in_force is None:
             return
         for name, amount in asked.items():
-            expect(
-                f"{name} below its ceiling", True, Fraction(amount) <= Fraction(data.policy[name])
-            )
+            most, budget = data.policy[name], in_force["budget"]
+            require(Fraction(amount) <= Fraction(most), f"{name} {amount} in force exceeds {most}")
+            expect("names of in_force.budget", [*data.budget], [*budget])
+            for total, each in budget.items():
+                why = f"in_force.budget.{total} {each} exceeds {data.budget[total]}, its ceiling"
+                require(units(each) <= data.of_policy(total), why)
         known = is_budget({**data.policy, **asked}, in_force["budget"])
         self.known(known, f"budget of {data.policy['filter']}")
         data.in_force = in_force
@@ -612,6 +616,9 @@ class Log:
             expect(f"a second renewal of {name}", False, data.stopped == "renewed")
         up_now, up_before = up(after), up(data.totals)
         if "policy" in part:
+            for total in part["budget"] if outcome != "opened" else ():
+                is_lower = units(part["budget"][total]) <= data.of_policy(total)
+                require(is_lower, f"the budget of {total} of {name} rises")
             if not data.mechanisms and not any(data.totals.values()):  # it may still be lowered
                 data.totals, data.budget = dict.fromkeys(after, Fraction(0)), part["budget"]
             data.policy = part["policy"]
@@ -626,6 +633,10 @@ class Log:
             expect("in_force", data.in_force, part["in_force"])
         expect("names of totals", [*data.totals], [*dict.fromkeys([*after, *part.get("cost", ())])])
         growth, charged = less(after, data.totals), part.get("cost", {})
+        ended = growth.get("filter_ended", 0)
+        require(
+            ended == 0 or (ended == UNIT and bool(charged)), "filter_ended is 0, then 1 for ever"
+        )
         of = grant if outcome in GRANTS else request if charged else {}
         of = request.get("spent", {}) if outcome == "opened" else of
         claim: Record = of.get("claim", {})
@@ -635,6 +646,8 @@ class Log:
             what = f"cost of a claim {claim['type']} under {data.policy['filter']}"
             known = span(data.budget, total, claim, after) if adds_up(data.policy) else None
             self.known(total == "filter_ended" or is_cost(name, total, known, grown), what)
+        if outcome in GRANTS or (outcome == "opened" and claim):
+            self.fits(data, claim, after, is_grant=outcome in GRANTS)
         if outcome in GRANTS:
             expect("stop before a grant", "", data.stopped)
             for field in ("unit", "neighbours") if "claim" in request else ():
@@ -661,10 +674,10 @@ class Log:
             if has_ended or (total == "epsilon" and after.get("without_epsilon")):
                 due = Fraction(0)  # that half of filter and basic composition grants no more
             expect(f"{total} left of {name}", due, left)
-        self.known(adds_up(data.policy), f"whether {data.policy['filter']} admits the totals")
-        if data.is_void or data.is_bounded:
-            worst = ("void",) if data.is_void else ("if_bounded", "void")
-            expect(f"guarantee of {name}", True, part.get("guarantee") in worst)
+        expect("names of left", [*data.budget], [*part["left"]])
+        what = f"whether {data.policy['filter']} admits the totals, and what is left"
+        self.known(adds_up(data.policy), what)
+        self.guarantee(data, part, request)
         data.sequence, data.totals, data.last = part["sequence"], after, part
         data.mechanisms = part["totals"]["mechanisms"]
         if "cost" in part:
@@ -708,6 +721,43 @@ class Log:
         for entry in part.get("levels", ()):
             self.charge_team(data, entry, limit, claim)
         self.known("shares_cut" not in part, "by how much a release has cut reserved shares")
+
+    def fits(self, data: Dataset, claim: Record, after: Sums, *, is_grant: bool) -> None:
+        """Check that totals after a charge are within budget, and that it had to end the filter."""
+        if not adds_up(data.policy):
+            return
+        for limit in (data.of_policy, data.allowed) if is_grant else (data.of_policy,):
+            over = [
+                f"{n} {text(a or Fraction(0))} of {text(limit(n))}"
+                for n, a in up(after).items()
+                if n in data.budget and (a is None or a > limit(n))
+            ]
+            has_room = any(admit(data.budget, after, limit))
+            why = f"a charge does not fit the budget: {', '.join(over) or 'it has ended'}"
+            require(has_room, why)
+        if after.get("filter_ended") and not data.totals["filter_ended"]:
+            most = data.at_most(claim)
+            by_filter = most is not None and admit(data.budget, most, data.of_policy)[0]
+            require(not by_filter, "a grant ends the filter, which admits it")
+
+    def guarantee(self, data: Dataset, part: Record, request: Record) -> None:
+        """Check what became of the guarantee: it is never better than before.
+
+        It is void while a reservation is broken. What a broken one has released is charged if it
+        fits beside all reserved shares, which is not computed here.
+        """
+        stated = GUARANTEES.index(part.get("guarantee", ""))
+        if part["outcome"] == "resolved":
+            data.is_resolved |= "claim" in request
+            data.worst = max(data.worst, 1 if request.get("mistaken") else 2)
+        if part["outcome"] == "recorded":
+            data.worst = max(data.worst, 2 if "cost" in part else 3)
+        if (part.get("held") or {}).get("broken"):
+            expect("guarantee", "void", GUARANTEES[stated])
+            return
+        data.worst = stated if data.is_resolved and stated == 3 else data.worst
+        data.is_resolved = False
+        expect(f"guarantee of {part['dataset']}", GUARANTEES[data.worst], GUARANTEES[stated])
 
     def charge_team(self, data: Dataset, entry: Record, limit: Record, claim: Record) -> None:
         """Check that a team's limit counts a release; it may be above its amount."""

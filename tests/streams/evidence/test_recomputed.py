@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from accountant.partition import hash_of
 from streams.evidence import verify
 from tests.accountant.world import World, code, opened
+from tests.golden.replayed_logs import played
 
 Row = dict[str, Any]
 POLICIES = {
@@ -21,6 +24,7 @@ POLICIES = {
     "zcdp_tight": {"epsilon": "1", "delta": "1e-6"},
     "beside": {"epsilon": "1", "delta": "1e-6", "beside": "basic"},
 }
+RESIDUE = {"residue": {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"}}
 CLAIMS = (
     "pure:0.05",
     {"type": "laplace", "scale": "90", "sensitivity": "1"},
@@ -124,3 +128,128 @@ def test_what_basic_composition_alone_admits_ends_the_filter_for_ever() -> None:
     assert _step(world, "void", hash_of(world.log[-1])) == "voided"
     world.ask("pure:0.01")
     assert not +taken(world.log).needs
+
+
+def _braked(policy: str, in_force: str) -> World:
+    """Return a dataset with a budget in force, and one grant under it."""
+    made = opened(**(POLICIES | RESIDUE)[policy])
+    name = "rho" if policy == "zcdp" else "epsilon"
+    made.send("admin", made.admin("budget", budget={name: in_force}))
+    made.ask("pure:0.05")
+    assert [code(each) for each in made.decisions[-2:]] == ["budget_set", "granted"]
+    return made
+
+
+def _lowered() -> World:
+    made = opened(filter="basic", epsilon="1")
+    made.amend(policy={"filter": "basic", "epsilon": "0.5"})
+    assert code(made.decisions[-1]) == "amended"
+    return made
+
+
+def _forge(made: World, change: Callable[[Row], None], back: int = 1) -> None:
+    """Verify a log up to a record that somebody changed."""
+    place = len(made.log) - back
+    record = json.loads(made.log[place])
+    taken(made.log[:place]).decision(copy.deepcopy(record), "")
+    change(record)
+    taken(made.log[:place]).decision(record, "")
+
+
+def _beyond(record: Row) -> None:
+    """Grant a claim beyond the budget, with costs and totals that fit it."""
+    record["request"]["claim"]["rho"] = record["cost"]["rho"] = "0.2"
+    record["totals"]["rho"], record["left"]["rho"] = "0.2", "0"
+
+
+def _beyond_the_brake(record: Row) -> None:
+    record["request"]["claim"]["epsilon"] = record["cost"]["epsilon"] = "0.6"
+    record["totals"]["epsilon"], record["left"]["epsilon"] = "0.6", "0"
+
+
+def _ended(record: Row) -> None:
+    """Let basic composition alone pay for a claim that the filter admits."""
+    record["cost"] |= {"rho": "0", "filter_ended": "1"}
+    record["totals"] |= {"rho": "0", "filter_ended": "1"}
+    record["left"]["rho"] = "0"
+
+
+def _raised(record: Row) -> None:
+    record["request"]["policy"]["epsilon"] = record["policy"]["epsilon"] = "2"
+    record["budget"]["epsilon"] = record["left"]["epsilon"] = "2"
+
+
+def _left(name: str, amount: str) -> Callable[[Row], None]:
+    return lambda record: record["left"].update({name: amount})
+
+
+def _in_force(name: str, amount: str) -> Callable[[Row], None]:
+    return lambda record: record["in_force"]["budget"].update({name: amount})
+
+
+def _asked(policy: str, claim: Any) -> World:
+    made = opened(**POLICIES[policy])
+    assert code(made.ask(claim)) == "granted"
+    return made
+
+
+ZCDP = {"type": "zcdp", "rho": "0.05"}
+FORGED = {
+    "left of the filter": (_asked, ("beside", "pure:0.05"), _left("rho", "0.02"), 1, "rho left"),
+    "left of epsilon": (_asked, ("beside", "pure:0.05"), _left("epsilon", "1"), 1, "epsilon left"),
+    "left that is no sum": (_asked, ("zcdp", ZCDP), _left("epsilon", "9"), 1, "names of left"),
+    "left under a brake": (_braked, ("beside", "0.5"), _left("epsilon", "0.95"), 1, "epsilon left"),
+    "a brake": (_braked, ("beside", "0.5"), _in_force("rho", "0.02"), 2, "a budget of rho"),
+    "a brake of epsilon": (_braked, ("beside", "0.5"), _in_force("epsilon", "0.6"), 2, "budget of"),
+    "a brake above": (
+        _braked,
+        ("residue", "0.5"),
+        _in_force("mu_squared", "9"),
+        2,
+        "in_force.budg",
+    ),
+    "a brake of a name": (
+        _braked,
+        ("residue", "0.5"),
+        _in_force("rho", "0"),
+        2,
+        "names of in_force",
+    ),
+    "beyond the budget": (
+        _asked,
+        ("zcdp", ZCDP),
+        _beyond,
+        1,
+        "a charge does not fit the budget: rho",
+    ),
+    "beyond the brake": (_braked, ("basic", "0.5"), _beyond_the_brake, 1, "a charge does not fit"),
+    "an ended filter": (_asked, ("beside", "pure:0.05"), _ended, 1, "a grant ends the filter"),
+    "a raised budget": (_lowered, (), _raised, 1, "the budget of epsilon of census rises"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_false_budget_or_rest_is_found(name: str) -> None:
+    make, arguments, change, back, why = FORGED[name]
+    with pytest.raises(verify.Wrong, match=f"^{re.escape(why)}"):
+        _forge(make(*arguments), change, back)
+
+
+def test_what_became_of_a_guarantee_stays() -> None:
+    values = played("reservations").log
+    log, count = verify.Log(), 0
+    for value in values:
+        record = json.loads(value)
+        if "guarantee" in record:
+            del record["guarantee"]
+            with pytest.raises(verify.Wrong, match=r"^guarantee"):
+                copy.deepcopy(log).decision(record, "")
+            count += 1
+        log.take(value)
+    assert count
+
+
+def test_what_other_filters_leave_needs_the_product() -> None:
+    needs = taken(_braked("residue", "0.5").log).needs
+    assert needs["whether gdp_residue admits the totals, and what is left"]
+    assert needs["budget of gdp_residue"] == 2
