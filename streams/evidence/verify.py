@@ -45,8 +45,24 @@ def expect(what: str, due: object, found: object, of: str = "") -> None:
     if isinstance(due, dict) and isinstance(found, dict) and due and found:
         name = next(each for each in [*due, *found] if due.get(each) != found.get(each))
         expect(f"{what}.{name}", due.get(name), found.get(name), of)
-    words = ("nothing" if each in (None, "", {}, []) else str(each)[:200] for each in (due, found))
-    raise Wrong("{0}{3} must be {1}, got {2}".format(what, *words, of))
+    if isinstance(due, bool):
+        raise Wrong(f"{what}{of}: " + ("this does not hold" if due else "there must be none"))
+    amounts = isinstance(due, Fraction) or isinstance(found, Fraction)
+    raise Wrong(f"{what}{of} must be {words(due, amounts)}, got {words(found, amounts)}")
+
+
+def words(value: object, is_amount: bool) -> str:
+    """Return a value for people: amounts in units as decimals."""
+    if is_amount and isinstance(value, Fraction | int):
+        return text(Fraction(value))
+    return "nothing" if value in (None, "", {}, []) else str(value)[:200]
+
+
+def reason(error: Exception) -> str:
+    """Return for people what was wrong with a record."""
+    if isinstance(error, KeyError):
+        return f"field {error.args[0]} is missing, or what it names"
+    return str(error) if isinstance(error, Wrong) else f"it has another form: {error}"
 
 
 def require(is_so: bool, otherwise: str) -> None:
@@ -171,7 +187,8 @@ def units(amount: str) -> Fraction:
 def text(amount: Fraction) -> str:
     """Return a decimal of an amount in units, with enough digits to show a difference."""
     with localcontext(Context(prec=60)):
-        return f"{Decimal(amount.numerator) / Decimal(amount.denominator) / UNIT:.42g}"
+        digits = f"{Decimal(amount.numerator) / Decimal(amount.denominator) / UNIT:.45f}"
+    return digits.rstrip("0").rstrip(".")
 
 
 def exact(totals: Record, over: Record | None = None) -> Sums:
@@ -579,7 +596,9 @@ class Log:
             own = part["policy"].get(name), part["policy"].get(f"{name}_ex_post")
             total = sum(Fraction(each or 0) for each in (*own, given.get("spent", {}).get(name)))
             expect(f"lifetime.spent.{name}", math.ceil(total * UNIT), units(spent))
-            expect(f"{name} within the lifetime", True, total <= Fraction(found[name]))
+            whole, taken = found[name], text(Fraction(total * UNIT))
+            why = f"the lifetime has {name} {whole}, and {taken} is taken from it"
+            require(total <= Fraction(found[name]), why)
 
     def below_ceiling(self, data: Dataset, request: Record, in_force: Record | None) -> None:
         """Check a budget in force: the one asked for, and what a policy with it allows."""
@@ -609,6 +628,7 @@ class Log:
         if name not in self.datasets and self.is_cut:
             self.needs["datasets that were opened in an archive"] += 1
             return
+        require(name in self.datasets, f"dataset {name} was never opened")
         data, after = self.datasets[name], exact(part["totals"], part.get("rounded_up"))
         place = [part["generation"], part["sequence"]]
         expect(f"sequence of {name}", [data.generation, data.sequence + 1], place)
@@ -649,7 +669,7 @@ class Log:
         if outcome in GRANTS or (outcome == "opened" and claim):
             self.fits(data, claim, after, is_grant=outcome in GRANTS)
         if outcome in GRANTS:
-            expect("stop before a grant", "", data.stopped)
+            require(not data.stopped, f"a grant after a stop: {name} is {data.stopped}")
             for field in ("unit", "neighbours") if "claim" in request else ():
                 expect(f"{field} of the claim", data.policy[field], request.get(field))
             grant["charged"][name] = growth
@@ -955,11 +975,11 @@ def check_answer(answer: Record, grant: Record, data: Dataset | None, log: Log) 
 def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
     """Check all answers, and their chain where the folder has it."""
     seen: set[str] = set()
-    for line in lines_of(folder / "answers.jsonl"):
-        entry = parse(line)
-        answer, partition, grant = parse(entry["value"]), entry["partition"], entry["grant"]
-        own = [grant, *(entry[name] for name in NAMES)]
+    for place, line in enumerate(lines_of(folder / "answers.jsonl"), 1):
         try:
+            entry = parse(line)
+            answer, partition, grant = parse(entry["value"]), entry["partition"], entry["grant"]
+            own = [grant, *(entry[name] for name in NAMES)]
             expect("earlier answers", False, grant in seen)
             seen.add(grant)
             if log.answers[partition] and (partition in chains) != ("random" in entry):
@@ -969,9 +989,9 @@ def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
                 first = sha256(compact(["answers", log.genesis["ledger"], partition]))
                 chain = chains.setdefault(partition, [first])
                 expect("entry", len(chain), entry["entry"])
-                place = [chain[-1], entry["random"], entry["entry"], entry["batch"], partition]
+                link = [chain[-1], entry["random"], entry["entry"], entry["batch"], partition]
                 digest = sha256(entry["value"].encode()).removeprefix("sha256:")
-                chain.append(sha256(compact([*place, entry["number"], *own, digest])))
+                chain.append(sha256(compact([*link, entry["number"], *own, digest])))
                 expect("hash", chain[-1], entry["hash"])
             expect("content", own, [answer[name] for name in ("grant", *NAMES)])
             if not log.is_cut:
@@ -979,8 +999,8 @@ def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
             if grant in log.grants:
                 data = log.datasets.get(answer["dataset"])
                 check_answer(answer, log.grants[grant], data, log)
-        except Wrong as wrong:
-            raise Wrong(f"answer to grant {grant}: {wrong}") from None
+        except (Wrong, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
+            raise Wrong(f"line {place} of answers.jsonl: {reason(wrong)}") from None
     return counted(len(seen), "answer is that of its grant", "answers are those of their grants")
 
 
@@ -1060,11 +1080,13 @@ def check_notes(folder: Path, log: Log, known: list[Key], chains: dict[int, list
             log.begun[partition] = max(begun, log.begun.get(partition, 0))
     if not known:
         return "not checked: there is no key"
+    wrong = list[str]()
     for file in sorted((folder / "checkpoints").glob("*")):
-        try:
+        try:  # each of them: what a later one covers is signed, whatever an earlier one says
             found[check_note(file, log, known, chains)] += 1
-        except (Wrong, LookupError, ValueError) as wrong:
-            raise Wrong(f"{file.name}: {wrong}") from None
+        except (Wrong, LookupError, ValueError) as error:
+            wrong.append(f"{file.name}: {reason(error)}")
+    require(not wrong, "; ".join(wrong[:3]))
     return "agreeing: " + (", ".join(f"{n} of kind {kind}" for kind, n in found.items()) or "none")
 
 
@@ -1108,7 +1130,7 @@ def check_files(folder: Path, manifest: Record) -> str:
 
 def check_log(folder: Path, manifest: Record, log: Log) -> str:
     """Check all records, then that they are those of the manifest."""
-    place, name = 0, "log.jsonl" if manifest["chained"] else "records.jsonl"
+    place, name, line = 0, "log.jsonl" if manifest["chained"] else "records.jsonl", b""
     try:
         for line in lines_of(folder / name):
             place += 1
@@ -1118,7 +1140,9 @@ def check_log(folder: Path, manifest: Record, log: Log) -> str:
                 log.decision(parse(line), parse(line).get("part_of", sha256(line)))
         log.end()
     except (Wrong, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
-        raise Wrong(f"line {place}: {wrong if isinstance(wrong, Wrong) else repr(wrong)}") from None
+        found = re.search(rb'"partition_sequence": ?([0-9]+)', line)
+        decision = f"decision {int(found[1])}, " if found else ""
+        raise Wrong(f"{decision}line {place} of {name}: {reason(wrong)}") from None
     if not manifest["chained"]:
         records = counted(place, "record", "records")
         return f"{records} of one dataset: they agree with each other, and are NOT chained"
@@ -1212,7 +1236,7 @@ def main() -> int:
         except Wrong as wrong:
             found, ok = str(wrong), False
         except (ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
-            found, ok = f"cannot be read: {error}", False
+            found, ok = f"cannot be read: {reason(error)}", False
         results.append({"check": name, "ok": ok, "found": found})
         return ok
 

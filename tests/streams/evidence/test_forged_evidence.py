@@ -97,6 +97,22 @@ def test_an_answer_that_no_head_covers_is_not_proved(
     assert [each for each in found["notes"] if "PROVED" in each] == [said]
 
 
+def test_beside_a_false_checkpoint_the_others_cover_what_they_cover(
+    evidence: Path, tmp_path: Path
+) -> None:
+    forger = Forger(evidence, tmp_path / "forged")
+    forger.write()
+    notes = [each.read_text().split("\n") for each in forger.folder.glob("checkpoints/*.note")]
+    most = max(notes, key=lambda lines: int(lines[1]))
+    text = "\n".join([most[0], "99", *most[2:5], ""])
+    forger.note(forger.folder / "checkpoints" / "0-0.note", text)  # the first by its name
+    forger.sum()
+    key = (forger.folder / "keys.txt").read_text().strip()
+    code, found = verified(forger.folder, "--key", key, *from_outside(evidence)[2:])
+    assert (code, wrong(found)) == (1, ["checkpoints"])
+    assert not [each for each in found["notes"] if "are not signed" in each]
+
+
 # ---- edits ----
 
 
