@@ -3,7 +3,8 @@
     python3 -I verify.py [FOLDER] --key NAME+ID+BASE64 --ledger ID [--json]
 
 Key and id must come from outside of the folder: whoever makes a folder chooses the key in it.
-docs/reference/verifying.md of the program, and verifying-answers.md, describe every byte.
+docs/reference/verifying.md of the program, and verifying-records.md and verifying-answers.md
+beside it, describe every byte.
 
 Exit code 0: all checks hold. 1: one does not. 2: the folder or a --key cannot be read. 3: all hold,
 but no key or no id was given, the records are not chained, or answers are not signed.

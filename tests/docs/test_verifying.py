@@ -12,10 +12,12 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from accountant.views.datasets import DatasetView
 from streams.evidence import verify as verifier
 from tests.forks import commands
 
 STARTS = ("streams.cli",)
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 def verify(log: bytes, note: str, key: str, ledger: str) -> None:
@@ -62,10 +64,24 @@ def test_a_verifier_written_from_the_page_verifies_a_log(tmp_path: Path) -> None
         verify(log, note.replace("branch 0", "branch 1"), key, ledger)
 
 
+def test_the_pages_name_each_outcome_and_each_field_as_shown() -> None:
+    text = "".join(page.read_text() for page in REFERENCE.glob("verifying*.md"))
+    assert {name for name in verifier.OUTCOMES if f"`{name}`" not in text} == set()
+    log = verifier.Log()
+    for line in blocks("json")[0].splitlines():
+        log.take(line.encode())
+    compared = {"dataset", "partition_sequence", "lifetime", "lifetime_guarantee"}
+    compared |= log.datasets["a"].shown().keys()
+    rest = re.search(r"^Not compared are (.*?)\.", text, re.MULTILINE)
+    assert rest is not None
+    named = set(re.findall(r"`(\w+)`", rest[1]))
+    assert named | compared == set(DatasetView.__struct_fields__)
+    assert {name for name in compared if f"`{name}`" not in text} == set()
+
+
 def blocks(language: str) -> list[str]:
     """Return the worked examples of both pages."""
-    folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
-    pages = [folder / name for name in ("verifying.md", "verifying-answers.md")]
+    pages = [REFERENCE / name for name in ("verifying.md", "verifying-answers.md")]
     text = "\n".join(page.read_text() for page in pages)
     return re.findall(rf"^```{language}\n(.*?\n)```$", text, re.DOTALL | re.MULTILINE)
 
