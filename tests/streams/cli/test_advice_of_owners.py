@@ -21,7 +21,7 @@ def said(accountant: Command, *words: str) -> str:
     return " ".join(done.out.split())
 
 
-def test_a_request_that_fits_below_the_ceiling_is_told_how_the_budget_is_raised(
+def test_a_refusal_below_the_ceiling_says_how_the_budget_is_raised(
     accountant: Command,
 ) -> None:
     opened(accountant, "census", "--ceiling", "3")
@@ -39,7 +39,9 @@ def test_a_request_that_fits_below_the_ceiling_is_told_how_the_budget_is_raised(
     assert "a dataset's budget is fixed" in whole
 
 
-def test_a_policy_after_a_grant_is_told_to_lower_the_budget_in_force(accountant: Command) -> None:
+def test_a_refused_policy_after_a_grant_advises_a_lower_budget_in_force(
+    accountant: Command,
+) -> None:
     opened(accountant, "census")
     assert accountant("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
     policy = accountant.directory / "lower.json"
