@@ -19,7 +19,7 @@ from accountant.display.reasons import REASONS, Subject
 from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import Policy, filter_of
-from accountant.policy.lifetime import remaining
+from accountant.policy.lifetime import remaining_text
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
@@ -146,8 +146,7 @@ def _already_renewed(request: _Renew, current: CurrentDataset | None, __: str) -
 def _beyond_lifetime(request: _Renew, current: CurrentDataset | None, __: str) -> str:
     if current is None or current.view.lifetime is UNSET:
         return ""
-    amounts = remaining(current.view.lifetime).items()
-    rest = ", ".join(f"{name} {amount}" for name, amount in amounts)
+    rest = remaining_text(current.view.lifetime)
     return (
         f"The lifetime of dataset {request.dataset} was fixed at the first opening, and {rest} "
         "remain of it: the new policy guarantees more. What a generation did not use does not come "
@@ -293,7 +292,7 @@ def _more_words(request: _Budget, current: CurrentDataset) -> str:
     view, other = current.view, "open a dataset of another name"
     if view.lifetime is UNSET or view.renewed_as:
         return other
-    rest = ", ".join(f"{name} {each}" for name, each in remaining(view.lifetime).items())
+    rest = remaining_text(view.lifetime)
     renew = f"accountant dataset renew {request.dataset} NEW --policy FILE{_by(request, current)}"
     return f"renew it within its lifetime, of which {rest} remain (`{renew}`), or {other}"
 

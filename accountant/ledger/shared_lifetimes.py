@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from msgspec import UNSET
-
 from accountant.dataset_ledger import DatasetLedger
 from accountant.policy import Policy
-from accountant.policy.lifetime import StoredLifetime, continues, next_generation, taken_from
+from accountant.policy.lifetime import StoredLifetime, join_obstacle, latest_shared
 from accountant.records.outcomes import Reason
 from accountant.records.requests import Open
 
@@ -25,10 +23,8 @@ def latest_sum(ledgers: Iterable[DatasetLedger], lifetime: StoredLifetime) -> St
         ledgers: those of one partition, which has all of them.
         lifetime: as any of them has it. One that is not shared is with the latest generation.
     """
-    if not lifetime.shared:
-        return lifetime
-    found = [each.facts.lifetime for each in ledgers if each.facts.lifetime is not UNSET]
-    return max((each for each in found if each.identity == lifetime.identity), key=taken_from)
+    found = lifetime_to_join(datasets_of(ledgers, lifetime.first)) if lifetime.shared else None
+    return found or lifetime
 
 
 def lifetime_to_join(datasets: Iterable[DatasetLedger]) -> StoredLifetime | None:
@@ -37,8 +33,7 @@ def lifetime_to_join(datasets: Iterable[DatasetLedger]) -> StoredLifetime | None
     Args:
         datasets: those of the population in this partition.
     """
-    found = [each.facts.lifetime for each in datasets if each.facts.lifetime is not UNSET]
-    return max((each for each in found if each.shared), key=taken_from, default=None)
+    return latest_shared(each.facts.lifetime for each in datasets)
 
 
 def opening_refusal(
@@ -58,15 +53,11 @@ def opening_refusal(
         is_owner: tells whether the sender owns a dataset of this name. Who owns a dataset that was
             renewed alone has no say any more.
     """
-    if record.lifetime is not UNSET and record.lifetime.shared and datasets:
+    others = [(each.plan.policy, each.facts.lifetime) for each in datasets]
+    obstacle = join_obstacle(record.lifetime, policy, others)
+    if obstacle == "population_in_use":
         return Reason.POPULATION_IN_USE
-    joined = lifetime_to_join(datasets)
-    if joined is None:
+    if lifetime_to_join(datasets) is None:
         return None
-    fits = (
-        record.lifetime is UNSET
-        and continues(datasets[0].plan.policy, joined, policy)
-        and any(is_owner(each.dataset) for each in datasets if not each.facts.renewed_as)
-        and next_generation(joined, policy) is not None
-    )
-    return None if fits else Reason.OUTSIDE_LIFETIME
+    is_allowed = any(is_owner(each.dataset) for each in datasets if not each.facts.renewed_as)
+    return None if obstacle is None and is_allowed else Reason.OUTSIDE_LIFETIME

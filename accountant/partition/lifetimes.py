@@ -6,11 +6,12 @@ from functools import partial
 
 from msgspec import UNSET
 
-from accountant.ledger.shared_lifetimes import datasets_of, lifetime_to_join, opening_refusal
+from accountant.dataset_ledger import DatasetLedger
+from accountant.ledger.shared_lifetimes import datasets_of, opening_refusal
 from accountant.members.permits import has_role
 from accountant.partition.draft import Draft
 from accountant.policy import Policy, resolve
-from accountant.policy.lifetime import StoredLifetime, first_generation, next_generation
+from accountant.policy.lifetime import StoredLifetime, lifetime_after_opening
 from accountant.records.outcomes import Reason
 from accountant.records.requests import Open
 
@@ -40,9 +41,8 @@ def lifetime_of_opening(draft: Draft, record: Open, policy: Policy) -> StoredLif
     Args:
         policy: of the record, resolved.
     """
-    if record.lifetime is not UNSET:
-        return first_generation(record.lifetime, record.dataset, policy)
-    if policy.population is UNSET:
-        return None
-    joined = lifetime_to_join(datasets_of(draft.every_ledger(), policy.population))
-    return None if joined is None else next_generation(joined, policy)
+    datasets = list[DatasetLedger]()
+    if policy.population is not UNSET:
+        datasets = datasets_of(draft.every_ledger(), policy.population)
+    others = (each.facts.lifetime for each in datasets)
+    return lifetime_after_opening(record.lifetime, record.dataset, policy, others)

@@ -5,11 +5,12 @@ That of a population is the same for all its datasets and their generations.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from accountant.amounts import format_units, parse, parse_units, units_down, units_up
 from accountant.claims.fields import check_delta
@@ -18,6 +19,7 @@ from accountant.field_rules import Amounts, Delta, Name
 from accountant.policy.in_force import OneAmount, check_one_amount
 from accountant.policy.policy import Policy, guarantee_of
 
+JoinObstacle = Literal["population_in_use", "own_lifetime", "other_people", "too_much"]
 _SAME: Final = ("unit", "neighbours", "population")
 
 
@@ -116,6 +118,60 @@ def next_generation(before: StoredLifetime, policy: Policy) -> StoredLifetime | 
     return None if exceeds(after) else after
 
 
+def latest_shared(
+    lifetimes: Iterable[StoredLifetime | UnsetType],
+) -> StoredLifetime | None:
+    """Return the lifetime of a population as the dataset has it that took from it last.
+
+    Args:
+        lifetimes: those of its datasets, in any order.
+    Returns: None where they share none.
+    """
+    shared = [each for each in lifetimes if each is not UNSET and each.shared]
+    return max(shared, key=taken_from, default=None)
+
+
+def join_obstacle(
+    own: Lifetime | UnsetType,
+    policy: Policy,
+    others: Sequence[tuple[Policy, StoredLifetime | UnsetType]],
+) -> JoinObstacle | None:
+    """Return why the lifetime of a population does not take a dataset, None where nothing does.
+
+    Args:
+        own: the lifetime that the dataset's opening fixes. `policy`: of the dataset, resolved.
+        others: policy and lifetime of each dataset of its population.
+    """
+    if own is not UNSET and own.shared and others:
+        return "population_in_use"
+    joined = latest_shared(lifetime for _, lifetime in others)
+    if joined is None:
+        return None
+    if own is not UNSET:
+        return "own_lifetime"
+    if not continues(others[0][0], joined, policy):
+        return "other_people"
+    return None if next_generation(joined, policy) else "too_much"
+
+
+def lifetime_after_opening(
+    own: Lifetime | UnsetType,
+    dataset: str,
+    policy: Policy,
+    others: Iterable[StoredLifetime | UnsetType],
+) -> StoredLifetime | None:
+    """Return the lifetime that a dataset fixes or takes from, after it was charged the dataset.
+
+    Args:
+        own, policy: as of `join_obstacle`, which has found none.
+        others: the lifetime of each dataset of its population.
+    """
+    if own is not UNSET:
+        return first_generation(own, dataset, policy)
+    joined = latest_shared(others)
+    return None if joined is None else next_generation(joined, policy)
+
+
 def taken_from(lifetime: StoredLifetime) -> int:
     """Return how much of its epsilon or rho datasets have taken, in units: each takes some."""
     return int(parse_units(lifetime.spent[lifetime.field]))
@@ -127,6 +183,11 @@ def remaining(lifetime: StoredLifetime) -> dict[str, str]:
         name: format_units(units_down(whole) - int(parse_units(lifetime.spent[name])))
         for name, whole in _wholes(lifetime).items()
     }
+
+
+def remaining_text(lifetime: StoredLifetime) -> str:
+    """Return what remains of each sum: `epsilon 2, delta 0.000007`."""
+    return ", ".join(f"{name} {each}" for name, each in remaining(lifetime).items())
 
 
 def exceeds(lifetime: StoredLifetime) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.dataset_ledger import worst
-from accountant.policy.lifetime import StoredLifetime, taken_from
+from accountant.policy.lifetime import StoredLifetime, latest_shared
 from accountant.views.datasets import DatasetView
 
 
@@ -32,9 +32,8 @@ def with_lifetimes(shown: Sequence[DatasetView], every: Iterable[DatasetView]) -
 def _with_lifetime(
     view: DatasetView, lifetime: StoredLifetime, together: Iterable[DatasetView]
 ) -> DatasetView:
-    if lifetime.shared:  # what remains of it is the same for all its datasets
-        sums = [each.lifetime for each in together if each.lifetime is not UNSET]
-        lifetime = max([lifetime, *sums], key=taken_from)
+    # What remains of a shared one is the same for all its datasets.
+    lifetime = latest_shared([lifetime, *(each.lifetime for each in together)]) or lifetime
     state = worst([view.lifetime_guarantee, *(each.guarantee for each in together)])
     return msgspec.structs.replace(view, lifetime=lifetime, lifetime_guarantee=state)
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import precise
 from accountant.filters import Guarantee
 from accountant.policy import Policy, guarantee_of
-from accountant.policy.lifetime import StoredLifetime, taken_from
+from accountant.policy.lifetime import StoredLifetime, latest_shared, taken_from
 from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import by_lifetime, with_lifetimes
@@ -182,7 +182,7 @@ def joint_after_opening(
     same = [view for view in views if name and view.policy.population == name]
     if not same:
         return None
-    shared = next((each for each in _lifetimes(same) if each.shared), None)
+    shared = latest_shared(view.lifetime for view in same)
     if shared is not None:
         lifetime = shared  # it joins that, or is refused
     opened = msgspec.structs.replace(
@@ -203,10 +203,6 @@ def joint_after_opening(
 
     before = joint_guarantee(name, same, sees, ordered=ordered)
     return before, joint_guarantee(name, [*same, opened], sees_it, ordered=ordered)
-
-
-def _lifetimes(views: Iterable[DatasetView]) -> list[StoredLifetime]:
-    return [view.lifetime for view in views if view.lifetime is not UNSET]
 
 
 def not_added_words(
@@ -237,7 +233,7 @@ def not_added_words(
     if why := now.why or joint[1].why:
         return f"nothing any more: {why}"
     same = [view for view in views if view.policy.population == policy.population]
-    if now.others and not any(each.shared for each in _lifetimes(same)):
+    if now.others and latest_shared(view.lifetime for view in same) is None:
         hidden = f"{now.others:,} other dataset{'s' if now.others > 1 else ''}"
         return f"perhaps: {hidden} of these people must be without a grant, and are hidden from you"
     return ""

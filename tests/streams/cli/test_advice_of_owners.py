@@ -14,7 +14,7 @@ def opened(accountant: Command, name: str, *more: str) -> None:
     assert done.code == 0, done.err
 
 
-def said(accountant: Command, *words: str) -> str:
+def output_of(accountant: Command, *words: str) -> str:
     """Return what a refused command prints, in one line."""
     done = accountant(*words)
     assert done.code == 1, done.out + done.err
@@ -31,11 +31,13 @@ def test_a_refusal_below_the_ceiling_says_how_the_budget_is_raised(
         "`accountant dataset set-budget census --epsilon 3 --by owner`."
     )
     for more in ((), ("--dry-run",)):
-        assert may_raise in said(accountant, "ask", "census", "pure:0.5", "--analyst", "ana", *more)
-        fixed = said(accountant, "ask", "census", "pure:2.5", "--analyst", "ana", *more)
+        assert may_raise in output_of(
+            accountant, "ask", "census", "pure:0.5", "--analyst", "ana", *more
+        )
+        fixed = output_of(accountant, "ask", "census", "pure:2.5", "--analyst", "ana", *more)
         assert "a dataset's budget is fixed" in fixed  # the ceiling has no room for it
     assert accountant("dataset", "set-budget", "census", "--epsilon", "3").code == 0
-    whole = said(accountant, "ask", "census", "pure:2.5", "--analyst", "ana")
+    whole = output_of(accountant, "ask", "census", "pure:2.5", "--analyst", "ana")
     assert "a dataset's budget is fixed" in whole
 
 
@@ -46,7 +48,7 @@ def test_a_refused_policy_after_a_grant_advises_a_lower_budget_in_force(
     assert accountant("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
     policy = accountant.directory / "lower.json"
     policy.write_text(json.dumps({"filter": "basic", "epsilon": "0.5"}))
-    words = said(accountant, "dataset", "amend", "census", "--lower-to", str(policy))
+    words = output_of(accountant, "dataset", "amend", "census", "--lower-to", str(policy))
     assert "`accountant dataset set-budget census --epsilon AMOUNT --by owner`" in words
     assert "The guarantee stays." in words
 
@@ -54,17 +56,17 @@ def test_a_refused_policy_after_a_grant_advises_a_lower_budget_in_force(
 def test_a_renewed_dataset_names_the_next_generation(accountant: Command) -> None:
     opened(accountant, "health::2026", "--lifetime", "3")
     assert accountant("dataset", "renew", "health::2026", "health::2027", "--yes").code == 0
-    asked = said(accountant, "ask", "health::2026", "pure:0.1", "--analyst", "ana")
+    asked = output_of(accountant, "ask", "health::2026", "pure:0.1", "--analyst", "ana")
     assert "It was renewed as health::2027: ask there." in asked
     assert "under another name" not in asked
-    paused = said(accountant, "dataset", "pause", "health::2026")
+    paused = output_of(accountant, "dataset", "pause", "health::2026")
     assert "It was renewed as health::2027: change that one" in paused
     assert "open a dataset of another name" not in paused
 
 
 def test_a_budget_above_the_ceiling_may_be_renewed_within_the_lifetime(accountant: Command) -> None:
     opened(accountant, "census", "--ceiling", "2", "--lifetime", "5")
-    words = said(accountant, "dataset", "set-budget", "census", "--epsilon", "4")
+    words = output_of(accountant, "dataset", "set-budget", "census", "--epsilon", "4")
     assert (
         "For more, renew it within its lifetime, of which epsilon 3, delta 0 remain (`accountant "
         "dataset renew census NEW --policy FILE --by owner`), or open a dataset of another name."

@@ -179,7 +179,7 @@ def _raised(record: Row) -> None:
     record["budget"]["epsilon"] = record["left"]["epsilon"] = "2"
 
 
-def _left(name: str, amount: str) -> Callable[[Row], None]:
+def _rest(name: str, amount: str) -> Callable[[Row], None]:
     return lambda record: record["left"].update({name: amount})
 
 
@@ -187,7 +187,7 @@ def _in_force(name: str, amount: str) -> Callable[[Row], None]:
     return lambda record: record["in_force"]["budget"].update({name: amount})
 
 
-def _asked(policy: str, claim: Any) -> World:
+def _request_in(policy: str, claim: Any) -> World:
     made = opened(**POLICIES[policy])
     assert code(made.ask(claim)) == "granted"
     return made
@@ -195,10 +195,22 @@ def _asked(policy: str, claim: Any) -> World:
 
 ZCDP = {"type": "zcdp", "rho": "0.05"}
 FORGED = {
-    "left of the filter": (_asked, ("beside", "pure:0.05"), _left("rho", "0.02"), 1, "rho left"),
-    "left of epsilon": (_asked, ("beside", "pure:0.05"), _left("epsilon", "1"), 1, "epsilon left"),
-    "left that is no sum": (_asked, ("zcdp", ZCDP), _left("epsilon", "9"), 1, "names of left"),
-    "left under a brake": (_braked, ("beside", "0.5"), _left("epsilon", "0.95"), 1, "epsilon left"),
+    "left of the filter": (
+        _request_in,
+        ("beside", "pure:0.05"),
+        _rest("rho", "0.02"),
+        1,
+        "rho left",
+    ),
+    "left of epsilon": (
+        _request_in,
+        ("beside", "pure:0.05"),
+        _rest("epsilon", "1"),
+        1,
+        "epsilon left",
+    ),
+    "left that is no sum": (_request_in, ("zcdp", ZCDP), _rest("epsilon", "9"), 1, "names of left"),
+    "left under a brake": (_braked, ("beside", "0.5"), _rest("epsilon", "0.95"), 1, "epsilon left"),
     "a brake": (_braked, ("beside", "0.5"), _in_force("rho", "0.02"), 2, "a budget of rho"),
     "a brake of epsilon": (_braked, ("beside", "0.5"), _in_force("epsilon", "0.6"), 2, "budget of"),
     "a brake above": (
@@ -216,14 +228,14 @@ FORGED = {
         "names of in_force",
     ),
     "beyond the budget": (
-        _asked,
+        _request_in,
         ("zcdp", ZCDP),
         _beyond,
         1,
         "a charge does not fit the budget: rho",
     ),
     "beyond the brake": (_braked, ("basic", "0.5"), _beyond_the_brake, 1, "a charge does not fit"),
-    "an ended filter": (_asked, ("beside", "pure:0.05"), _ended, 1, "a grant ends the filter"),
+    "an ended filter": (_request_in, ("beside", "pure:0.05"), _ended, 1, "a grant ends the filter"),
     "a raised budget": (_lowered, (), _raised, 1, "the budget of epsilon of census rises"),
 }
 

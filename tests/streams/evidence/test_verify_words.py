@@ -17,7 +17,7 @@ from tests.golden.replayed_logs import played
 Row = dict[str, Any]
 
 
-def said(folder: Path, log: list[bytes], place: int, change: Callable[[Row], None]) -> str:
+def words_of(folder: Path, log: list[bytes], place: int, change: Callable[[Row], None]) -> str:
     """Return what the verifier says of one dataset's records, of which one was changed."""
     lines = [json.loads(value) for value in log]
     change(lines[place])
@@ -62,7 +62,7 @@ def _renamed(row: Row) -> None:
 def test_words_name_decision_field_and_amount(
     tmp_path: Path, place: int, change: Callable[[Row], None], words: str
 ) -> None:
-    assert said(tmp_path, world().log, place, change).startswith(words)
+    assert words_of(tmp_path, world().log, place, change).startswith(words)
 
 
 def test_a_grant_after_a_stop_is_named() -> None:
