@@ -97,6 +97,7 @@ POLICY: Final[dict[str, Any]] = {
     "beside": "basic",
     "order": "2",
     "open_per_holder": 100,
+    "outside": True,
     "orders": ["2"],
     "weights": ["1"],
     "epsilon_ex_post": "1",

@@ -16,7 +16,7 @@ from accountant.advice.tune import guaranteed_epsilon, odometers_for, replace_fi
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
-from accountant.policy import MAX_ODOMETERS, PARAMETERS, Policy, resolve
+from accountant.policy import MAX_ODOMETERS, PARAMETERS, Policy, parameter_text, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.encoded_decision import EncodedDecision, by_dataset
 from accountant.records.outcomes import Reason
@@ -146,7 +146,7 @@ def _settings(policy: Policy) -> str:
     """Return a filter's own parameters as text."""
     values = {name: getattr(policy, name) for name in PARAMETERS}
     return ", ".join(
-        f"{name}={' '.join(value) if isinstance(value, tuple) else value}"
+        f"{name}={parameter_text(value).replace(',', ' ')}"
         for name, value in values.items()
         if value is not msgspec.UNSET
     )

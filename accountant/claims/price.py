@@ -72,6 +72,7 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
         "epsilon_squared": lambda p: _units(_square(p.epsilon)),
         "kl_mean": lambda p: _units(_kl_mean(p.epsilon)),
         "mu_squared": lambda p: _units(p.mu_squared),
+        "dominating_mu_squared": lambda p: _units(p.dominating),
         "pure_epsilon": lambda p: _units(p.pure_epsilon),
         # What odometers add up: they bound the loss itself.
         "loss_time": lambda p: _units(p.loss.time if p.loss else None),

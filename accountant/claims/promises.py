@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from accountant.claims import claims as c
+from accountant.conversions.gdp import mu_of_pure
 from accountant.conversions.probabilistic import (
     both_tails_delta,
     loss_shift,
@@ -72,6 +73,17 @@ class Promise:
     renyi: Curve | None = None
     loss: LossBound | None = None
     ex_post: bool = False
+
+    @property
+    def dominating(self) -> Amount | None:
+        """mu^2 of a Gaussian mechanism that dominates it, apart from `delta`; None if none does.
+
+        Its own where it is a Gaussian, else that of mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)) for
+        its `pure_epsilon` (docs/theory.md section 1).
+        """
+        if self.mu_squared is not None or self.pure_epsilon is None:
+            return self.mu_squared
+        return Fraction(mu_of_pure(self.pure_epsilon)) ** 2
 
 
 @lru_cache(maxsize=16_384)

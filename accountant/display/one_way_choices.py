@@ -103,6 +103,7 @@ def one_way_choices(plan: CompiledPolicy, *, not_added: str = "") -> tuple[OneWa
             "order" in parameters or "orders" in parameters,
             "--for CLAIM, which proposes a filter",
         ),
+        OneWayChoice("Record a release made elsewhere?", plan.kind.adds_up, "--outside"),
         OneWayChoice(
             "Add this budget up with other datasets of the same people?",
             policy.population is not UNSET and not not_added,

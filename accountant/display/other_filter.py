@@ -17,7 +17,7 @@ from accountant.advice.propose_filter import Proposal, other_filter
 from accountant.claims import Claim
 from accountant.display.numbers import spent_percent
 from accountant.errors import BudgetError
-from accountant.policy import Policy
+from accountant.policy import Policy, parameter_text
 from accountant.records import Decision
 from accountant.records.outcomes import Reason
 from accountant.records.request_names import claim_of
@@ -86,7 +86,7 @@ def chosen_fields(choice: FilterChoice) -> dict[str, str]:
     for field in _CHOSEN if choice.chosen else ():
         value = getattr(choice.policy, field)
         if value is not UNSET:
-            fields[field] = value if isinstance(value, str) else ",".join(value)
+            fields[field] = parameter_text(value)
     return fields
 
 

@@ -224,7 +224,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Not under gdp_residue",
         "Under filter gdp_residue its cost depends on all grants that came after the release: "
         "{the_dataset} does not keep them.",
-        "Say that it is not covered, or close the dataset.",
+        "Say that it is not covered, or close the dataset. Open the next one with --outside, where "
+        "no cost depends on another.",
     ),
     Reason.UNKNOWN_DECISION: ReasonWords(
         "No such decision",

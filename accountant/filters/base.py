@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from operator import add, gt
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from accountant.amounts import INFINITE, Units, precise
 from accountant.claims.price import Price
@@ -52,11 +52,16 @@ class Parameter(NamedTuple):
 
     Attributes:
         help: the help text of the field's option in commands.
-        example: a value of the field, one text or several.
+        example: a value of the field: one text or several, or True.
     """
 
     help: str
-    example: str | tuple[str, ...]
+    example: str | tuple[str, ...] | bool
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether the field is True or left out, and never needed."""
+        return self.example is True
 
 
 Parameters = Mapping[str, Parameter]
@@ -93,6 +98,11 @@ class Filter(ABC):
     adds_up: bool = False
     takes_beside: bool = True
     sums: tuple[str, ...]
+
+    @classmethod
+    def of(cls, **values: Any) -> Filter:
+        """Return the filter of a policy's values of `reads` and `parameters`."""
+        return cls(**values)
 
     @property
     def state(self) -> tuple[str, ...]:

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, partial
-from typing import Final
+from typing import ClassVar, Final
 
-from accountant.amounts import (
-    INFINITE,
-    UNIT,
-    Units,
-    below,
-    budget_down,
-    exact_cost,
-    precise,
-    units_down,
-)
+from accountant.amounts import INFINITE, UNIT, Units, exact_cost
 from accountant.claims.price import Price
 from accountant.claims.promises import Promise
-from accountant.conversions.gdp import gdp_capacity
 from accountant.conversions.residue_step import admits, pure_cost, pure_step, run_repeatedly
-from accountant.filters.base import Budget, Filter, own_delta, require_positive
+from accountant.filters.base import Budget, Filter, Parameter, Parameters
+from accountant.filters.gdp_outside import GdpOutsideFilter, gaussian_capacity
 from accountant.filters.summed import log_ratio
 from accountant.fractional import whole_down, whole_up
 
@@ -55,17 +46,24 @@ class GdpResidueFilter(Filter):
 
     name = "gdp_residue"
     sums = ("mu_squared", "delta")
+    parameters: ClassVar[Parameters] = {
+        "outside": Parameter(
+            "With gdp_residue: owners may record releases made elsewhere. Pure requests cost more.",
+            example=True,
+        )
+    }
+
+    @classmethod
+    def of(cls, **values: bool) -> Filter:
+        """Return the filter, or the one that can charge what owners record."""
+        return GdpOutsideFilter() if values.get("outside") else cls()
 
     @property
     def needs(self) -> tuple[str, ...]:
         return ("mu_squared", "delta", "pure_epsilon")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = require_positive(budget.epsilon, "epsilon"), own_delta(budget)
-        mu = gdp_capacity(epsilon=epsilon, delta=delta)
-        with precise():
-            maximum = below(mu * mu, digits=50)
-        return budget_down(maximum), units_down(budget.delta_for_claims)
+        return gaussian_capacity(budget)
 
     def accepts(self, price: Price) -> bool:
         if price.amounts[_DELTA] == INFINITE:

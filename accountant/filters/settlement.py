@@ -21,7 +21,6 @@ from accountant.amounts import INFINITE, Units, exact_cost
 from accountant.claims import Brownian, CheckedClaim, Claim, ExPost
 from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
-from accountant.conversions.gdp import mu_of_pure
 from accountant.filters.base import Filter
 from accountant.filters.beside import ENDED, EPSILON, WITHOUT
 
@@ -140,13 +139,8 @@ def noise_reduction_cost(*, sensitivity: Fraction, scale: Fraction) -> Fraction:
 
 
 def _as_gaussian(worth: Promise) -> Promise:
-    if worth.pure_epsilon is None:
-        return worth
-    if worth.mu_squared is not None:
-        # Charged as the Gaussian that it is, never by the state, whichever is smaller.
-        return replace(worth, pure_epsilon=None)
-    mu = Fraction(mu_of_pure(worth.pure_epsilon))
-    return replace(worth, mu_squared=mu**2, pure_epsilon=None)
+    # Never by the state, also where that would be less.
+    return replace(worth, mu_squared=worth.dominating, pure_epsilon=None)
 
 
 def _in(sums: tuple[str, ...], parts: Parts) -> tuple[Units, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -91,6 +90,7 @@ class Policy(
         visibility: what analysts see of each other; left out, see `sees_only_own`.
         population: name of the people that the data are of, the same for every dataset of them.
         open_per_holder: the most open reservations of one analyst or engine; left out, no limit.
+        outside: of filter gdp_residue: owners may record releases made elsewhere.
 
     A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
@@ -119,6 +119,7 @@ class Policy(
     visibility: Visibility | UnsetType = UNSET
     population: Name | UnsetType = UNSET
     open_per_holder: OpenPerHolder | UnsetType = UNSET
+    outside: bool | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(
@@ -127,6 +128,13 @@ PARAMETERS: Final = tuple(
     if any(field in kind.parameters for kind in FILTERS.values())
 )
 """The policy fields that only some filters read."""
+
+
+def parameter_text(value: str | tuple[str, ...] | bool) -> str:
+    """Return the value of a field of `PARAMETERS` in one text."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return value if isinstance(value, str) else str(value).lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +187,7 @@ _beside = lru_cache(maxsize=4096)(BesideBasic)
 
 @lru_cache(maxsize=4096)
 def _make_filter(kind: type[Filter], parameters: tuple[tuple[str, Any], ...]) -> Filter:
-    make: Callable[..., Filter] = kind
-    return make(**dict(parameters))
+    return kind.of(**dict(parameters))
 
 
 def parse_budget(policy: Policy) -> ParsedBudget:

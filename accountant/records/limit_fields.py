@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.errors import UNKNOWN_FIELD, RequestInvalid
-from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
+from accountant.policy import PARAMETERS, Policy, check_ratio, parameter_text, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.limit_records import MAX_DAYS, LimitPolicy, PeriodLimit
 from accountant.records.requests import SetLimit
@@ -19,9 +19,12 @@ from accountant.values_to_write import period_to_write
 
 BUDGET_FIELDS: Final = (
     *("filter", "epsilon", "rho", "delta", "delta_for_claims"),
-    *(field for field in Policy.__struct_fields__ if field in PARAMETERS),
+    *(field for field in Policy.__struct_fields__ if field in PARAMETERS and field != "outside"),
 )
-"""The fields of a policy that a level's own budget may have, in the order of a policy."""
+"""The fields of a policy that a level's own budget may have, in the order of a policy.
+
+Nobody records releases at a limit: the dataset's own policy says what may be recorded.
+"""
 _INSTEAD: Final = {
     "dataset": "of which a pace alone can be set",
     "reserved": "since a share is kept for a team or one analyst",
@@ -110,5 +113,5 @@ def kind_of(policy: Policy) -> str:
     for field in (*PARAMETERS, "beside"):
         value = getattr(policy, field)
         if value is not UNSET:
-            parts.append(f"{field}={value if isinstance(value, str) else ','.join(value)}")
+            parts.append(f"{field}={parameter_text(value)}")
     return ";".join(parts)

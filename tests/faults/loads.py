@@ -86,6 +86,7 @@ _POLICIES: Final[list[Body]] = [
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22", "beside": "basic"},
     {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["16", "40.5"],
      "beside": "basic", "most_per_request": "0.4"},
+    {"filter": "gdp_residue", "epsilon": "1", **WITH_DELTA, "outside": True},
 ]  # fmt: skip
 POLICIES: Final[list[Body]] = [
     each if each.get("filter") == "zcdp" else {**each, "open_per_holder": 1} for each in _POLICIES
@@ -104,6 +105,8 @@ BROKEN: Final[list[Body]] = [
     {"filter": "advanced_2016", "epsilon": "1", "delta": "0.5"},
     {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6"},
     {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6", "epsilon_each": "1.5"},
+    {"epsilon": "1", "delta": "1e-6", "outside": True},
+    {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "outside": "yes"},
     {"epsilon": 1, "delta": "1e-6"},
     {"epsilon": "1", "delta": "1e-6", "beside": "none"},
     {"epsilon": "1", "delta": "1e-6", "beside": None},

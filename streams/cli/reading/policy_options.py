@@ -21,6 +21,7 @@ from accountant.policy import (
     Neighbours,
     Policy,
     Visibility,
+    parameter_text,
 )
 from accountant.policy.proposal import NO_BESIDE
 from accountant.questions.schema import Schema
@@ -100,13 +101,16 @@ def policy_options(
 
 def _option(field: str, text: str, *, hidden: bool) -> inspect.Parameter:
     default = _DEFAULTS.get(field)
-    option = typer.Option(help=text, hidden=hidden)
-    annotation = Annotated[str | None if default is None else str, option]  # type: ignore[valid-type]
+    is_flag = field in _PARAMETERS and _PARAMETERS[field].is_flag
+    names = [f"--{field.replace('_', '-')}"] if is_flag else []
+    option = typer.Option(*names, help=text, hidden=hidden)
+    value = bool if is_flag else str
+    annotation = Annotated[value | None if default is None else value, option]  # type: ignore[valid-type]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Parameter(field, kind, default=default, annotation=annotation)
 
 
-def policy_of(fields: Mapping[str, str | None]) -> Policy:
+def policy_of(fields: Mapping[str, str | bool | None]) -> Policy:
     """Return the policy that options describe; options that were not typed leave fields out."""
     values: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
     if values.get("beside") == NO_BESIDE:
@@ -166,7 +170,7 @@ def named_options(context: typer.Context) -> Iterator[None]:
         option = name_of(context, parameter)
         hint = _HINTS.get(field) if wanted else None
         if missing and field in _PARAMETERS:
-            hint = f"add {option} {_typed(_PARAMETERS[field].example)}"
+            hint = f"add {option} {parameter_text(_PARAMETERS[field].example)}"
         if field == "epsilon" and "left out" in error.rule:
             hint = _HINTS["rho"]
         is_question = error.hint.endswith("?")
@@ -177,10 +181,6 @@ def named_options(context: typer.Context) -> Iterator[None]:
         if error.hint and not is_question:
             rule = f"{rule}: {error.hint}"
         fail(Exit.USAGE, f"{meant}{option} {rule}", hint=hint)
-
-
-def _typed(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else ",".join(value)
 
 
 def check_excluded(context: typer.Context, option: str, names: Iterable[str], *, why: str) -> None:

@@ -153,8 +153,12 @@ def to_confirm(form: FormData, asked: Confirmation) -> FormData:
 
 
 def filters() -> tuple[str, ...]:
-    """Return the filters that the form offers for a separate budget: those without parameters."""
-    return tuple(name for name, kind in FILTERS.items() if not kind.parameters)
+    """Return the filters for a separate budget on the form: those that need no parameter."""
+    return tuple(
+        name
+        for name, kind in FILTERS.items()
+        if all(parameter.is_flag for parameter in kind.parameters.values())
+    )
 
 
 def _budget(policy: Mapping[str, Any] | None) -> dict[str, str]:

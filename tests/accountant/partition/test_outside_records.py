@@ -7,6 +7,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+import mpmath
 import pytest
 
 from accountant.amounts import UNIT
@@ -182,6 +183,29 @@ def test_a_share_within_its_teams_is_cut_once_it_reserves_more_than_that() -> No
     world.life.finish()
 
 
+def test_under_gdp_residue_with_outside_no_cost_depends_on_another() -> None:
+    """Each costs mu^2 of the Gaussian that dominates it, wherever it stands, and all returns."""
+    spent = []
+    for released_first in (True, False):
+        world = _opened({"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "outside": True})
+        steps = [(outside("0.1"), "recorded"), (ask("0.05"), "granted")]
+        for body, outcome in steps if released_first else reversed(steps):
+            world.do(body, outcome)
+        world.do(ask("0.03", reserve={"until": "PT1H"}), "reserved")
+        grant = world.life.judge.head
+        world.do(ask("0.02"), "granted")
+        void = {"version": 1, "type": "void", "dataset": "census", "analyst": "ana", "grant": grant}
+        world.do({**void, "request_id": IDS.new(START)}, "voided")
+        spent.append(world.spent)
+        world.life.finish()
+    assert spent[0] == spent[1]
+    with mpmath.workdps(40):
+        # Phi(mu/2) = e^epsilon/(1 + e^epsilon): the two have the same total variation.
+        halves = [mpmath.erfinv(mpmath.tanh(mpmath.mpf(e) / 2)) for e in ("0.1", "0.05", "0.02")]
+        exact = Fraction(str(sum(8 * half**2 for half in halves)))
+    assert 0 <= spent[0] / exact - 1 < Fraction(1, 10**15)
+
+
 @pytest.mark.parametrize(
     ("policy", "claim", "reason"),
     [
@@ -241,6 +265,7 @@ FILTERS = (
     {"epsilon": "1", "delta": "1e-6", "beside": "basic"},
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22"},
     {"filter": "fully_adaptive", "epsilon": "1", "delta": "2e-6", "delta_for_claims": "1e-6"},
+    {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "outside": True},
 )
 OWN = (
     {"filter": "basic", "epsilon": "0.2"},
@@ -248,7 +273,7 @@ OWN = (
 )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(len(FILTERS)))
 def test_records_beside_shares_limits_and_reservations_are_as_predicted(seed: int) -> None:
     """Of each decision and row; and spent and reserved amounts never exceed the budget."""
     chance, life, at = Random(seed), Life(seed=seed), START

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tests.faults.oracle import halves
+from tests.faults.oracle import filters, halves
 from tests.faults.oracle.amounts import INFINITE, Range, units, whole_up
 from tests.faults.oracle.expected import Fields
 
 
 def is_priced(policy: Fields) -> bool:
     """Return whether a grant always adds a claim's price: `cost` then has its infinite amounts."""
-    return policy["filter"] != "gdp_residue" and not halves.is_beside(policy)
+    return not filters.is_by_state(policy) and not halves.is_beside(policy)
 
 
 def plus(one: float, other: float) -> float:

@@ -104,7 +104,7 @@ class Dataset:
         self.policy = policy
         self.sums = halves.sums(policy)
         self.names = odometers.names(policy)
-        if policy["filter"] != "gdp_residue":
+        if not filters.is_by_state(policy):
             self.names = tuple(name for name in self.names if name not in self.sums)
         ranges = dict(zip(self.sums, halves.capacities(policy), strict=True))
         agree("budget", said, AmountRanges(ranges), self.name)
@@ -440,7 +440,7 @@ class Dataset:
         names = filters.sums(self.policy)
         spent = tuple(self.totals[name] for name in names)
         capacity = tuple(self.capacity[name] for name in names)
-        if self.policy["filter"] == "gdp_residue":
+        if filters.is_by_state(self.policy):
             found = residue.charge(list(atoms(claim)), capacity[0] - spent[0])
             if found is None or spent[1] + cost["delta"][0] > capacity[1]:
                 return None
@@ -482,7 +482,7 @@ class Dataset:
 
     def _grant(self, claim: Fields, charged: dict[str, Range], said: Fields) -> Fields:
         # Near a refusal the residue's root is taken with all its digits.
-        is_single = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
+        is_single = mechanisms(claim) == 1 and not filters.is_by_state(self.policy)
         # A cost is written as what the total, as it is written, grows by.
         grown = {name: self._grown(name, span, said) for name, span in charged.items()}
         predicted = AmountRanges(grown, single=is_single)

@@ -117,7 +117,7 @@ class Division:
         if (part, policy, pace, share) == (None, None, None, None):
             return None if there else "unknown_limit"
         filter_name = self.meter.policy["filter"]
-        if filter_name == "gdp_residue" and (part is not None or pace is not None):
+        if self.meter.is_by_state and (part is not None or pace is not None):
             return "limit_not_possible"
         keeps = filter_name in KEEPS_SHARES and "beside" not in self.meter.policy
         if share is not None and not keeps:

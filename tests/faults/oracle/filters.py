@@ -55,9 +55,16 @@ def _plain(text: str) -> str:
     return f"{whole}.{digits}" if digits else str(whole)
 
 
+def is_by_state(policy: Policy) -> bool:
+    """Return whether a cost may depend on what was spent before."""
+    return policy["filter"] == "gdp_residue" and not policy.get("outside")
+
+
 def sums(policy: Policy) -> tuple[str, ...]:
     """Return the names of a filter's sums, first the one of its budget."""
     known = _SUMS.get(policy["filter"])
+    if policy.get("outside"):
+        return "dominating_mu_squared", "delta"
     if policy["filter"] == "optimal_homogeneous":
         return f"within_{_plain(policy['epsilon_each'])}", "delta"
     return known or tuple(f"renyi_{order}" for order in orders(policy))
@@ -65,7 +72,7 @@ def sums(policy: Policy) -> tuple[str, ...]:
 
 def needs(policy: Policy) -> tuple[str, ...]:
     """Return the names of the sums that a claim must have a price in."""
-    more = ("pure_epsilon",) if policy["filter"] == "gdp_residue" else ()
+    more = ("pure_epsilon",) if is_by_state(policy) else ()
     return sums(policy) + more
 
 
@@ -205,7 +212,7 @@ def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> b
     """Return whether some budget, however large, would admit the claim."""
     if policy["filter"] in WITH_ORDERS:
         return any(price[name][0] != INFINITE for name in sums(policy))
-    if policy["filter"] == "gdp_residue":
+    if is_by_state(policy):
         each = [
             min(adds(atom, "mu_squared")[0], adds(atom, "pure_epsilon")[0])
             for atom, _ in atoms(claim)

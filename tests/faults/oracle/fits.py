@@ -98,7 +98,7 @@ class Fits:
         names = filters.sums(self._policy)
         capacity = tuple(self._capacity[name] for name in names)
         own = {name: cost[name] for name in names}
-        if self._policy["filter"] == "gdp_residue":
+        if filters.is_by_state(self._policy):
             found = residue.charge(list(atoms(claim)), capacity[0] - spent[names[0]])
             if found is None:
                 return None

@@ -9,7 +9,9 @@ from tests.faults.oracle.policies import PARAMETERS, broken_policy, is_ratio
 from tests.faults.oracle.texts import is_name
 
 _SCOPES: Final = ("dataset", "team", "analyst", "each")
-_OF_A_BUDGET: Final = {"filter", "epsilon", "rho", "delta", "delta_for_claims", *PARAMETERS}
+_OF_A_BUDGET: Final = {"filter", "epsilon", "rho", "delta", "delta_for_claims", *PARAMETERS} - {
+    "outside"
+}
 _PERIOD: Final = re.compile(r"P([1-9][0-9]{0,4})D")
 _LONGEST: Final = 36_500
 

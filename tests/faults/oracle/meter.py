@@ -118,7 +118,7 @@ class Meter:
     @property
     def is_by_state(self) -> bool:
         """Whether a cost may depend on what was spent before."""
-        return self.policy["filter"] == "gdp_residue"
+        return filters.is_by_state(self.policy)
 
     def voidable(self, capacity: Amounts, spent: Amounts, claim: str) -> dict[str, Range] | None:
         """Return the cost of a claim of which all comes back if it is voided.
@@ -162,7 +162,7 @@ class Meter:
         self, capacity: Amounts, spent: Amounts, claim: str, price: dict[str, Range]
     ) -> dict[str, Range] | None:
         own = {name: price[name] for name in self.own}
-        if self.policy["filter"] == "gdp_residue":
+        if self.is_by_state:
             found = self.residue(capacity, spent, claim)
             if found is None:
                 return None
@@ -226,6 +226,8 @@ class Meter:
 
 
 def _joined(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return value if isinstance(value, str) else ",".join(value)
 
 

@@ -20,7 +20,7 @@ _FIELDS: Final = {
     *("filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours"),
     *("odometers", "alert_at", "horizon", "halt_on_refusal", "order", "orders", "weights"),
     *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each", "beside"),
-    "open_per_holder",
+    *("open_per_holder", "outside"),
     *MAY_BE_IN_A_POLICY,
 }
 _OF_FILTER: Final = {
@@ -30,11 +30,13 @@ _OF_FILTER: Final = {
     "epsilon_ex_post": {"split"},
     "delta_ex_post": {"split"},
     "epsilon_each": {"optimal_homogeneous"},
+    "outside": {"gdp_residue"},
 }
 PARAMETERS: Final = tuple(_OF_FILTER)
 """The fields of single filters; an amendment must not change them."""
 _ALL_OF_DELTA: Final = {"basic", "zcdp", "ex_post"}
 _OWN_DELTA: Final = set(filters.NAMES) - _ALL_OF_DELTA - {"advanced_2016"}
+_BOOLEANS: Final = ("halt_on_refusal", "outside")
 _HORIZON: Final = re.compile(r"P([1-9][0-9]{0,4})D")
 _EPSILON: Final = Fraction("1e-12"), Fraction(1000)
 _RHO: Final = Fraction("1e-25"), Fraction(10**6)
@@ -174,7 +176,7 @@ def _rest_is_broken(policy: Policy) -> bool:
         return True
     if policy.get("horizon") is not None and not is_horizon(policy["horizon"]):
         return True
-    if "halt_on_refusal" in policy and not isinstance(policy["halt_on_refusal"], bool):
+    if any(name in policy and not isinstance(policy[name], bool) for name in _BOOLEANS):
         return True
     if "most_per_request" in policy and not is_ratio(policy["most_per_request"]):
         return True

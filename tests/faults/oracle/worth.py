@@ -110,6 +110,18 @@ def _is_gaussian(claim: dict[str, str]) -> bool:
     return claim["type"] in GAUSSIAN and claim.get("sampler") != "discrete"
 
 
+def _dominating(claim: dict[str, str]) -> Exact:
+    """Return mu^2 of a Gaussian that dominates a mechanism: of equal total variation, if pure."""
+    if _is_gaussian(claim):
+        return 2 * rho(claim)
+    bound = response(claim)
+    if bound is None or not bound:
+        return INFINITE if bound is None else bound
+    # Every digit of tanh(epsilon/2) near 1 counts: 1 - tanh(epsilon/2) = 2/(1 + e^epsilon).
+    with mp.workdps(60 + int(bound)):
+        return (2 * mp.sqrt(2) * mp.erfinv(mp.tanh(real(bound) / 2))) ** 2
+
+
 def _or_infinite(value: Exact) -> Exact:
     return INFINITE if value is None else value
 
@@ -156,6 +168,7 @@ _SUMS: Final[dict[str, Callable[[dict[str, str]], Exact]]] = {
     "epsilon_squared": _square,
     "kl_mean": lambda claim: _mean(_or_infinite(epsilon(claim))),
     "mu_squared": lambda claim: 2 * rho(claim) if _is_gaussian(claim) else INFINITE,
+    "dominating_mu_squared": _dominating,
     "loss_time": _of_loss("time"),
     "loss_epsilon": _of_loss("epsilon"),
     "loss_epsilon_squared": _of_loss("epsilon_squared"),

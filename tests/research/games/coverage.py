@@ -215,6 +215,9 @@ _OWN: Final[dict[str, tuple[Attack, ...]]] = {
             4,
             0.9999,
         ),
+        # As many pure mechanisms as Gaussians of the same total variation.
+        Attack(_policy("gdp_residue", outside=True), NO_DELTA[:3], ENDS, 4, 0.9),
+        Attack(_policy("gdp_residue", outside=True), RANGES, ENDS, 4, 0.9),
         Attack(_policy("gdp_residue", delta="1e-6"), SMALL, (m.last_gaussian("0.3"),), 5, 0.999),
         _many("gdp_residue", 0.999),
     ),

@@ -176,7 +176,11 @@ def test_a_budget_that_a_filter_cannot_use_says_what_to_add(accountant, argument
 
 
 def test_a_filter_with_settings_of_its_own_names_options_that_open_it(accountant):
-    settings = {name: kind.parameters for name, kind in FILTERS.items() if kind.parameters}
+    settings = {
+        name: kind.parameters
+        for name, kind in FILTERS.items()
+        if kind.parameters and not all(each.is_flag for each in kind.parameters.values())
+    }
     assert "renyi" in settings
     for name, parameters in settings.items():
         typed = ["--filter", name, "--epsilon", "1", "--delta", "1e-6"]
