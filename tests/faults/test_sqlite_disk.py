@@ -46,6 +46,7 @@ from tests.streams.processing.contract import AwaitableQueue
 pytestmark = pytest.mark.faults
 
 REQUESTS: Final = 5
+_DAY_MS = 86_400_000
 CUTS: Final = rounds(25, 150)
 FLIPS: Final = rounds(100, 600)
 
@@ -69,7 +70,7 @@ def failing(disk: Disk, nth: int, error: type[Exception], *, half: bool) -> None
 def requests_at(at: int) -> list[bytes]:
     """Return requests that are granted, and some whose ids have expired, expire, or are ahead."""
     plain = [asking("census", at, number) for number in range(REQUESTS)]
-    edges = [at - WINDOW_MS - 1, at - WINDOW_MS + 50, at + SKEW_MS + 60_000]
+    edges = [at - WINDOW_MS - 1, at - WINDOW_MS + 50, at + SKEW_MS + _DAY_MS]
     return plain + [asking("census", edge, 100 + i) for i, edge in enumerate(edges)] + plain[:1]
 
 
