@@ -9,7 +9,14 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.display.limits import scope_words
-from accountant.display.numbers import counted, exact_percent, spent_amount, spent_percent, symbol
+from accountant.display.numbers import (
+    counted,
+    exact_percent,
+    spent_amount,
+    spent_line,
+    spent_percent,
+    symbol,
+)
 from accountant.display.reasons import OWNER
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
@@ -233,6 +240,11 @@ def alert_words(alert: Alert) -> str:
             f"analyst {alert.analyst}" if alert.analyst else scope_words(alert.scope, alert.name)
         )
         subject, what = f"{spender} in {alert.dataset}", "limit"
+    if alert.cut is not None:
+        return (
+            f"{subject} has less of its reserved share: a release made elsewhere has cut it by "
+            f"{spent_line(alert.cut)}"
+        )
     return (
         f"{subject} has reached {exact_percent(alert.threshold)} of its {what}: "
         f"{spent_percent(alert.spent_ratio)} is spent"

@@ -94,11 +94,12 @@ class LimitRule:
         share: the reserved amounts, empty for none; `share_sums` are their names.
         set_by: number of the dataset's decision that has set the share, 0 for none.
         cut: what was cut of the share's amounts; empty for nothing.
+        cut_by: number of the dataset's decision that has cut it last, 0 for none.
         team: the team whose share contains an analyst's.
     """
 
     __slots__ = (
-        *("_under", "counted_since", "cut", "is_in_force", "kind", "periods", "record"),
+        *("_under", "counted_since", "cut", "cut_by", "is_in_force", "kind", "periods", "record"),
         *("set_by", "share", "share_sums", "shared_since", "team"),
     )
 
@@ -111,13 +112,14 @@ class LimitRule:
         shared_since: int = 0,
         set_by: int = 0,
         cut: Sums = (),
+        cut_by: int = 0,
     ) -> None:
         self.record = record
         self.is_in_force = record.is_in_force
         self.kind = kind
         self.counted_since, self.shared_since = counted_since, shared_since
         self.periods = periods
-        self.set_by, self.cut = set_by, cut
+        self.set_by, self.cut, self.cut_by = set_by, cut, cut_by
         self.share: Sums = minus(amounts_of(record.reserved.budget), cut) if record.reserved else ()
         self.share_sums = tuple(record.reserved.budget) if record.reserved else ()
         self.team = (record.reserved.team or "") if record.reserved else ""
@@ -222,6 +224,7 @@ def with_cut(state: LimitState, amounts: Sums, sequence: int) -> LimitState:
     rule = LimitRule(
         *(old.record, old.kind, old.counted_since, old.periods, old.shared_since, old.set_by),
         plus(old.cut, amounts),
+        sequence,
     )
     unused = unused_of(rule, state.used)
     return msgspec.structs.replace(state, rule=rule, unused=unused, sequence=sequence)
@@ -295,6 +298,7 @@ def rule_row(rule: LimitRule, sequence: int = 0) -> RuleRow:
         shared_since=rule.shared_since or UNSET,
         set_by=UNSET if rule.set_by == sequence else rule.set_by or UNSET,
         cut=texts_of(rule.share_sums, rule.cut)[0] if rule.cut else UNSET,
+        cut_by=rule.cut_by or UNSET,
     )
 
 
@@ -339,6 +343,7 @@ def _rule(record: LimitRecord, row: RuleRow, sequence: int) -> LimitRule:
         row.shared_since or 0,
         set_by,
         () if row.cut is UNSET else amounts_of(row.cut),
+        row.cut_by or 0,
     )
 
 

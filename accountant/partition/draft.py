@@ -365,8 +365,9 @@ class Draft:
 
 
 def _crosses(decision: Decision) -> bool:
-    """Return whether a decision is the first to reach a threshold of a limit."""
-    return bool(decision.reached) or any(each.crossed for each in decision.levels)
+    """Return whether a decision is the first to reach a threshold of a limit, or cuts a share."""
+    crossed = any(each.crossed for each in decision.levels)
+    return crossed or bool(decision.reached or decision.shares_cut)
 
 
 def genesis_decision(genesis: Genesis, at: int) -> EncodedDecision:

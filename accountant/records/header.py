@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from accountant.policy.in_force import StoredBudgetInForce
-from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, Scope
+from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, Scope, ShareCut
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationUpdate
 from accountant.versions import Format, reader
@@ -64,6 +64,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     reservation: ReservationUpdate | None = None
     limit: LimitRecord | None = None
     reached: tuple[ReachedLimit, ...] = ()
+    shares_cut: tuple[ShareCut, ...] = ()
     member: MemberName | None = None
     source: Origin | None = None
     request: msgspec.Raw = NO_REQUEST

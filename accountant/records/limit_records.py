@@ -194,7 +194,7 @@ class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
 def scope_alert_id(
     dataset: str,
     generation: int,
-    level: LimitUpdate | ReachedLimit | LimitRecord,
+    level: LimitUpdate | ReachedLimit | LimitRecord | ShareCut,
     threshold: str,
     *,
     analyst: str | None = None,
@@ -202,6 +202,7 @@ def scope_alert_id(
     """Return the id of the alert that a level has crossed a threshold; names hold no `/`.
 
     Args:
+        threshold: of a share that was cut `cut/` and the number of the dataset's decision.
         analyst: of a default: each analyst of the team has thresholds of their own.
     """
     name = level.name or ""
@@ -276,6 +277,7 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
         set_by: number of the dataset's decision that has set its share; left out where that is
             `sequence` of the row.
         cut: what records of releases made elsewhere took of its share; left out for nothing.
+        cut_by: number of the dataset's decision that cut it last.
     """
 
     kind: str | UnsetType = UNSET
@@ -284,6 +286,7 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
     shared_since: int | UnsetType = UNSET
     set_by: int | UnsetType = UNSET
     cut: Texts | UnsetType = UNSET
+    cut_by: int | UnsetType = UNSET
 
 
 class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="level"):
@@ -297,7 +300,7 @@ class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
             from which on; `periods` of the period limit, also of a removed one: `length`,
             `first_at` (start of period 0) and `first` (its length, if longer); `set_by`, the
             dataset's decision that has set its share, if that is not `sequence`; `cut`, what
-            releases made elsewhere took of the share.
+            releases made elsewhere took of the share; `cut_by`, the last such decision.
         counted: usage of the limit, as in `levels` of a decision.
         paced: usage in the period; `begins_at`, its start; `resets`, the number of clock resets at
             that time.

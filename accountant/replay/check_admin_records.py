@@ -170,5 +170,9 @@ def _limit(level: LimitState) -> str:
     """Return what a level's row has of its limit, without what was used under it."""
     rule = level.rule
     # What was cut of a share is in no record that sets the limit.
-    row = None if rule is None else msgspec.structs.replace(rule_row(rule), cut=msgspec.UNSET)
+    row = (
+        None
+        if rule is None
+        else msgspec.structs.replace(rule_row(rule), cut=msgspec.UNSET, cut_by=msgspec.UNSET)
+    )
     return encode([row_of(level).limit, row]).decode()

@@ -6,10 +6,19 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TypeVar
 
+import msgspec
+
 from accountant.partition.ids import analyst_charged
 from accountant.records import Decision
 from accountant.records.header import DecisionHeader
-from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, scope_alert_id
+from accountant.records.limit_records import (
+    LimitRecord,
+    LimitUpdate,
+    ReachedLimit,
+    ShareCut,
+    Texts,
+    scope_alert_id,
+)
 from accountant.records.parts import by_dataset
 from accountant.views.datasets import Alert, DatasetView, alert_id_of
 from accountant.views.limit_views import ScopeView
@@ -20,7 +29,8 @@ D = TypeVar("D", bound=Decision | DecisionHeader)
 def alerts_of(decision: D) -> list[Alert]:
     """Return an alert for each threshold that a decision is the first to reach, in their order.
 
-    The decision says all that they show. Who may see one: `visibility.sees_alert`.
+    Then come those of the shares that it cuts. The decision says all that they show. Who may see
+    one: `visibility.sees_alert`.
     """
     return [alert for part in by_dataset(decision) for alert in _alerts_of_part(part)]
 
@@ -45,25 +55,31 @@ def _alerts_of_part(part: Decision | DecisionHeader) -> Iterator[Alert]:
     for reached in part.reached:
         for threshold in reached.crossed:
             yield _alert(place, reached, threshold, reached.spent_ratio, at, reached.analyst)
+    for share in part.shares_cut:
+        yield _cut_alert(place, share, share.cut, part.sequence or 0, at)
 
 
 def limit_alerts_of_view(dataset: DatasetView, level: ScopeView) -> list[Alert]:
-    """Return an alert for each threshold that a limit has reached now; none of a default itself."""
-    ratio = level.spent_ratio
-    if ratio is None:
-        return []
-    record = LimitRecord(level.scope, level.name, level.version)
+    """Return an alert for each threshold that a limit has reached now, none of a default itself.
+
+    The last cut of its share has one, too.
+    """
+    record, ratio, share = LimitRecord(level.scope, level.name, level.version), 0.0, level.reserved
     place, at = (dataset.dataset, dataset.generation), dataset.last_decided_at
-    return [
-        _alert(place, record, each, ratio, at, level.analyst)
-        for each in dataset.policy.alert_at
-        if Fraction(each) <= ratio
-    ]
+    reached, found = tuple[str, ...](), list[Alert]()
+    if level.spent_ratio is not None:
+        ratio, reached = level.spent_ratio, dataset.policy.alert_at
+    for each in reached:
+        if Fraction(each) <= ratio:
+            found.append(_alert(place, record, each, ratio, at, level.analyst))
+    if share is not None and share.cut is not None and share.cut_by is not None:
+        found.append(_cut_alert(place, record, share.cut, share.cut_by, at))
+    return found
 
 
 def _alert(
     place: tuple[str, int],
-    level: LimitUpdate | ReachedLimit | LimitRecord,
+    level: LimitUpdate | ReachedLimit | LimitRecord | ShareCut,
     threshold: str,
     ratio: float,
     at: str,
@@ -83,3 +99,15 @@ def _alert(
         team=level.name if level.scope in {"team", "each"} else None,
         version=level.version,
     )
+
+
+def _cut_alert(
+    place: tuple[str, int],
+    share: ShareCut | LimitRecord,
+    cut: Texts,
+    sequence: int,
+    at: str,
+) -> Alert:
+    """Return the alert of a share that the dataset's decision `sequence` has cut."""
+    alert = _alert(place, share, f"cut/{sequence}", 0.0, at, None)
+    return msgspec.structs.replace(alert, threshold="", cut=cut)

@@ -157,19 +157,21 @@ class AlertOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset, or a level of it, has crossed a threshold.
+    """A dataset, or a level of it, has crossed a threshold, or a reserved share was cut.
 
     Attributes:
         alert_id: `dataset/generation/threshold`, below a ceiling with the budget in force as
             `census/1/epsilon=2/0.8`, the same however often it is sent; of a level see
             `limit_records.scope_alert_id`.
-        spent_ratio: of the additive budget, of a level that of its limit.
+        threshold: empty where a share was cut.
+        spent_ratio: of the additive budget, of a level that of its limit; 0 where a share was cut.
         decided_at: of the decision that was seen to have crossed it.
         decision: that decision; on the topic and in the webhook's body.
         scope, name: of a level whose limit it is; None of the dataset's own budget.
         analyst: of scope `each`: the analyst under the default.
         team: of a team's limit, and of its default, for receivers that route by it.
         version: of the limit.
+        cut: of each sum, what a release made elsewhere has cut of a reserved share.
     """
 
     alert_id: str
@@ -183,6 +185,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     analyst: Name | None = None
     team: str | None = None
     version: int | None = None
+    cut: Amounts | None = None
     decision: AlertOrigin | None = None
 
 

@@ -63,6 +63,7 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         budget, left: what it comes to in each sum, and what of it is still unused.
         team: the team whose share contains an analyst's.
         cut: what releases made elsewhere have taken of it; left out for nothing.
+        cut_by: number of the dataset's decision that has cut it last.
     """
 
     part: Ratio
@@ -70,6 +71,7 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     left: Amounts
     team: Name | None = None
     cut: Amounts | None = None
+    cut_by: Count | None = None
 
 
 class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -302,6 +304,7 @@ def _share_view(record: LimitRecord, level: LimitState) -> ShareView | None:
         left={name: format_units(amount) for name, amount in left},
         team=share.team,
         cut=_cut(level),
+        cut_by=(level.rule.cut_by or None) if level.rule is not None else None,
     )
 
 

@@ -16,12 +16,13 @@ from accountant.views.datasets import Alert, AlertOrigin
 # Most decisions have no alert; to decode them all would take ten times as long.
 _BEGIN: Final = b'{"type":"decision","version":%d,' % FORMAT
 _CROSSED: Final = b'"crossed":['
+_CUT: Final = b'"shares_cut":['
 _ROLLBACK: Final = b'"rollback":'
 
 
 def may_have_alerts(value: bytes) -> bool:
-    """Tell whether a record names a threshold, by its bytes alone."""
-    return _CROSSED in value
+    """Tell whether a record names a threshold or a share that it cuts, by its bytes alone."""
+    return _CROSSED in value or _CUT in value
 
 
 class AlertScan:
@@ -40,7 +41,7 @@ class AlertScan:
 
         Raises: DECODE_ERRORS, MadeByOtherVersion: it cannot be read.
         """
-        if value.startswith(_BEGIN) and _CROSSED not in value and _ROLLBACK not in value:
+        if value.startswith(_BEGIN) and _ROLLBACK not in value and not may_have_alerts(value):
             return []
         line = decode_header(value)
         if line.outcome is Outcome.ROLLED_BACK:

@@ -12,11 +12,12 @@ from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.text import Text
 
     from accountant.views.datasets import Alert, DatasetView, SeenAlerts
+    from streams.client import Accountant
 
 _SHOWN = 8  # alerts under the table, the latest
 
@@ -34,9 +35,10 @@ def watch(
 ) -> None:
     """Show a live table of every dataset: spent and left, odometers, grants and refusals.
 
-    Also shows each alert threshold that is reached meanwhile, once. Ends with Ctrl-C. If stdout is
-    no terminal, the command prints a table for each read. With --json it prints one object a line
-    for each read: every dataset, then the new alerts.
+    Also shows each alert that comes meanwhile, once: of datasets, of the limits that you may see,
+    and of reserved shares that were cut. Ends with Ctrl-C. If stdout is no terminal, the command
+    prints a table for each read. With --json it prints one object a line for each read: every
+    dataset, then the new alerts.
     """
     from rich.console import Group
     from rich.live import Live
@@ -47,7 +49,7 @@ def watch(
     from streams.cli.reading.dataset_reader import reader
 
     with explain_errors(), reader(url, token_file) as ledger:
-        looks = _AlertFinder(all_that_is_crossed=alerts)
+        looks = _AlertFinder(ledger, all_that_is_crossed=alerts)
         if alerts or json or once or not stdout().is_terminal:
             while True:
                 found = ledger.datasets()
@@ -79,16 +81,31 @@ def watch(
 class _AlertFinder:
     """Finds the alerts between two reads; none is lost, however long the time between them."""
 
-    def __init__(self, *, all_that_is_crossed: bool) -> None:
+    def __init__(self, ledger: Accountant, *, all_that_is_crossed: bool) -> None:
+        self._ledger = ledger
         self._all = all_that_is_crossed
         self._known: SeenAlerts | None = None
+        self._read: dict[str, tuple[int, int]] = {}
 
     def take(self, views: Sequence[DatasetView]) -> list[Alert]:
-        from accountant.views.datasets import SeenAlerts, alerts
+        from accountant.views.datasets import SeenAlerts
 
         first, self._known = self._known is None, self._known or SeenAlerts()
-        new = self._known.take(alert for view in views for alert in alerts(None, view))
+        new = self._known.take(alert for view in views for alert in self._alerts(view))
         return [] if first and not self._all else new
+
+    def _alerts(self, view: DatasetView) -> Iterator[Alert]:
+        """Yield what a dataset and the limits that the reader sees have reached by now."""
+        from accountant.views.alerts import limit_alerts_of_view
+        from accountant.views.datasets import alerts
+        from streams.cli.reading.dataset_reader import visible_limits
+
+        yield from alerts(None, view)
+        state = view.generation, view.sequence
+        if self._read.get(view.dataset) != state:  # only a decision changes what limits have used
+            for level in visible_limits(self._ledger, view.dataset):
+                yield from limit_alerts_of_view(view, level)
+            self._read[view.dataset] = state
 
 
 def _line(alert: Alert) -> Text:
@@ -97,6 +114,6 @@ def _line(alert: Alert) -> Text:
     from accountant.display.datasets import alert_words
     from accountant.display.times import moment
 
-    style = "red" if float(alert.threshold) >= 1 else "yellow"
+    style = "red" if alert.cut is not None or float(alert.threshold) >= 1 else "yellow"
     text = Text(f"{moment(alert.decided_at)}  ", style="dim")
     return text.append(alert_words(alert), style=style).append(f"  ({alert.alert_id})", style="dim")

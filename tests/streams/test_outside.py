@@ -47,6 +47,11 @@ def test_a_command_records_a_release_and_says_what_it_has_done(tmp_path: Path) -
     (limit,) = run("limit", "list", "census", "--json").rows
     assert limit["reserved"]["cut"]["epsilon"] == "0.2"
     assert limit["reserved"]["left"]["epsilon"] == "0.7"
+    (alert,) = run("watch", "--once", "--alerts", "--json").rows
+    assert alert["alert_id"] == f"census/1/level/team/blue/1/cut/{limit['reserved']['cut_by']}"
+    assert (alert["cut"]["epsilon"], alert["threshold"]) == ("0.2", "")
+    words = "team blue in census has less of its reserved share: a release made elsewhere has cut"
+    assert words in " ".join(run("watch", "--once", "--alerts").out.split())
     done = run("dataset", "record", "census", "pure:0.8", *AT, "--yes")
     assert "guarantees nothing any more, for ever" in done.err
     assert VOID in run("dataset", "show", "census").out
@@ -104,6 +109,13 @@ def test_a_server_shows_a_void_guarantee_and_hides_the_limits_of_others(tmp_path
             (seen[name],) = [each for each in lines if each["outcome"] == "recorded"]
             assert BOUNDED in server.page(name).text, name
         assert [each["name"] for each in seen["ana"]["shares_cut"]] == ["blue"]
+        words = "Team blue in survey has less of its reserved share"
+        pages = {name: server.page(name).text for name in ("ana", "ben", "olga")}
+        assert {name: words in text for name, text in pages.items()} == {
+            "ana": True,
+            "ben": False,
+            "olga": True,
+        }
         assert "levels" not in seen["ana"]
         assert "cut by a release made elsewhere" in server.page("olga").text
         assert [each["name"] for each in seen["ben"]["levels"]] == ["red"]

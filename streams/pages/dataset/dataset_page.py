@@ -12,6 +12,7 @@ from litestar.params import FromPath
 from msgspec import UNSET
 
 from accountant.display.current_dataset import owner_words
+from accountant.display.datasets import alert_words
 from accountant.display.teams import notes_of_limit, notes_of_member
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -19,6 +20,7 @@ from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
+from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.limit_views import ScopeView
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
@@ -46,6 +48,7 @@ from streams.service.ledger_service import LedgerService
 
 _MOST_MEMBERS: Final = 200
 _MOST_LEVELS: Final = 200
+_MOST_ALERTS: Final = 20
 
 
 @get("/pages/datasets/{dataset:str}", include_in_schema=False)
@@ -163,6 +166,7 @@ def _shown(found: PageData) -> dict[str, Any]:
         else own_budget(found.budget, view.state, now, owner_words(found.members), view=view),
         "levels": scopes_of(found.levels[:_MOST_LEVELS], now, found.members),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
+        "alerts": _limit_alerts(found, found.levels if sees_all else own_levels),
         "reservations": list(map(reservation_row, found.reservations)),
         "more_reservations": found.has_more_reservations,
         "usage": found.usage,
@@ -177,6 +181,14 @@ def _shown(found: PageData) -> dict[str, Any]:
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,
         "filters": form_data.filters(),
     }
+
+
+def _limit_alerts(found: PageData, levels: Sequence[ScopeView]) -> list[str]:
+    """Return what limits have reached, the nearest to their end first."""
+    alerts = [alert for level in levels for alert in limit_alerts_of_view(found.view, level)]
+    last = {(each.scope, each.name, each.analyst, each.cut is None): each for each in alerts}
+    ordered = sorted(last.values(), key=lambda each: (each.cut is None, -each.spent_ratio))
+    return [alert_words(each) for each in ordered[:_MOST_ALERTS]]
 
 
 def _request_row(found: PageData, decision: Decision, levels: Sequence[ScopeView]) -> RequestRow:

@@ -179,7 +179,7 @@ class Division:
                     limit.share = whole
                     continue
                 moved = True
-                limit.use.sequence = sequence
+                limit.use.sequence = limit.cut_by = sequence
                 limit.cut = {n: limit.cut.get(n, 0) + each for n, each in amounts.items()}
                 key = limit.scope, limit.name
                 own = found.setdefault(key, {"limit": limit, "cut": dict.fromkeys(whole, 0)})

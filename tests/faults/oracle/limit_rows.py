@@ -47,6 +47,7 @@ def _rule(limit: Limit) -> Fields:
             rule["set_by"] = limit.sequence
         if limit.cut:
             rule["cut"] = texts(limit.cut)
+            rule["cut_by"] = limit.cut_by
     return rule
 
 

@@ -38,7 +38,7 @@ class Limit:
         kind: of the filter whose sums are counted, also while no limit is in force.
         counted_since, shared_since: the version from which each counts.
         periods: of the pace, also while there is none.
-        cut: what was cut of the share; empty for nothing.
+        cut: what was cut of the share; empty for nothing. `cut_by`: the last decision that did.
         booked: the team within whose share that of an analyst lies.
         uses: under `each`, of every analyst.
     """
@@ -58,6 +58,7 @@ class Limit:
     share: Amounts | None = None
     shared_since: int = 0
     cut: Amounts = field(default_factory=dict)
+    cut_by: int = 0
     booked: str | None = None
     use: Use = field(default_factory=Use)
     uses: dict[str, Use] = field(default_factory=dict)

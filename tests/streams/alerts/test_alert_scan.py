@@ -46,6 +46,20 @@ def test_an_alert_after_a_rollback_names_the_new_branch() -> None:
     ]
 
 
+def test_a_share_that_a_release_made_elsewhere_cuts_has_an_alert() -> None:
+    world = opened(filter="basic", epsilon="1")
+    world.send("admin", world.admin("limit", scope="team", name="red", reserved="0.9"))
+    release = {"claim": {"type": "pure", "epsilon": "0.3"}, "evidence": "table 3"}
+    at = "2026-01-01T00:00:00.000Z"
+    world.send("admin", world.admin("record", released_at=at, **release))
+    assert world.encoded[-1].crossed, "whoever decides it looks for its alerts"
+    scan = AlertScan(0, 0)
+    (alert,) = [each for value in world.log for each in scan.take(value)]
+    assert alert.alert_id == "census/1/level/team/red/1/cut/3"
+    assert alert.cut == {"epsilon": "0.2", "delta": "0"}
+    assert (alert.team, alert.version, alert.threshold) == ("red", 1, "")
+
+
 def test_a_decision_of_another_format_is_not_passed_unread() -> None:
     world = opened(**BASIC)
     with pytest.raises(MadeByNewerVersion):
