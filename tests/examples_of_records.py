@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 GRANT: Final = "sha256:" + "0" * 64
 WHY: Final = {"reason": "why", "follows": 99}
 """What an owner's call adds, where the wire has it."""
+NEED_A_REASON: Final = frozenset({"pause_member"})
 
 
 class Text(str):
@@ -46,8 +47,9 @@ class Example(NamedTuple):
 
     @property
     def own_fields(self) -> dict[str, Any]:
-        """The fields without an owner's reason, and without the decision that it follows."""
-        return {name: value for name, value in self.fields.items() if name not in WHY}
+        """The fields without those of `WHY`, but for a reason that the kind needs."""
+        left_out = WHY.keys() - ({"reason"} if self.kind in NEED_A_REASON else set())
+        return {name: value for name, value in self.fields.items() if name not in left_out}
 
     def whole(self, request_id: str) -> dict[str, Any]:
         """Return a record with all the fields; not every choice of them is valid together."""
@@ -260,6 +262,36 @@ _OWNERS: Final = (
         command="dataset resume",
         words=_REASON,
         call="resume",
+    ),
+    Example(
+        kind="pause_member",
+        fields={"member": "ana", **WHY},
+        command="member pause",
+        words=(Text("ana"), *_REASON),
+        call="pause_member",
+        arguments={"member": "ana"},
+    ),
+    Example(
+        kind="pause_member",
+        fields={"team": "blue", **WHY},
+        more=_ADMINISTRATOR,
+        call="pause_member",
+        arguments={"team": "blue"},
+    ),
+    Example(
+        kind="resume_member",
+        fields={"member": "ana", **WHY},
+        command="member resume",
+        words=(Text("ana"), *_REASON),
+        call="resume_member",
+        arguments={"member": "ana"},
+    ),
+    Example(
+        kind="resume_member",
+        fields={"team": "blue", **WHY},
+        more=_ADMINISTRATOR,
+        call="resume_member",
+        arguments={"team": "blue"},
     ),
     Example(
         kind="label",

@@ -34,6 +34,7 @@ from accountant.records import Decision, FieldError
 from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Reason
+from accountant.records.person_pauses import PersonPause
 from accountant.records.previews import PreviewRequest, check_asked
 from accountant.records.records import Derived
 from accountant.records.reservation_rows import MAX_DROPPED, HolderCount
@@ -62,7 +63,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         halts: whether refusing it would halt the dataset.
         ends: the filter that it would close, as `ends` of a decision; else null.
         derived, error: of a question, as in a decision; left out otherwise.
-        holder: as in a decision; left out otherwise.
+        holder, pause: as in a decision; left out otherwise.
         level, left_at: as in a decision, if a limit would refuse it.
         more: how many more such requests would be granted after this one; null if unlimited, 0 if
             this one is refused. Under `gdp_residue` batches are counted from below, too few by a
@@ -86,6 +87,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     derived: Derived | UnsetType = UNSET
     error: FieldError | UnsetType = UNSET
     holder: HolderCount | UnsetType = UNSET
+    pause: PersonPause | UnsetType = UNSET
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -163,6 +165,7 @@ def preview(
         derived=UNSET if claim is None or asked.question is UNSET else Derived(claim.claim),
         error=decided.error or UNSET,
         holder=verdict.holder or UNSET,
+        pause=verdict.pause or UNSET,
     )
 
 

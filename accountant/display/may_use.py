@@ -79,7 +79,7 @@ def may_use(
         waiting=f"{WAITING}the dataset is {state}."
         if is_over
         else _waiting_words(found, owner, view),
-        is_paused=state == "paused",
+        is_paused=state == "paused" or budget.pause is not None,
         is_over=is_over,
     )
 

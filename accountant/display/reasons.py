@@ -204,6 +204,12 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "An owner, or an administrator, has paused {the_dataset}, and it grants nothing for now.",
         "Ask {owner} when it continues, then send a new request.",
     ),
+    Reason.PERSON_PAUSED: ReasonWords(
+        "Person paused",
+        "An owner, or an administrator, has paused this person, or their team, on {the_dataset}.",
+        "What is open can still be settled and voided. Ask {owner} when the pause ends, then send "
+        "a new request.",
+    ),
     Reason.OUT_OF_DATE: ReasonWords(
         "Out of date",
         "{the_dataset} has changed since the decision that this record follows.",
@@ -248,6 +254,24 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Too many members",
         "A dataset has at most 10,000 members, including expired ones.",
         "Remove some first: `accountant member remove {dataset} NAME{by}`.",
+    ),
+    Reason.PERSON_ALREADY_PAUSED: ReasonWords(
+        "Person paused before",
+        "The person or the team is paused on {the_dataset} already.",
+        "Nothing needs to be done. For another reason, resume them first (`accountant member "
+        "resume {dataset} NAME`).",
+    ),
+    Reason.PERSON_NOT_PAUSED: ReasonWords(
+        "Person not paused",
+        "The person or the team is not paused on {the_dataset}, so there is nothing to resume.",
+        "`accountant member list {dataset}` shows who is paused: a member may be paused with "
+        "their team.",
+    ),
+    Reason.TOO_MANY_PAUSED: ReasonWords(
+        "Too many pauses",
+        "{the_dataset} has 100 pauses of persons and teams, which is the maximum.",
+        "Pause a team (`accountant member pause {dataset} --team TEAM --reason TEXT`) or the "
+        "dataset, or resume somebody.",
     ),
     Reason.UNKNOWN_LIMIT: ReasonWords(
         "No such limit",

@@ -42,6 +42,12 @@ from accountant.display.numbers import (
     spent_line,
     sufficient_line,
 )
+from accountant.display.pauses import (
+    paused_name,
+    person_pauser_words,
+    resume_words,
+    since_words,
+)
 from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
 from accountant.display.reservations import SHORT_GRANT
 from accountant.display.times import moment
@@ -170,7 +176,7 @@ def _refusal_words(
     remedy = (
         _without_cap(refused)
         or _noise_remedy(refused.error or None)
-        or _remedy(reason, request, subject, current)
+        or _remedy(refused, request, subject, current)
         or REASONS[reason].remedy_of(subject)
     )
     return f"{meaning or REASONS[reason].meaning_of(subject)}{by} {remedy}"
@@ -197,14 +203,16 @@ def _subject(
     if analyst := request.by or request.analyst:
         known["analyst"] = analyst
     by_option = "" if current is None else current.by_option(request.by)
-    return Subject(**known, owner=_owner(refused.reason, current), by=by_option)
+    return Subject(**known, owner=_owner(refused, current), by=by_option)
 
 
-def _owner(reason: Reason | None, current: CurrentDataset | None) -> str:
+def _owner(refused: Decision | Preview, current: CurrentDataset | None) -> str:
     """Return which owner to ask: of a pause, who has made it."""
+    if refused.pause:
+        return person_pauser_words(refused.pause)
     if current is None:
         return UNNAMED_OWNER
-    if reason is Reason.PAUSED and current.pause is not None:
+    if refused.reason is Reason.PAUSED and current.pause is not None:
         return pauser_words(current.pause)
     return owner_words(current.members)
 
@@ -231,6 +239,10 @@ def _meaning(
     match refused.reason:
         case Reason.PAUSED if pause is not None:
             return f"Dataset {refused.dataset} grants nothing now: paused {pause_words(pause)}."
+        case Reason.PERSON_PAUSED if refused.pause:
+            paused, since = paused_name(refused.pause), since_words(refused.pause)
+            dataset = (isinstance(refused, Decision) and refused.refused_by) or refused.dataset
+            return f"On dataset {dataset}, {paused} is paused {since.removesuffix('.')}."
         case Reason.ABOVE_CAP if refused.asked:
             return _cap_words(refused.asked, refused.left or refused.asked, policy, current)
         case Reason.CLOSED if current is not None and current.view.renewed_as:
@@ -256,9 +268,17 @@ def _meaning(
 
 
 def _remedy(
-    reason: Reason, request: _RefusedRequest, subject: Subject, current: CurrentDataset | None
+    refused: Decision | Preview,
+    request: _RefusedRequest,
+    subject: Subject,
+    current: CurrentDataset | None,
 ) -> str:
     """Return what to do where it depends on the request or the dataset, else ""."""
+    reason = refused.reason
+    if refused.pause:
+        command = resume_words(refused.pause, subject.dataset, subject.by)
+        remedy = REASONS[Reason.PERSON_PAUSED].remedy_of(subject)
+        return f"{remedy} An owner ends it: `{command}`."
     after = "" if current is None else current.view.renewed_as
     if reason is Reason.CLOSED and after:
         return f"It was renewed as {after}: ask there."

@@ -24,6 +24,7 @@ from accountant.policy import MAX_OPEN
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.person_pauses import PersonPause
 from accountant.records.reservation_rows import HolderCount
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
@@ -48,6 +49,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         charged: of a grant, each level that it was charged to.
         charges: of a reservation, the exact amounts of each of them.
         holder: who has too many open reservations, of a refusal for that.
+        pause: who is paused, of a refusal for that.
     """
 
     outcome: Outcome
@@ -62,6 +64,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     charged: tuple[ChargedLimit, ...] = ()
     charges: tuple[LimitCharge, ...] = ()
     holder: HolderCount | None = None
+    pause: PersonPause | None = None
 
 
 def adjudicate(
@@ -73,6 +76,7 @@ def adjudicate(
     limits: ApplicableLimits | None = None,
     reserve: bool = False,
     full: HolderCount | None = None,
+    pause: PersonPause | None = None,
 ) -> tuple[DatasetLedger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
@@ -83,18 +87,19 @@ def adjudicate(
         at: the decision's time, milliseconds since 1970.
         limits: those that apply to the caller, None where the dataset has none.
         reserve: the request is a reservation; a caller updates `held` of the ledger after it.
-        full: as of `reason_stopped`.
+        full, pause: as of `reason_stopped`.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
-    Reasons in the order in which they are checked: closed, suspended, paused, halted,
-    too_many_open, too_many_of_holder, unit_mismatch, claim_not_accepted, above_cap, exhausted; then
-    the levels', claim_not_accepted and exhausted.
+    Reasons in the order in which they are checked: closed, suspended, paused,
+    person_paused, halted, too_many_open, too_many_of_holder, unit_mismatch, claim_not_accepted,
+    above_cap, exhausted; then the levels', claim_not_accepted and exhausted.
     """
     plan = ledger.plan
     held = ledger.held
-    if ledger.closed or ledger.facts.paused or ledger.halted or held is not None:  # hardly ever
-        stopped = reason_stopped(ledger, reserve=reserve, full=full)
+    is_stopped = ledger.closed or ledger.facts.paused or ledger.halted or pause is not None
+    if is_stopped or held is not None:  # hardly ever
+        stopped = reason_stopped(ledger, reserve=reserve, full=full, pause=pause)
         if stopped is not None:
-            return advance(ledger, at), refusal_of_all(stopped, full)
+            return advance(ledger, at), refusal_of_all(stopped, full, pause)
     policy = plan.policy
     if unit != policy.unit or neighbours != policy.neighbours:
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
@@ -201,20 +206,26 @@ def charge_outside(
     return charged, cost, plan.policy.alert_at[ledger.crossed : reached]
 
 
-def refusal_of_all(reason: Reason, full: HolderCount | None) -> Verdict:
+def refusal_of_all(reason: Reason, full: HolderCount | None, pause: PersonPause | None) -> Verdict:
     """Return the refusal of whatever is asked, for a reason of `reason_stopped`."""
     holder = full if reason is Reason.TOO_MANY_OF_HOLDER else None
-    return Verdict(Outcome.REFUSED, reason, holder=holder)
+    stops = pause if reason is Reason.PERSON_PAUSED else None
+    return Verdict(Outcome.REFUSED, reason, holder=holder, pause=stops)
 
 
 def reason_stopped(
-    ledger: DatasetLedger, *, reserve: bool, full: HolderCount | None
+    ledger: DatasetLedger,
+    *,
+    reserve: bool,
+    full: HolderCount | None,
+    pause: PersonPause | None = None,
 ) -> Reason | None:
     """Return why a dataset grants nothing, whatever is asked; None where it may grant.
 
     Args:
         reserve: the request is a reservation.
         full: the first holder of a reservation who has as many open ones as the policy allows.
+        pause: that of the sender.
     """
     if ledger.closed:
         return Reason.CLOSED
@@ -223,6 +234,8 @@ def reason_stopped(
         return Reason.SUSPENDED
     if ledger.facts.paused:
         return Reason.PAUSED
+    if pause is not None:
+        return Reason.PERSON_PAUSED
     if ledger.halted:
         return Reason.HALTED
     if reserve and held is not None and held.count >= MAX_OPEN:

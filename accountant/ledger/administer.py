@@ -20,19 +20,25 @@ from accountant.policy.in_force import StoredBudgetInForce, policy_under
 from accountant.policy.lifetime import StoredLifetime
 from accountant.records.dataset_facts import schema_fact, with_facts
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.person_pauses import MAX_PAUSES, PersonPause, pause_of, without_pause
 from accountant.records.requests import (
     Amend,
     Close,
     Label,
     Open,
     Pause,
+    PauseMember,
     Remark,
     Renew,
     Resume,
+    ResumeMember,
     SetBudget,
 )
+from accountant.times import iso
 
-DatasetRecord = Amend | Close | Pause | Resume | Label | Remark | SetBudget
+DatasetRecord = (
+    Amend | Close | Pause | Resume | PauseMember | ResumeMember | Label | Remark | SetBudget
+)
 """A record that changes an open dataset itself, not its members or limits."""
 _Change = tuple[DatasetLedger, Verdict, dict[str, object]]
 
@@ -76,6 +82,37 @@ def _pause_or_resume(ledger: DatasetLedger, record: Pause | Resume, at: int) -> 
     after = _with_facts(_after_decision(ledger, at), paused=pauses)
     verdict = Verdict(Outcome.PAUSED if pauses else Outcome.RESUMED)
     return after, verdict, {"administrator": record.as_ is not None}
+
+
+def _pause_person(ledger: DatasetLedger, record: PauseMember, at: int) -> _Change:
+    pauses = ledger.facts.person_pauses
+    if pause_of(pauses, record.member, record.team) is not None:
+        return _refuse(ledger, Reason.PERSON_ALREADY_PAUSED, at)
+    if len(pauses) >= MAX_PAUSES:
+        return _refuse(ledger, Reason.TOO_MANY_PAUSED, at)
+    pause = PersonPause(
+        member=record.member,
+        team=record.team,
+        by=record.by,
+        reason=record.reason,
+        since=iso(at),
+        administrator=record.as_ is not None,
+    )
+    after = _with_facts(_after_decision(ledger, at), person_pauses=(*pauses, pause))
+    return after, Verdict(Outcome.MEMBER_PAUSED), _said_of(pause, record)
+
+
+def _resume_person(ledger: DatasetLedger, record: ResumeMember, at: int) -> _Change:
+    pauses = ledger.facts.person_pauses
+    ended = pause_of(pauses, record.member, record.team)
+    if ended is None:
+        return _refuse(ledger, Reason.PERSON_NOT_PAUSED, at)
+    after = _with_facts(_after_decision(ledger, at), person_pauses=without_pause(pauses, ended))
+    return after, Verdict(Outcome.MEMBER_RESUMED), _said_of(ended, record)
+
+
+def _said_of(pause: PersonPause, record: PauseMember | ResumeMember) -> dict[str, object]:
+    return {"pause": pause, "administrator": record.as_ is not None}
 
 
 def _label(ledger: DatasetLedger, record: Label, at: int) -> _Change:
@@ -281,6 +318,8 @@ CHANGES: Final[dict[type[DatasetRecord], Callable[[DatasetLedger, Any, int], _Ch
     Close: _close,
     Pause: _pause_or_resume,
     Resume: _pause_or_resume,
+    PauseMember: _pause_person,
+    ResumeMember: _resume_person,
     Label: _label,
     Remark: _remark,
     SetBudget: _set_budget,

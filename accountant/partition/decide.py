@@ -481,6 +481,7 @@ def _ledger_decision(
         held=None if ledger.held is None else held_row(ledger),
         guarantee=ledger.stated_guarantee or None,
         holder=verdict.holder,
+        pause=verdict.pause,
         in_force=(ledger.plan.in_force or None) if verdict.crossed else None,
     )
     # Only admin requests have extra fields; setting them above would slow every request.

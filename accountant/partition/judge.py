@@ -23,6 +23,7 @@ from accountant.ledger.adjudicate import (
 )
 from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
+from accountant.members.pauses import pause_that_stops
 from accountant.members.permits import RequestParties, may_ask
 from accountant.questions.derive import derive
 from accountant.questions.laws import is_session
@@ -33,6 +34,7 @@ from accountant.questions.statistics import Question
 from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.person_pauses import PersonPause
 from accountant.records.reservation_rows import HolderCount
 from accountant.reservations.continuation import may_continue
 from accountant.reservations.reservation import Reservation
@@ -106,6 +108,16 @@ def full_holder(
     return None
 
 
+def pause_of_request(
+    ledger: DatasetLedger, request: RequestParties, members: Members
+) -> PersonPause | None:
+    """Return the pause of the request's analyst, or of the engine that asks for the analyst."""
+    pauses = ledger.facts.person_pauses
+    if not pauses:
+        return None
+    return pause_that_stops(pauses, partial(members, ledger.dataset), request)
+
+
 def derive_claim(
     ledger: DatasetLedger,
     question: Question,
@@ -115,15 +127,16 @@ def derive_claim(
     *,
     reserve: bool,
     full: HolderCount | None = None,
+    pause: PersonPause | None = None,
 ) -> CheckedClaim | NotDerived:
     """Return the claim of a question by the dataset's schema, or why there is none.
 
     The schema, the question and, of a session, the dataset's members decide that, never the data.
     Precedence: what stops every request, no_schema, question_not_allowed.
     """
-    stopped = reason_stopped(ledger, reserve=reserve, full=full)
+    stopped = reason_stopped(ledger, reserve=reserve, full=full, pause=pause)
     if stopped is not None:
-        return NotDerived(refusal_of_all(stopped, full))
+        return NotDerived(refusal_of_all(stopped, full, pause))
     schema = ledger.facts.schema
     if schema is UNSET:
         return NotDerived(Verdict(Outcome.REFUSED, Reason.NO_SCHEMA))
@@ -183,7 +196,10 @@ def decide_question(
     if not may_ask(policy, partial(members, ledger.dataset), request, at):
         return QuestionVerdict(advance(ledger, at), _NOT_PERMITTED)
     full = full_holder(ledger, request, open_of) if reserve else None
-    claim = derive_claim(ledger, question, noise, roster, at, reserve=reserve, full=full)
+    pause = pause_of_request(ledger, request, members)
+    claim = derive_claim(
+        ledger, question, noise, roster, at, reserve=reserve, full=full, pause=pause
+    )
     if isinstance(claim, NotDerived):
         return claim.refuse(ledger, at)
     terms = _PolicyTerms(request.analyst, request.via, policy.unit, policy.neighbours)
@@ -237,4 +253,8 @@ def decide_request(
         team = team_of(members(dataset, request.analyst), at)
         limits = applicable_limits(ledger, levels, request.analyst, team, at, resets)
     full = full_holder(ledger, request, open_of) if reserve else None
-    return adjudicate(ledger, claim, request.unit, request.neighbours, at, limits, reserve, full)
+    # Hardly ever is somebody paused, so the call is left out.
+    pause = pause_of_request(ledger, request, members) if ledger.facts.person_pauses else None
+    return adjudicate(
+        ledger, claim, request.unit, request.neighbours, at, limits, reserve, full, pause
+    )

@@ -100,7 +100,7 @@ def put_step(
     Returns: the dataset's ledger after it, the verdict, and the decision's extra fields.
     """
     before = draft.reservations.open(ledger.dataset, step.grant)
-    verdict = Verdict(result.outcome, result.reason)
+    verdict = Verdict(result.outcome, result.reason, pause=result.pause)
     if before is None:
         return result.ledger, verdict, {}
     shown = step.shown or None if isinstance(step, Settle) else None

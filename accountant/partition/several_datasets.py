@@ -161,7 +161,8 @@ class _StepPart(NamedTuple):
 
     def refused(self, reason: Reason | None, at: int) -> StepResult:
         """Return a refusal that changes nothing but the dataset's number."""
-        return StepResult(Outcome.REFUSED, reason, advance(self.ledger, at), self.row)
+        pause = self.result.pause if reason is Reason.PERSON_PAUSED else None
+        return StepResult(Outcome.REFUSED, reason, advance(self.ledger, at), self.row, pause=pause)
 
 
 def _all_or_none(parts: Sequence[_StepPart], at: int) -> list[StepResult]:

@@ -17,6 +17,7 @@ from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, encode_schema
 from accountant.records.kinds import KINDS, RecordKind
 from accountant.records.outcomes import paused_by
+from accountant.records.person_pauses import Pauses, without_pause
 from accountant.records.records import Decision
 from accountant.records.requests import SpentBefore
 from accountant.times import from_iso
@@ -42,6 +43,7 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
         spent: what was released before the opening; left out for nothing.
         recorded, over_budget: whether an owner has recorded a release made elsewhere, and one that
             did not fit the budget. Both stay for ever.
+        person_pauses: who cannot ask and not begin, the oldest pause first.
     """
 
     closed_at: int = 0
@@ -54,6 +56,7 @@ class DatasetFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
     spent: SpentBefore | UnsetType = UNSET
     recorded: bool = False
     over_budget: bool = False
+    person_pauses: Pauses = ()
 
 
 NO_FACTS: Final = DatasetFacts()
@@ -127,7 +130,18 @@ def facts_after(facts: DatasetFacts, decision: Decision, *, dates_grants: bool) 
     """
     if decision.outcome.charges and not facts.paused:
         return facts  # most decisions say only that the dataset is not paused
-    return with_facts(facts, facts_set_by(decision, dates_grants=dates_grants))
+    stated = facts_set_by(decision, dates_grants=dates_grants)
+    if decision.outcome.pauses_person:
+        stated["person_pauses"] = _pauses_after(facts.person_pauses, decision)
+    return with_facts(facts, stated)
+
+
+def _pauses_after(pauses: Pauses, decision: Decision) -> Pauses:
+    if decision.pause is None:  # which an audit finds
+        return pauses
+    if decision.outcome.pauses:
+        return (*pauses, decision.pause)
+    return without_pause(pauses, decision.pause)
 
 
 def with_facts(facts: DatasetFacts, stated: Mapping[str, Any]) -> DatasetFacts:

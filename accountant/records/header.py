@@ -23,6 +23,13 @@ class MemberName(msgspec.Struct, gc=False):
     member: str = ""
 
 
+class PausedName(msgspec.Struct, gc=False):
+    """The person or the team that a pause is of."""
+
+    member: str | None = None
+    team: str | None = None
+
+
 class PartHeader(msgspec.Struct, gc=False):
     """Fields of one dataset's part of a decision."""
 
@@ -66,6 +73,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     reached: tuple[ReachedLimit, ...] = ()
     shares_cut: tuple[ShareCut, ...] = ()
     member: MemberName | None = None
+    pause: PausedName | None = None
     source: Origin | None = None
     request: msgspec.Raw = NO_REQUEST
     totals: msgspec.Raw = msgspec.Raw(b"")

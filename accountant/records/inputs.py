@@ -37,10 +37,12 @@ from accountant.records.requests import (
     Amend,
     MechanismRequest,
     Open,
+    PauseMember,
     RecordRelease,
     Remark,
     Renew,
     Resolve,
+    ResumeMember,
     SetBudget,
     SetLimit,
     SetMember,
@@ -463,6 +465,14 @@ def _check_member(record: SetMember) -> None:
         raise RequestInvalid("until", rule, record.until)
 
 
+def _check_person(record: PauseMember | ResumeMember) -> None:
+    if (record.member is None) is (record.team is None):
+        rule = "must be given, or team instead, but not both"
+        raise RequestInvalid("member", rule, record.member)
+    if isinstance(record, PauseMember):
+        _check_words("reason", record.reason)
+
+
 def _check_amend(record: Amend) -> None:
     if record.open_per_holder is not None:
         check_open_per_holder(record.open_per_holder, 0, field="open_per_holder")
@@ -488,6 +498,8 @@ _CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     Remark: _check_remark,
     Resolve: _check_resolve,
     SetMember: _check_member,
+    PauseMember: _check_person,
+    ResumeMember: _check_person,
 }
 """What the fields of a record must be together, and values that have rules of their own."""
 

@@ -8,6 +8,7 @@ from typing import Final
 _DECIDED: Final = "is_numbered"
 _DONE: Final = (_DECIDED, "is_applied")
 _MEMBER: Final = ("sets_members", "sets_one_member", "may_be_administered")
+_PERSON_PAUSE: Final = ("pauses_person", "may_be_administered")
 _PAUSE: Final = ("switches_pause", "may_be_administered", "is_public")
 
 
@@ -34,7 +35,9 @@ class Outcome(StrEnum):
         sets_one_member: it sets or removes the member that it names.
         sets_limit: it sets or removes a limit.
         may_be_administered: an administrator may have sent the record for the owners.
+        pauses_person: it pauses one person or one team of its dataset, or ends their pause.
         switches_pause: it stops the dataset's grants for a time, or lets them continue.
+        pauses: it stops grants for a time: of the dataset, or of one person or one team.
         shows_running: the dataset is not paused after it.
         is_public: every reader of the dataset sees it.
         reports_limits: it may report thresholds of limits that nobody's request has reached.
@@ -66,7 +69,9 @@ class Outcome(StrEnum):
     sets_one_member: bool
     sets_limit: bool
     may_be_administered: bool
+    pauses_person: bool
     switches_pause: bool
+    pauses: bool
     shows_running: bool
     is_public: bool
     reports_limits: bool
@@ -104,7 +109,7 @@ class Outcome(StrEnum):
     MEMBER_REMOVED = "member_removed", *_DONE, *_MEMBER
     LIMIT_SET = "limit_set", *_DONE, "sets_limit", "reports_limits"
     LIMIT_REMOVED = "limit_removed", *_DONE, "sets_limit"
-    PAUSED = "paused", *_DONE, *_PAUSE
+    PAUSED = "paused", *_DONE, *_PAUSE, "pauses"
     RESUMED = "resumed", *_DONE, *_PAUSE, "shows_running"
     LABEL_SET = "label_set", *_DONE, "is_public"
     LABEL_REMOVED = "label_removed", *_DONE, "is_public"
@@ -116,6 +121,8 @@ class Outcome(StrEnum):
     VOIDED = "voided", *_DONE, "is_step", "ends_reservation"
     RESOLVED = "resolved", *_DONE, "ends_reservation", "charges_outside"
     RECORDED = "recorded", *_DONE, "charges_outside", "charges_team", "is_public", "reports_limits"
+    MEMBER_PAUSED = "member_paused", *_DONE, *_PERSON_PAUSE, "pauses"
+    MEMBER_RESUMED = "member_resumed", *_DONE, *_PERSON_PAUSE
 
 
 class Reason(StrEnum):
@@ -144,6 +151,7 @@ class Reason(StrEnum):
     CLOSED = "closed"
     SUSPENDED = "suspended"
     PAUSED = "paused"
+    PERSON_PAUSED = "person_paused"
     OUT_OF_DATE = "out_of_date"
     ALREADY_PAUSED = "already_paused"
     NOT_PAUSED = "not_paused"
@@ -152,6 +160,9 @@ class Reason(StrEnum):
     UNKNOWN_MEMBER = "unknown_member"
     LAST_OWNER = "last_owner"
     TOO_MANY_MEMBERS = "too_many_members"
+    PERSON_ALREADY_PAUSED = "person_already_paused"
+    PERSON_NOT_PAUSED = "person_not_paused"
+    TOO_MANY_PAUSED = "too_many_paused"
     UNKNOWN_LIMIT = "unknown_limit"
     LIMIT_NOT_POSSIBLE = "limit_not_possible"
     OVER_RESERVED = "over_reserved"
@@ -185,7 +196,8 @@ _PAUSED_BY_REASON: Final = {
     **dict.fromkeys((Reason.PAUSED, Reason.ALREADY_PAUSED), True),
     **dict.fromkeys(
         (
-            *(Reason.CLOSED, Reason.NOT_PAUSED, Reason.HALTED, Reason.UNIT_MISMATCH),
+            *(Reason.CLOSED, Reason.NOT_PAUSED, Reason.PERSON_PAUSED),
+            *(Reason.HALTED, Reason.UNIT_MISMATCH),
             *(Reason.TOO_MANY_OPEN, Reason.TOO_MANY_OF_HOLDER),
             *(Reason.NO_SCHEMA, Reason.QUESTION_NOT_ALLOWED),
             *(Reason.CLAIM_NOT_ACCEPTED, Reason.ABOVE_CAP, Reason.EXHAUSTED),

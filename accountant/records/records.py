@@ -33,6 +33,7 @@ from accountant.records.limit_records import (
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.person_pauses import PersonPause
 from accountant.records.placement import Placement, group_of, record_key
 from accountant.records.reservation_rows import GuaranteeState, HolderCount, Stage
 from accountant.versions import Format, reader
@@ -191,6 +192,7 @@ class DatasetPart(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     guarantee: GuaranteeState | None = None
     holder: HolderCount | None = None
     in_force: StoredBudgetInForce | None = None
+    pause: PersonPause | None = None
 
 
 class Decision(
@@ -233,8 +235,8 @@ class Decision(
         key_change: which key signs checkpoints, of an outcome `key_changed`.
         owners: of an opening, the owners from then on.
         member: of a `member_set` or `member_removed`: the member, with the roles from then on.
-        administrator: of those, of a `paused` and a `resumed`: an administrator acted for the
-            owners.
+        administrator: of those, of a `paused`, `resumed`, `member_paused` and `member_resumed`: an
+            administrator acted for the owners.
         limit: of a `limit_set` or `limit_removed`: the limit from then on.
         reached: of an `amended` or `limit_set`: the limits whose thresholds it is the first to
             reach.
@@ -253,6 +255,8 @@ class Decision(
             that it closes first; its policy, budget, owners and lifetime are the second one's.
         refused_by: of such a refusal, the dataset whose rules refuse.
         holder: of a `too_many_of_holder`: who has too many open reservations, and how many.
+        pause: of a `member_paused`, the pause; of a `member_resumed`, the one that has ended; of a
+            refusal `person_paused`, the one that refuses.
         derived: of a request with a question, the claim that the ledger derived; left out where it
             was refused before that.
         part_of: never in the log: of a decision as one of its datasets sees it, the hash of the
@@ -312,6 +316,7 @@ class Decision(
     lifetime: StoredLifetime | None = None
     shares_cut: tuple[ShareCut, ...] = ()
     more_shares_cut: Count = 0
+    pause: PersonPause | None = None
 
     @property
     def granted(self) -> bool:

@@ -285,6 +285,41 @@ class Resume(_Brake, frozen=True, tag="resume"):
     """
 
 
+class _PersonBrake(_Admin, frozen=True, rename={"as_": "as"}):
+    member: Name | None = None
+    team: Name | None = None
+    reason: Note = ""
+    follows: int | None = None
+    as_: Literal["administrator"] | None = None
+
+
+class PauseMember(_PersonBrake, frozen=True, tag="pause_member"):
+    """An owner, or an administrator, pauses one person or one team of a dataset.
+
+    They cannot ask and not begin a reservation until they are resumed. They still settle, void and
+    read, and their membership, limits and history stay. The person need not be a member.
+
+    Attributes:
+        member, team: the person, or the team instead. A team's pause is for those who are in it
+            when they ask.
+        reason: why, 1 to 200 characters: those who are paused read it.
+        follows: as of `Amend`.
+        as_: as of `SetMember`.
+    """
+
+
+class ResumeMember(_PersonBrake, frozen=True, tag="resume_member"):
+    """An owner, or an administrator, ends the pause of one person or of one team.
+
+    Nothing else ends it: neither a removal of the member nor a new membership.
+
+    Attributes:
+        member, team: as of `PauseMember`.
+        follows: as of `Amend`.
+        as_: as of `SetMember`.
+    """
+
+
 class Label(_Admin, frozen=True, tag="label"):
     """An owner says in a public text what a dataset is; an empty text removes it.
 
@@ -457,6 +492,8 @@ AdminRecord = (
     | RecordRelease
     | Resolve
     | SetMember
+    | PauseMember
+    | ResumeMember
     | SetLimit
 )
 Body = MechanismRequest | ReservationStep | AdminRecord

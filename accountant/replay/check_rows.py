@@ -21,8 +21,9 @@ from accountant.ledger.snapshots import (
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
 from accountant.records.dataset_facts import facts_set_by
-from accountant.records.outcomes import Reason
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
+from accountant.records.person_pauses import pause_of
 from accountant.records.records import HeldRow
 from accountant.records.state_rows import decode_row
 from accountant.replay.members_and_limits import differing_scopes, member_rows_set_by
@@ -133,6 +134,10 @@ def _differences(
         yield from _unequal("closed", ledger.closed, True)
     for name, fact in facts_set_by(decision, dates_grants=ledger.plan.dates_grants).items():
         yield from _unequal(name, getattr(ledger.facts, name), fact)
+    if decision.pause is not None:
+        pause = decision.pause
+        kept = pause_of(ledger.facts.person_pauses, pause.member, pause.team)
+        yield from _unequal("person_pauses", kept, None if _ends_pause(decision) else pause)
     held, stated = held_row(ledger), decision.held
     for field in HeldRow.__struct_fields__:
         yield from _unequal(f"held.{field}", *(getattr(row, field, None) for row in (held, stated)))
@@ -144,6 +149,10 @@ def _differences(
         yield from _unequal(f"member {name}", found, member)
     for difference in differing_scopes(partition, decision):
         yield _Difference(*difference)
+
+
+def _ends_pause(decision: Decision) -> bool:
+    return decision.outcome is Outcome.MEMBER_RESUMED
 
 
 def _unequal(field: str, in_row: object, in_log: object) -> Iterator[_Difference]:

@@ -14,7 +14,6 @@ from accountant.records.operator_records import (
     KeyChangeRecord,
     Rollback,
 )
-from accountant.records.outcomes import Outcome
 
 
 class AdminMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,13 +36,14 @@ class AdminMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdminPauseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset that an administrator has paused or resumed, in place of an owner.
+    """A dataset, a person or a team that an administrator has paused or resumed for the owners.
 
     Attributes:
         partition_sequence, decided_at: of its decision.
         by: the administrator.
         paused: false for a resume.
         reason: as the administrator gave it.
+        member, team: the person or the team; none of a whole dataset.
     """
 
     partition_sequence: int
@@ -52,6 +52,8 @@ class AdminPauseRecord(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     paused: bool
     reason: str
+    member: str | None = None
+    team: str | None = None
 
 
 class _WithReason(msgspec.Struct):
@@ -75,14 +77,16 @@ def admin_member_record(decision: Decision, member: Member) -> AdminMemberRecord
 
 
 def admin_pause_record(decision: Decision) -> AdminPauseRecord:
-    """Return an administrator's pause or resume as an audit reports it."""
+    """Return an administrator's pause, or the end of one, as an audit reports it."""
     return AdminPauseRecord(
         partition_sequence=decision.partition_sequence,
         decided_at=decision.decided_at,
         dataset=str(decision.dataset),
         by=decode_identity(decision.request).by,
-        paused=decision.outcome is Outcome.PAUSED,
+        paused=decision.outcome.pauses,
         reason=_decode_given(decision.request).reason,
+        member=None if decision.pause is None else decision.pause.member,
+        team=None if decision.pause is None else decision.pause.team,
     )
 
 

@@ -33,6 +33,7 @@ from accountant.policy.lifetime import (
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
+from accountant.records.person_pauses import pause_of
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso
 
@@ -228,6 +229,8 @@ def _check_members(decision: Decision) -> Findings:
     yield from same("member", None, decision.member)
     if not decision.outcome.may_be_administered:
         yield from same("administrator", False, decision.administrator)
+    if not decision.outcome.pauses_person and decision.reason is not Reason.PERSON_PAUSED:
+        yield from same("pause", None, decision.pause)
 
 
 def _check_scopes(decision: Decision) -> Findings:
@@ -289,10 +292,7 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
         return
     yield from same("sequence", ledger.sequence + 1, decision.sequence)
     yield from same("generation", ledger.generation, decision.generation)
-    if decision.outcome.switches_pause and ledger.facts.paused == (
-        decision.outcome is Outcome.PAUSED
-    ):
-        yield Finding("outcome", "a pause and its resume in turn", str(decision.outcome))
+    yield from _check_turns(ledger, decision)
     if decision.outcome is Outcome.AMENDED:
         yield from _check_population(ledger, decision.policy)
         lowered = _lower(ledger, decision)
@@ -308,6 +308,22 @@ def _check_numbered(ledger: DatasetLedger | None, decision: Decision) -> Finding
             return
         ledger = set_in_force(ledger, decision.in_force)
     yield from _check_sums(ledger, decision)
+
+
+def _check_turns(ledger: DatasetLedger, decision: Decision) -> Findings:
+    """Yield where a pause, of the dataset or of a person, and its end do not take turns."""
+    if decision.outcome.switches_pause and ledger.facts.paused == (
+        decision.outcome is Outcome.PAUSED
+    ):
+        yield Finding("outcome", "a pause and its resume in turn", str(decision.outcome))
+    if not decision.outcome.pauses_person:
+        return
+    pause, pauses = decision.pause, ledger.facts.person_pauses
+    if pause is None:
+        yield Finding("pause", "the pause that it is about", "nothing")
+        return
+    found = pause_of(pauses, pause.member, pause.team)
+    yield from same("pause", None if decision.outcome.pauses else pause, found)
 
 
 def _check_opening(decision: Decision, policy: Policy, budget: tuple[str, ...]) -> Findings:

@@ -14,10 +14,12 @@ from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import advance
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore
+from accountant.members.pauses import pause_that_stops
 from accountant.members.permits import Lookup, has_role, may_ask, may_run
 from accountant.records import ReservationStep
 from accountant.records.limit_records import LimitUpdate
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.person_pauses import PersonPause
 from accountant.records.requests import Begin, Settle, Void
 from accountant.reservations.continuation import settled_row
 from accountant.reservations.held import with_change
@@ -41,6 +43,7 @@ class StepResult(NamedTuple):
         ledger: after it.
         reservation: after it; None for one without a row.
         limits, updates: limits that got something back, and what the decision says about them.
+        pause: that of the sender, where it refuses.
     """
 
     outcome: Outcome
@@ -49,6 +52,7 @@ class StepResult(NamedTuple):
     reservation: Reservation | None
     limits: tuple[LimitState, ...] = ()
     updates: tuple[LimitUpdate, ...] = ()
+    pause: PersonPause | None = None
 
 
 def decide_step(
@@ -122,6 +126,9 @@ def _refused(
     Of a question's, only a curator comes so far.
     """
     after = advance(ledger, at)
+    if reason is Reason.PERSON_PAUSED:
+        pause = pause_that_stops(ledger.facts.person_pauses, lookup, step)
+        return StepResult(Outcome.REFUSED, reason, after, reservation, pause=pause)
     if reservation is None or reason is not Reason.BEYOND_MAXIMUM:
         return StepResult(Outcome.REFUSED, reason, after, reservation)
     if not reservation.is_question and not may_ask(ledger.plan.policy, lookup, step, at):
@@ -166,7 +173,10 @@ def _refusal(
         return Reason.CLOSED
     if ledger.suspended:
         return Reason.SUSPENDED
-    return Reason.PAUSED if ledger.facts.paused else None
+    if ledger.facts.paused:
+        return Reason.PAUSED
+    is_paused = pause_that_stops(ledger.facts.person_pauses, lookup, step) is not None
+    return Reason.PERSON_PAUSED if is_paused else None
 
 
 def _may_take(

@@ -23,6 +23,7 @@ from accountant.policy.in_force import StoredBudgetInForce
 from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, decode_schema
 from accountant.records.limit_records import Scope
+from accountant.records.person_pauses import Pauses
 from accountant.records.records import HeldRow
 from accountant.records.requests import SpentBefore
 from accountant.records.reservation_rows import GuaranteeState
@@ -58,6 +59,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         spent: what was released before the opening; left out for nothing.
         recorded, over_budget: whether an owner has recorded a release made elsewhere, and one that
             did not fit the budget.
+        person_pauses: the pauses of persons and teams, the oldest first: all of them for who sees
+            all of the dataset, else those that are the caller's or their team's.
         schema: what questions may name; left out of a dataset that takes none.
         label: what the dataset is, in its owner's words; empty for none.
         in_force: the budget in force; left out where all of the policy's is.
@@ -112,6 +115,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     spent: SpentBefore | msgspec.UnsetType = msgspec.UNSET
     recorded: bool = False
     over_budget: bool = False
+    person_pauses: Pauses = ()
     in_force: StoredBudgetInForce | msgspec.UnsetType = msgspec.UNSET
     ceiling: Amounts = {}
     lifetime: StoredLifetime | msgspec.UnsetType = msgspec.UNSET

@@ -36,7 +36,10 @@ def ledger_of(view: DatasetView) -> DatasetLedger:
         held=_held(view, plan),
         guarantee=view.guarantee,
         facts=DatasetFacts(
-            paused=view.paused, schema=schema_fact(view.schema), in_force=view.in_force
+            paused=view.paused,
+            schema=schema_fact(view.schema),
+            in_force=view.in_force,
+            person_pauses=view.person_pauses,
         ),
     )
 

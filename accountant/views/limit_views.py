@@ -25,6 +25,7 @@ from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.store import LimitOverlay, LimitTable
 from accountant.records.limit_records import LimitPolicy, LimitRecord, Scope, Texts
+from accountant.records.person_pauses import PersonPause
 from accountant.reservations.reservation import Reservation
 from accountant.times import NO_RESETS, ClockResets, iso
 from accountant.views.ledgers import held_ratio
@@ -117,6 +118,7 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         budget, spent_ratio, held_ratio: of the dataset.
         paused, halted: true while the dataset is paused, or has halted: it grants nothing. Left out
             otherwise.
+        pause: what keeps this analyst from asking, their own pause or their team's.
         left: remaining in the dataset, without what is reserved for others.
         levels: the limits that apply, with the fields above, in the order of the checks.
     """
@@ -131,6 +133,7 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     paused: bool = False
     halted: bool = False
     held_ratio: PartOfOne | None = None
+    pause: PersonPause | None = None
 
 
 decode_scope_views = msgspec.json.Decoder(list[ScopeView]).decode
@@ -188,11 +191,14 @@ def scope_views(divided: DatasetLimits) -> list[ScopeView]:
     return sorted(found, key=lambda view: (_ORDER[view.scope], view.name or ""))
 
 
-def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBudget:
+def analyst_budget(
+    divided: DatasetLimits, analyst: str, team: str, pause: PersonPause | None = None
+) -> AnalystBudget:
     """Return what one analyst may still use.
 
     Args:
         team: the analyst's at this time, "" for none.
+        pause: what keeps the analyst from asking.
     """
     ledger, limits = divided.ledger, divided.applicable_to(analyst, team)
     left = None if limits is None else unreserved(limits, ledger)
@@ -209,6 +215,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
         paused=ledger.facts.paused,
         halted=ledger.halted,
         held_ratio=held_ratio(ledger) or None,
+        pause=pause,
     )
 
 

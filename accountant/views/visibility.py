@@ -9,14 +9,15 @@ import msgspec
 
 from accountant.partition.ids import analyst_charged
 from accountant.policy import Policy, sees_only_own
-from accountant.records.header import DecisionHeader
+from accountant.records.header import DecisionHeader, PausedName
 from accountant.records.http_bodies import served_decision
 from accountant.records.limit_records import LimitName, LimitUpdate, ReachedLimit, Scope
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
+from accountant.records.person_pauses import PersonPause
 from accountant.records.request_names import names_in_request
-from accountant.views.datasets import Alert
+from accountant.views.datasets import Alert, DatasetView
 from accountant.views.why import Why, own_rows, without_members
 
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
@@ -84,12 +85,29 @@ def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
         return True
     if line.member is not None:
         return line.member.member == access.name
+    if line.pause is not None and line.outcome.pauses_person and _sees_pause(access, line.pause):
+        return True
     if line.reservation is not None and line.reservation.analyst == access.name:
         return True  # an owner may void a reservation of theirs
     asked = names_in_request(line.request)
     if asked.analyst:
         return access.sees_requests or access.name in {asked.analyst, asked.via}
     return asked.by == access.name
+
+
+def _sees_pause(access: DatasetAccess, pause: PausedName | PersonPause) -> bool:
+    """Tell whether a pause is somebody's own, or their team's."""
+    if pause.member is not None:
+        return pause.member == access.name
+    return pause.team is not None and pause.team == access.team
+
+
+def visible_view(access: DatasetAccess, view: DatasetView) -> DatasetView:
+    """Return a dataset as it is shown to somebody: without the pauses of others."""
+    if access.sees_all or not view.person_pauses:
+        return view
+    own = tuple([each for each in view.person_pauses if _sees_pause(access, each)])
+    return msgspec.structs.replace(view, person_pauses=own)
 
 
 def sees_answer(access: DatasetAccess, analyst: str) -> bool:

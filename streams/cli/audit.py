@@ -335,10 +335,12 @@ def _show(number: int, report: AuditReport, head: tuple[int, str] | None, *, loo
             soft_wrap=True,
         )
     for brake in report.administered_pauses:
+        person = brake.member or (f"team {brake.team}" if brake.team else "")
+        what = f"{person} on {brake.dataset}" if person else brake.dataset
         stdout().print(
             f"[yellow]administrator[/] partition {number}, decision {brake.partition_sequence} at "
             f"{moment(brake.decided_at)}: {brake.by} {'paused' if brake.paused else 'resumed'} "
-            f"{brake.dataset}{f': {escape(brake.reason)}' if brake.reason else ''}",
+            f"{what}{f': {escape(brake.reason)}' if brake.reason else ''}",
             soft_wrap=True,
         )
     if wrong is None and report.sealed is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from accountant.display.teams import notes_of_member
+from accountant.display.teams import notes_of_limit, notes_of_member
 from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
@@ -84,6 +84,53 @@ def remove(
     admin.send_as_administrator(lambda caller: caller.remove_member(dataset, member))
 
 
+PausedPerson = Annotated[
+    str | None, typer.Argument(help="The person's name, who need not be a member.")
+]
+PausedTeam = Annotated[str | None, typer.Option(help="Instead of a name: a whole team.")]
+
+
+@app.command("pause")
+@admin_command(for_administrators=True)
+def pause(
+    dataset: Dataset,
+    name: PausedPerson = None,
+    team: PausedTeam = None,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """Pause one person or one team: no request and no begin until they are resumed.
+
+    They still settle, void and read. Roles, limits and history stay. --reason is needed: they read
+    it. Exit code 1 if it is refused.
+    """
+    with admin.ledger() as (ledger, request):
+        caller = admin.administrator(ledger, request)
+        decision = caller.pause_member(dataset, name, team=team)
+
+        def notes() -> list[str]:
+            members = limits_and_members(ledger, dataset)[1] if team else ()
+            return notes_of_limit(members, team) if team else []
+
+        admin.end(ledger, request, decision, notes=notes)
+
+
+@app.command("resume")
+@admin_command(for_administrators=True)
+def resume(
+    dataset: Dataset,
+    name: PausedPerson = None,
+    team: PausedTeam = None,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """End the pause of one person or of one team. A team's pause ends for the team alone.
+
+    Exit code 1 if it is refused, also where they are not paused.
+    """
+    admin.send_as_administrator(lambda caller: caller.resume_member(dataset, name, team=team))
+
+
 @app.command("list")
 def list_(
     dataset: Dataset,
@@ -91,24 +138,29 @@ def list_(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """List a dataset's members by name, expired ones included.
+    """List a dataset's members by name, expired ones included, then who is paused.
 
     A server shows all members to owners, auditors and administrators, and others only themselves.
     A ledger's file shows all.
     """
+    from rich.markup import escape
+
+    from accountant.display.pauses import person_pause_words
     from streams.cli.printing.members import member_table
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.reading.dataset_reader import get_dataset, reader, visible_members
     from streams.clock import SystemClock
 
     with explain_errors(), reader(url, token_file) as ledger:
-        get_dataset(ledger, dataset)
+        view = get_dataset(ledger, dataset)
         found = visible_members(ledger, dataset)
     if json:
         for member in found:
             print_json(member)
     else:
         stdout().print(member_table(found, SystemClock().now()))
+        for each in view.person_pauses:
+            stdout().print(f"paused: {escape(person_pause_words(each))}", soft_wrap=True)
 
 
 @app.command("sync")

@@ -16,10 +16,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET
 
+from accountant.members.pauses import pause_of_person
 from accountant.records import Decision, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import VERSION, Begin, Settle
 from accountant.times import uuid7
+from accountant.views.datasets import DatasetView
 from streams.answers.granted import GrantedQuestion
 from streams.answers.store import AnswerStore
 from streams.clock import Clock
@@ -71,7 +73,7 @@ class SessionSteps:
     async def may_begin(self, question: GrantedQuestion) -> bool:
         """Tell whether a `begin` is worth sending: not after the deadline of a paused one.
 
-        Raises: Unavailable: its dataset is paused or suspended.
+        Raises: Unavailable: its dataset is paused or suspended, or its analyst is paused.
         """
         request, grant = question.request, question.grant
         found = self._service.open_reservation(request.dataset, grant)
@@ -79,11 +81,19 @@ class SessionSteps:
         # that a reservation is not open any more.
         if found is not None and found.stage == "reserved":
             view = await self._service.dataset(request.dataset)
-            if view is not None and view.state in {"paused", "suspended"}:
+            if view is not None and self._is_stopped(view, request.analyst):
                 if found.deadline <= self._clock.now():
                     return False
                 raise _waits(request.dataset)
         return True
+
+    def _is_stopped(self, view: DatasetView, analyst: str) -> bool:
+        """Tell whether the ledger would refuse a `begin` now: each would be a decision for ever."""
+        if view.state in {"paused", "suspended"}:
+            return True
+        names = (analyst, self._name) if view.person_pauses else ()
+        rows = {name: self._service.member(view.dataset, name) for name in names}
+        return any(pause_of_person(view.person_pauses, *each) for each in rows.items())
 
     async def begin(self, question: GrantedQuestion) -> bool:
         """Begin a reservation; tell whether its question may be drawn: at most once a life.
@@ -267,8 +277,10 @@ def _needs_another_id(decision: Decision) -> bool:
 def _is_refused_for_now(decision: Decision) -> bool:
     """Tell whether a `begin` was refused, now or at first, by what an owner can undo."""
     refused = decision.first or decision
-    return refused.reason in {Reason.PAUSED, Reason.SUSPENDED}
+    return refused.reason in {Reason.PAUSED, Reason.SUSPENDED, Reason.PERSON_PAUSED}
 
 
 def _waits(dataset: str) -> Unavailable:
-    return Unavailable(f"dataset {dataset} is paused or suspended: the session waits")
+    return Unavailable(
+        f"dataset {dataset} is paused or suspended, or its analyst is: the session waits"
+    )

@@ -366,7 +366,7 @@ GRANTS, STEPS = ("granted", "reserved"), ("begun", "settled", "voided")
 OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
-    *("budget_set", "remarked", "renewed", "recorded"),
+    *("budget_set", "remarked", "renewed", "recorded", "member_paused", "member_resumed"),
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }
@@ -397,6 +397,7 @@ class Dataset:
         self.worst, self.is_resolved = 0, False  # place of its guarantee, and whether it may fall
         self.totals: Sums = dict.fromkeys(exact(opening["totals"]), Fraction(0))
         self.teams: dict[str, Record] = {}
+        self.pauses: dict[tuple[str | None, str | None], Record] = {}  # by person and team
         self.limits: dict[tuple[str, str | None], Record] = {}
         self.counts: dict[tuple[str, str | None, str | None], dict[str, Sums]] = {}
         self.windows: dict[tuple[str, str | None, str | None], int | None] = {}
@@ -409,6 +410,13 @@ class Dataset:
         """Return what a total may reach, by the policy and by the budget in force."""
         found = [self.budget, *([self.in_force["budget"]] if self.in_force else [])]
         return [each[total] for each in found]
+
+    def pauses_of(self, request: Record) -> list[Record]:
+        """Return the pauses of who sends a request or a `begin`: of their names and teams."""
+        names = [name for name in (request.get("analyst"), request.get("via")) if name]
+        teams = [self.teams.get(name, {}).get("team") for name in names]
+        keys = [*((name, None) for name in names), *((None, team) for team in teams)]
+        return [self.pauses[key] for key in keys if key in self.pauses]
 
     @property
     def of_all(self) -> tuple[bool, str]:
@@ -453,6 +461,7 @@ class Dataset:
             "broken": held.get("broken", 0) if is_open else 0,
             "recorded": self.is_bounded or self.is_void,
             "over_budget": self.is_void,
+            "person_pauses": [*self.pauses.values()],
             "label": self.label,
             "renewed_as": self.renewed_as,
             "schema": self.schema,
@@ -706,6 +715,10 @@ class Log:
         if outcome in ("closed", "renewed"):
             data.closed_at, data.renewed_as = part["decided_at"], request.get("renewed_as", "")
         data.label = request.get("label", "") if outcome.startswith("label") else data.label
+        if outcome in (*GRANTS, "begun"):
+            require(not data.pauses_of(request), f"{outcome} on {name} by a paused person")
+        if outcome in ("member_paused", "member_resumed"):
+            self.pause(data, part, request)
         stops = {"paused": outcome, "closed": outcome, "renewed": outcome, "resumed": ""}
         data.stopped = stops.get(outcome, data.stopped)
         if "member" in part:
@@ -719,6 +732,19 @@ class Log:
             for field, value in (request.get("pace") or {}).items():
                 expect(f"limit.pace.{field}", value, limit["pace"][field])
             self.set_limit(data, limit)
+
+    def pause(self, data: Dataset, part: Record, request: Record) -> None:
+        """Take the pause of a person or a team, or its end."""
+        key, pause = (request.get("member"), request.get("team")), part["pause"]
+        if part["outcome"] == "member_resumed":
+            expect("pause", data.pauses.pop(key, None), pause)
+            return
+        is_administrator = request.get("as") == "administrator"
+        due = {"member": key[0], "team": key[1], "administrator": is_administrator or None}
+        due |= {"by": request["by"], "reason": request["reason"], "since": part["decided_at"]}
+        require(key not in data.pauses, f"a pause of {key[0] or key[1]} within another")
+        expect("pause", {n: each for n, each in due.items() if each is not None}, pause)
+        data.pauses[key] = pause
 
     def record(self, data: Dataset, part: Record, request: Record, spent: Sums) -> None:
         """Check a release made elsewhere: whether it fitted, its team's limits, the guarantee."""

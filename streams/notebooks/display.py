@@ -23,6 +23,7 @@ from accountant.display.numbers import (
     spent_line,
 )
 from accountant.display.odometers import odometers_of
+from accountant.display.pauses import person_pause_words
 from accountant.display.refusals import refusal_words
 from accountant.display.spending import reserved_words, spending_of
 from accountant.display.times import moment
@@ -126,6 +127,7 @@ def decision_html(decision: Decision) -> str:
         ("budget", remaining_line(decision.budget)),
         ("owners", ", ".join(decision.owners)),
         ("member", "" if decision.member is None else member_sentence(decision.member)),
+        ("pause", "" if decision.pause is None else person_pause_words(decision.pause)),
         ("limit", "" if decision.limit is None else limit_sentence(decision.limit)),
         ("decided at", moment(decision.decided_at)),
         ("partition sequence", str(decision.partition_sequence)),

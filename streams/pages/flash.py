@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.limits import limit_sentence
 from accountant.display.members import member_sentence
+from accountant.display.pauses import person_sentence
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import refusal_words
 from accountant.display.reservations import step_words
@@ -66,6 +67,9 @@ def _done(decision: Decision) -> str:
         return capital(step_words(decision))
     if decision.member is not None:
         return member_sentence(decision.member)
+    if decision.pause is not None:
+        ended = not decision.outcome.pauses
+        return capital(person_sentence(decision.pause, ended=ended))
     if decision.limit is not None:
         return capital(limit_sentence(decision.limit))
     return capital(str(decision.outcome))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from accountant.advice.preview import Preview, preview
 from accountant.limits.applicable_limits import team_of
+from accountant.members.pauses import pause_of_person
 from accountant.partition import Partition
 from accountant.records.members import MemberRow
 from accountant.records.previews import PreviewRequest
@@ -44,7 +45,8 @@ class LiveLimits:
         limits, rows = self._consistent_limits(dataset, analyst)
         if limits is None:
             return None
-        return analyst_budget(limits, analyst, team_of(rows[analyst], limits.at))
+        pause = pause_of_person(limits.ledger.facts.person_pauses, analyst, rows[analyst])
+        return analyst_budget(limits, analyst, team_of(rows[analyst], limits.at), pause)
 
     def reservations(self, dataset: str) -> OpenReservations:
         """As `LedgerService.open_reservations`."""

@@ -18,6 +18,7 @@ from accountant.views.visibility import (
     DatasetAccess,
     access_of,
     is_shown_whole,
+    visible_view,
 )
 from streams.clock import Clock
 from streams.service.ledger_service import LedgerService
@@ -113,11 +114,12 @@ class Visibility:
         """
         view = await self.service.dataset(name)
         access = None if view is None else self.of(name, view.policy)
-        return None if view is None or access is None else (view, access)
+        return None if view is None or access is None else (visible_view(access, view), access)
 
     def among(self, views: Iterable[DatasetView]) -> list[DatasetView]:
         """Return the visible datasets. Of many, call it in a thread."""
-        return list(filter(self.sees, views))
+        pairs = ((self.of(view.dataset, view.policy), view) for view in views)
+        return [visible_view(access, view) for access, view in pairs if access is not None]
 
     def sees(self, view: DatasetView) -> bool:
         """Tell whether the caller sees anything of a dataset."""

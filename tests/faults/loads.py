@@ -155,6 +155,9 @@ class Load:
         self._due: list[tuple[int, bytes]] = []
         self._names = [f"ds-{i}" for i in range(len(POLICIES) * datasets)]
         self._paused: list[str] = []
+        self._pausing = random.Random(seed + 10)
+        self._pauses = People(seed + 10)
+        self._person_pauses: dict[str, list[Body]] = {}
         self._claims = [self._claim(0) for _ in range(300)]
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
@@ -193,6 +196,8 @@ class Load:
             return self._brake()
         if self._budgets.random() < 0.012:
             return self._budget()
+        if self._pausing.random() < (0.05 if any(self._person_pauses.values()) else 0.01):
+            return self._person_pause()
         if self._renewals and self._generations.random() < self._renewals:
             return self._renew()
         if self._outside.random() < 0.005:
@@ -515,6 +520,21 @@ class Load:
         }
         self._known.append(("admin", value := json.dumps(body).encode()))
         return self._send("admin", value, later=0)
+
+    def _person_pause(self) -> SentInput:
+        """Pause a person or a team of a dataset, or end such a pause, from seeds of its own."""
+        chance, known = self._pausing, [each for each in self._person_pauses.items() if each[1]]
+        name = chance.choice([name for name, _ in known] or self._names)
+        paused = self._person_pauses.setdefault(name, [])
+        is_sound = chance.random() < 0.9
+        fields = self._pauses.pause(paused) if is_sound else self._pauses.broken_pause()
+        target = {n: fields[n] for n in ("member", "team") if n in fields}
+        if is_sound and fields["type"] == "pause_member" and target not in paused:
+            paused.append(target)
+        elif is_sound and fields["type"] == "resume_member" and target in paused:
+            paused.remove(target)
+        head = {"version": 1, "request_id": id_at(self.now, chance), "dataset": name, "by": OWNER}
+        return self._send("admin", json.dumps({**head, **fields}).encode(), later=0)
 
     def _bad(self) -> SentInput:
         draw = self.chance.randrange(15)

@@ -83,6 +83,42 @@ class People:
             body["reason"] = 'é "asked for" ☃'
         return body
 
+    def pause(self, paused: list[Body]) -> Body:
+        """Return the fields of a pause of a person or a team, or of the end of one.
+
+        Args:
+            paused: the person or the team of each pause of the dataset, as this load knows them.
+        """
+        chance = self._chance
+        target = [{"member": chance.choice([*ANALYSTS, *EVERYBODY])}] * 3
+        target.append({"team": chance.choice(["blue", "blue", "red"])})
+        if paused and chance.random() < 0.7:
+            body = {"type": "resume_member", **chance.choice(paused)}
+        else:
+            body = {"type": "pause_member", **chance.choice([*target, *paused[:1]])}
+            body["reason"] = chance.choice(["left the project", 'é "asked for" ☃'])
+        if chance.random() < 0.1:
+            body = {**body, "type": "resume_member", **chance.choice(target)}
+            body = {name: each for name, each in body.items() if name in ("type", "member")}
+            body.setdefault("member", ANALYSTS[0])
+        if chance.random() < 0.15:
+            return {**body, "as": "administrator", "by": "admin"}
+        return {**self.by(), **body}
+
+    def broken_pause(self) -> Body:
+        """Return the fields of such a record, one of them invalid."""
+        sound: Body = {"type": "pause_member", "member": ANALYSTS[0], "reason": "why"}
+        wrong: list[Body] = [
+            {"team": "blue"},
+            {"member": None},
+            {"member": "a b"},
+            {"member": None, "team": ""},
+            {"reason": ""},
+            {"reason": "x" * 201},
+            {"until": "2027-01-01T00:00:00.000Z"},
+        ]
+        return sound | self._chance.choice(wrong)
+
     def broken_member(self, now: int) -> Body:
         """Return such fields, one of them invalid."""
         sound: Body = {**self.by(), "member": "analyst-9", "roles": ["analyst"]}

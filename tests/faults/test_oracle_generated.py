@@ -190,6 +190,7 @@ def check_reach(judged: list[Partition]) -> None:
     found = sum(map(outcomes, judged), Counter[tuple[str, str | None]]())
     decisions = [each for partition in judged for each in partition.decisions]
     datasets = [each for partition in judged for each in partition.datasets.values()]
+    assert min(found["member_paused", None], found["member_resumed", None]) > EACH / 400
     for name in ("repeated", "conflict", "expired", "member_set", "limit_set"):
         assert found[name, None] > EACH / 200, name
     assert min(found["member_removed", None], found["limit_removed", None]) > 1
@@ -215,6 +216,7 @@ REASONS: Final = {
     *("undecodable", "oversize", "invalid_field", "wrong_partition", "issued_in_future"),
     *("overloaded", "unknown_dataset", "already_opened", "closed", "paused", "out_of_date"),
     *("already_paused", "not_paused"),
+    *("person_paused", "person_already_paused", "person_not_paused"),
     *("already_granted", "not_lower", "halted", "unit_mismatch", "claim_not_accepted"),
     *("above_cap", "exhausted", "internal_error"),
     *("not_permitted", "unknown_member", "last_owner", "too_many_members"),

@@ -24,7 +24,13 @@ OPENS = ("tests/golden/*",)
 # is tested elsewhere.
 ELSEWHERE = {
     *(Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.TOO_MANY_MEMBERS, Reason.TOO_MANY_LIMITS),
-    *(Reason.TOO_MANY_OPEN, Reason.NOT_TOGETHER, Reason.NOT_RENEWABLE, Reason.NOT_IN_GROUP),
+    *(
+        Reason.TOO_MANY_PAUSED,
+        Reason.TOO_MANY_OPEN,
+        Reason.NOT_TOGETHER,
+        Reason.NOT_RENEWABLE,
+        Reason.NOT_IN_GROUP,
+    ),
     Reason.OTHER_DATASET,  # no record has it: only what one of its datasets sees
 }
 LEVELS = {

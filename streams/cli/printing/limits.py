@@ -21,6 +21,7 @@ from accountant.display.limits import (
 )
 from accountant.display.may_use import may_use, state_of
 from accountant.display.numbers import counting_line
+from accountant.display.pauses import person_pause_words
 from accountant.display.spending import spending
 from accountant.display.texts import capital
 from accountant.display.times import each_period, moment
@@ -89,6 +90,8 @@ def budget_lines(
             f"dataset show {budget.dataset}` says who has paused it",
             style="",
         )
+    if budget.pause is not None:
+        head.append(f"\n  paused: {person_pause_words(budget.pause)}", style="")
     found = may_use(budget, state_of(budget))
     then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
     head.append(f"\n  {found.sentence_with_reason(caller or 'you')}{then}", style="")

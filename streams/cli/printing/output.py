@@ -130,7 +130,7 @@ def _colour(outcome: Outcome) -> str:
         return "cyan"
     if outcome.is_not_considered:
         return "magenta"
-    if outcome.switches_pause and not outcome.shows_running:
+    if outcome.pauses:
         return "yellow"
     return "blue" if outcome.is_applied else ""
 

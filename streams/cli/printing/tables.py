@@ -45,6 +45,7 @@ from accountant.display.numbers import (
     unspent_percent,
 )
 from accountant.display.odometers import odometers_of
+from accountant.display.pauses import person_pause_words, person_sentence
 from accountant.display.refusals import refusal_words, when_more
 from accountant.display.requested import fitting_words, requested_words
 from accountant.display.reservations import step_words
@@ -180,6 +181,7 @@ def dataset_details(
         *([("as of", f"decision {view.partition_sequence} of the log")] if is_dated else []),
         ("should last until", day(view.horizon_ends_at) or "–"),
         ("state", f"{view.state}: {STATES[view.state]}"),
+        *(("paused", person_pause_words(each)) for each in view.person_pauses),
         *more,
     ]
     if like is not None:
@@ -311,6 +313,9 @@ def _outcome_line(decision: Decision) -> Text:
         line.append(f" ({decision.reason})")
     if decision.member is not None:
         line.append(f": {member_sentence(decision.member)}", style="")
+    if decision.pause is not None and decision.outcome.pauses_person:
+        ended = not decision.outcome.pauses
+        line.append(f": {person_sentence(decision.pause, ended=ended)}", style="")
     if words := step_words(decision):
         line.append(f": {words}", style="")
     if decision.limit is not None:

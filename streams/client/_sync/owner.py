@@ -37,7 +37,9 @@ from streams.client.requests.succession import DatasetState, Following, followin
 from streams.clock import Clock
 from streams.errors import AccountantWarning
 
-_AS_IT_IS: Final = frozenset({Reason.ALREADY_PAUSED, Reason.NOT_PAUSED})
+_AS_IT_IS: Final = frozenset(
+    {Reason.ALREADY_PAUSED, Reason.NOT_PAUSED, Reason.PERSON_ALREADY_PAUSED}
+)
 """The reasons of records that have nothing to change."""
 
 
@@ -96,6 +98,30 @@ class Administrator:
     def remove_member(self, dataset: str, member: str) -> Decision:
         """Remove a member; removing the last owner is refused (`last_owner`)."""
         return self._send("member", dataset, removed_member_fields(member))
+
+    def pause_member(
+        self, dataset: str, member: str | None = None, *, team: str | None = None
+    ) -> Decision:
+        """Pause one person or one team: they cannot ask and not begin until they are resumed.
+
+        They still settle, void and read; membership, limits and history stay. They read the
+        `reason` of `as_owner` or `as_administrator`, which must say why.
+
+        Args:
+            member: the person, who need not be a member; or
+            team: the team.
+        """
+        return self._send("pause_member", dataset, {"member": member, "team": team})
+
+    def resume_member(
+        self, dataset: str, member: str | None = None, *, team: str | None = None
+    ) -> Decision:
+        """End the pause of one person or of one team; nothing else ends it.
+
+        Args:
+            member, team: as of `pause_member`.
+        """
+        return self._send("resume_member", dataset, {"member": member, "team": team})
 
     def _send(
         self,
@@ -267,7 +293,8 @@ class Owner(Administrator):
                     warnings.warn(text, AccountantWarning, 4)
 
     def _send_following(self, each: Following, opened: DatasetView, request_id: str) -> Decision:
-        context = self._context._replace(request_id=request_id, follows=None)
+        reason = str(each.fields.get("reason", self._context.reason))
+        context = self._context._replace(request_id=request_id, follows=None, reason=reason)
         record = AdminRequest.of(
             each.kind, opened.dataset, each.fields, context, self._clock, new=True
         )

@@ -1,4 +1,4 @@
-"""What follows the opening of a dataset in another one's place: its limits, members and access.
+"""What follows the opening of a dataset in another one's place: limits, pauses, members, access.
 
 They are ordinary records. Their ids follow from the opening, so that whoever repeats them completes
 what a first attempt has left undone, and changes nothing that it has done.
@@ -12,9 +12,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from accountant.display.pauses import paused_name
 from accountant.policy import Access
 from accountant.records.limit_records import Scope
 from accountant.records.members import Member
+from accountant.records.person_pauses import pause_of
 from accountant.times import from_iso, uuid7
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import ScopeView
@@ -57,7 +59,8 @@ class Following(NamedTuple):
 def following(old: DatasetState, new: DatasetState, access: Access, at: int) -> Iterator[Following]:
     """Yield what a dataset still lacks of another's, in the order in which it is to be sent.
 
-    Limits come before members, so that nobody asks without the limits of their team. An analyst's
+    Limits come before members, so that nobody asks without the limits of their team, and pauses of
+    persons too. An analyst's
     own limit needs the team, so it comes after them: the dataset is paused meanwhile.
 
     Args:
@@ -70,6 +73,10 @@ def following(old: DatasetState, new: DatasetState, access: Access, at: int) -> 
     if own and not new.view.paused and _lacks(own, known):
         yield Following("pause", {}, "pause")
     yield from _limits([each for each in limits if each.scope != "analyst"], known)
+    for pause in old.view.person_pauses:
+        if pause_of(new.view.person_pauses, pause.member, pause.team) is None:
+            target = {"member": pause.member, "team": pause.team, "reason": pause.reason}
+            yield Following("pause_member", {**target}, f"pause of {paused_name(pause)}")
     members = {each.member: each for each in new.members}
     for member in old.members:
         if member.is_in_force(at) and members.get(member.member) != member:

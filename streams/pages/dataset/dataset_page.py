@@ -13,14 +13,17 @@ from msgspec import UNSET
 
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
+from accountant.display.pauses import person_pause_words
 from accountant.display.teams import notes_of_limit, notes_of_member
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
+from accountant.records.person_pauses import pause_of
 from accountant.times import from_iso, issued_at, uuid7
 from accountant.views.alerts import limit_alerts_of_view
+from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import ScopeView
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
@@ -177,7 +180,8 @@ def _shown(found: PageData) -> dict[str, Any]:
         "too_young": TOO_YOUNG,
         "forecast_note": forecast_notes(found.usage.forecasts),
         "odometers": odometer_rows(view),
-        "members": [_member_row(each, now) for each in found.members[:_MOST_MEMBERS]],
+        "members": [_member_row(each, view, now) for each in found.members[:_MOST_MEMBERS]],
+        "person_pauses": list(map(person_pause_words, view.person_pauses)),
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,
         "filters": form_data.filters(),
     }
@@ -203,14 +207,16 @@ def _request_row(found: PageData, decision: Decision, levels: Sequence[ScopeView
     )
 
 
-def _member_row(member: Member, now: int) -> dict[str, Any]:
-    until = member.until
+def _member_row(member: Member, view: DatasetView, now: int) -> dict[str, Any]:
+    until, pauses = member.until, view.person_pauses
+    own, of_team = pause_of(pauses, member.member, None), pause_of(pauses, None, member.team)
     return {
         "name": member.member,
         "roles": ", ".join(member.roles),
         "team": member.team or "",
         "until": until,
         "is_over": until is not None and from_iso(until) <= now,
+        "is_paused": (own or (of_team if member.team else None)) is not None,
     }
 
 

@@ -27,6 +27,7 @@ from accountant.display.numbers import (
     percents,
     symbol,
 )
+from accountant.display.pauses import person_pause_words
 from accountant.display.reasons import UNNAMED_OWNER
 from accountant.display.spending import SumSpending, reserved_words, sums_of
 from accountant.display.texts import capital, shorten
@@ -151,6 +152,7 @@ class OwnBudget(NamedTuple):
         may_use: how much, what decides it, and whether waiting helps.
         own: for each limit with a separate budget, what is left of it.
         team: what the team has left, a sentence; "" without a team.
+        pause: who has paused them or their team, when and why; "" where nobody has.
         more_in: in how long more is available, "" if waiting does not help.
     """
 
@@ -158,6 +160,7 @@ class OwnBudget(NamedTuple):
     may_use: MayUse
     own: tuple[str, ...]
     team: str
+    pause: str
     more_in: str
     levels: tuple[ScopeBars, ...]
 
@@ -183,6 +186,7 @@ def own_budget(
         may_use=found,
         own=tuple(_own(level) for level in budget.levels if _is_own(level, name)),
         team="" if found.is_over else _team(budget),
+        pause="" if budget.pause is None else person_pause_words(budget.pause),
         more_in="" if found.more_at is None else time_until(found.more_at, now),
         levels=scopes_of(budget.levels, now),
     )

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from hypothesis import example, given, settings
@@ -342,6 +342,10 @@ PAUSED_THEN_CLOSED = [
 """Closing ends a pause: the row says nothing of it any more, and the reason is `closed`."""
 
 
+UNDOES: Final = {"resume_member": "pause_member"}
+"""The kinds of record that have an effect only after another one."""
+
+
 def around(kind: str) -> list[list[Step]]:
     """Return a kind's examples around grants, pauses and the closing, by owners and by others.
 
@@ -363,6 +367,8 @@ def around(kind: str) -> list[list[Step]]:
         batches.append([])
 
     ask()
+    for each in examples_of(UNDOES.get(kind, "")):
+        govern(each.kind, **each.own_fields)
     send(by="ana")
     send(follows=1)
     send()

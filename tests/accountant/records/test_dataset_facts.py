@@ -19,9 +19,11 @@ from accountant.policy.lifetime import StoredLifetime
 from accountant.records import Snapshot, decode_snapshot, encode
 from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, with_facts
 from accountant.records.kinds import KINDS
+from accountant.records.person_pauses import PersonPause
 from accountant.records.requests import SpentBefore
 from accountant.replay.check_admin_records import check_admin_rows
 from accountant.replay.check_rows import RowContradictsLog
+from accountant.times import iso
 from tests.accountant.partition.test_derived_claims import SCHEMA, opened
 
 FIELDS: Final = DatasetFacts.__struct_fields__
@@ -38,14 +40,15 @@ VALUES: Final[dict[type, Any]] = {
 STORED: Final = {
     "in_force": StoredBudgetInForce(epsilon="0.5", budget={"epsilon": "0.5", "delta": "0"}),
     "spent": SpentBefore(claim=CLAIM.claim, evidence="table 3"),
+    "person_pauses": (PersonPause(member="ana", by="olga", reason="a loop", since=iso(0)),),
     "lifetime": StoredLifetime(epsilon="5", first="a", spent={"epsilon": "1", "delta": "0"}),
 }
 """The values of facts for which that is too little."""
 
 
 def facts_with(*names: str) -> DatasetFacts:
-    values = {name: VALUES[type(getattr(NO_FACTS, name))] for name in names}
-    return with_facts(NO_FACTS, values | {n: STORED[n] for n in names if n in STORED})
+    values = {n: STORED.get(n) or VALUES[type(getattr(NO_FACTS, n))] for n in names}
+    return with_facts(NO_FACTS, values)
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -46,6 +46,7 @@ FACTS: Final[Fields] = {
     "renewed_as": "",
     "recorded": False,
     "over_budget": False,
+    "person_pauses": [],
     "spent": None,
 }
 """What owners have said of a dataset, by the name in its row, which leaves out what is as here."""
@@ -197,16 +198,23 @@ class Dataset:
         reserve = "reserve" in request
         many = reserve and len(self.reservations.open) >= MOST_OPEN
         full = self._full_holder(request) if reserve else {}
+        paused = self.pause_of(request)
         states = {
             "closed": self.closed,
             "suspended": self.reservations.broken > 0,
             "paused": self.facts["paused"],
+            "person_paused": paused is not None,
             "halted": self.halted,
             "too_many_open": many,
             "too_many_of_holder": bool(full),
         }
         reason = next((name for name, is_so in states.items() if is_so), None)
-        return reason, {"holder": full} if reason == "too_many_of_holder" else {}
+        said: Fields = {"too_many_of_holder": {"holder": full}, "person_paused": {"pause": paused}}
+        return reason, said.get(reason or "", {})
+
+    def pause_of(self, sender: Fields) -> Fields | None:
+        """Return the pause that keeps a sender from asking, and from a begin."""
+        return self.members.pause_of(self.facts["person_pauses"], sender)
 
     def _full_holder(self, request: Fields) -> Fields:
         """Return the first holder with as many open reservations as one may have, {} for none."""

@@ -69,6 +69,20 @@ class Members:
             return True
         return not self.owners or self.has(record["by"], "owner", at)
 
+    def pause_of(self, pauses: list[Fields], sender: Fields) -> Fields | None:
+        """Return the pause that keeps a sender from asking, and from a begin.
+
+        Each name that a record has counts, with the team of its membership, valid or not.
+        """
+        for name in (sender["analyst"], sender.get("via")):
+            found = self.all.get(name) if name else None
+            own = [each for each in pauses if name and each.get("member") == name]
+            of_team = [each for each in pauses if found and each.get("team") == found.team]
+            of_team = [each for each in of_team if "team" in each]
+            if own or of_team:
+                return (own or of_team)[0]
+        return None
+
     def refusal(self, record: Fields) -> str | None:
         """Return why a permitted member's record is not applied."""
         name, roles = record["member"], record["roles"]

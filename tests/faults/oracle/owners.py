@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 Rules = dict[str, Callable[[Any], bool]]
 """The rule of each field, by its name."""
+MOST_PAUSES: Final = 100
 _STAYS: Final = ("access", "visibility", "population", "open_per_holder")
 
 
@@ -76,7 +77,7 @@ class OwnersRecord(NamedTuple):
     def all_optional(self) -> Rules:
         """The rules of the fields that it may have."""
         return {
-            "reason": is_short,
+            **({} if "reason" in self.needed else {"reason": is_short}),
             **({"follows": _is_sequence} if self.follows else {}),
             **({"as": lambda v: v in (None, "administrator")} if self.is_administered else {}),
             **self.optional,
@@ -218,6 +219,37 @@ def _brake(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
         return "refused", "already_paused" if pauses else "not_paused", {}
     dataset.facts["paused"] = pauses
     return "paused" if pauses else "resumed", None, _by_administrator(record)
+
+
+def _pause_person(dataset: Dataset, record: Fields, _: Fields, at: int) -> Verdict:
+    pauses, target = dataset.facts["person_pauses"], _target(record)
+    if any(target.items() <= each.items() for each in pauses):
+        return "refused", "person_already_paused", {}
+    if len(pauses) >= MOST_PAUSES:
+        return "refused", "too_many_paused", {}
+    said = {"by": record["by"], "reason": record["reason"], "since": at_text(at)}
+    pause = {**target, **said, **_by_administrator(record)}
+    dataset.facts["person_pauses"] = [*pauses, pause]
+    return "member_paused", None, {"pause": pause, **_by_administrator(record)}
+
+
+def _resume_person(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
+    pauses, target = dataset.facts["person_pauses"], _target(record)
+    ended = [each for each in pauses if target.items() <= each.items()]
+    if not ended:
+        return "refused", "person_not_paused", {}
+    dataset.facts["person_pauses"] = [each for each in pauses if each not in ended]
+    return "member_resumed", None, {"pause": ended[0], **_by_administrator(record)}
+
+
+def _target(record: Fields) -> Fields:
+    """Return the person or the team that a record names."""
+    return {n: record[n] for n in ("member", "team") if record.get(n) is not None}
+
+
+def _not_one_of_two(record: Fields) -> set[str]:
+    """Return the person, where a record names a team too, or nobody."""
+    return set() if len(_target(record)) == 1 else {"member"}
 
 
 def _label(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
@@ -445,6 +477,19 @@ OWNERS: Final = {
         odd=contradicted,
         is_administered=True,
         after_closing=True,
+    ),
+    "pause_member": OwnersRecord(
+        _pause_person,
+        needed={"reason": lambda v: is_short(v) and bool(v)},
+        optional={"member": _or_none(is_name), "team": _or_none(is_name)},
+        odd=_not_one_of_two,
+        is_administered=True,
+    ),
+    "resume_member": OwnersRecord(
+        _resume_person,
+        optional={"member": _or_none(is_name), "team": _or_none(is_name)},
+        odd=_not_one_of_two,
+        is_administered=True,
     ),
     "limit": OwnersRecord(
         _limit,

@@ -9,7 +9,14 @@ from tests.faults.oracle.dataset import Dataset, Grant, Verdict
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Clock
 from tests.faults.oracle.reservations import Reservation
-from tests.faults.oracle.steps import breaks, is_permitted, refusal, said_of, take_step
+from tests.faults.oracle.steps import (
+    breaks,
+    is_permitted,
+    refusal,
+    said_of,
+    said_of_pause,
+    take_step,
+)
 
 _NOTHING: Fields = {}
 
@@ -82,6 +89,7 @@ def _refused(
     broken: bool = False,
 ) -> Verdict:
     parts = [said_of(row, step, broken=broken) for row in rows]
+    parts[number] |= said_of_pause(datasets[number], reason, step)
     return "refused", reason, {"refused_by": datasets[number].name, "parts": parts}
 
 

@@ -34,7 +34,12 @@ def decide_step(dataset: Dataset, step: Fields, said: Fields, clock: Clock) -> V
     if reason == "beyond_maximum" and breaks(dataset, step, reservation, clock.at):
         reservation.stage = "broken"
         return "refused", reason, said_of(reservation, step, broken=True)
-    return "refused", reason, said_of(reservation, step)
+    return "refused", reason, said_of(reservation, step) | said_of_pause(dataset, reason, step)
+
+
+def said_of_pause(dataset: Dataset, reason: str | None, step: Fields) -> Fields:
+    """Return the field about the pause that refuses a step, {} for any other refusal."""
+    return {"pause": dataset.pause_of(step)} if reason == "person_paused" else {}
 
 
 def take_step(
@@ -124,7 +129,9 @@ def refusal(dataset: Dataset, step: Fields, reservation: Reservation, now: int) 
         return "closed"
     if dataset.reservations.broken:
         return "suspended"
-    return "paused" if dataset.facts["paused"] else None
+    if dataset.facts["paused"]:
+        return "paused"
+    return None if dataset.pause_of(step) is None else "person_paused"
 
 
 def _settle_refusal(step: Fields, reservation: Reservation, now: int) -> str | None:

@@ -114,6 +114,23 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
             (" as an administrator", {"as": "administrator"}, "root"),
         )
     },
+    **{
+        f"{kind} a person{words}": (
+            _record(
+                f"members/{kind}",
+                partial(pausing, kind=f"{kind}_member", member="zed", reason="a loop"),
+                **fields,
+            ),
+            {name},
+            {name},
+        )
+        for kind in ("pause", "resume")
+        for words, fields, name in (
+            ("", {}, "olga"),
+            (" in the owner's name", {"by": "olga"}, "olga"),
+            (" as an administrator", {"as": "administrator"}, "root"),
+        )
+    },
     "close": (_record("close", closing), {"olga"}, {"olga"}),
     "open one's own": (_open(), {"root", "opie"}, {"root", "opie"}),
     "open with others": (_open(owners=["opie", "olga"]), {"root", "opie"}, {"root", "opie"}),
@@ -123,7 +140,8 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
 }
 
 
-REPEATED_BRAKES = {"already_paused", "not_paused"}  # each name pauses the same dataset
+REPEATED_BRAKES = {"already_paused", "not_paused", "person_already_paused", "person_not_paused"}
+"""Each name pauses the same dataset, and the same person."""
 
 
 @pytest.mark.parametrize("action", TABLE)

@@ -107,7 +107,7 @@ def _submit(ledger: Accountant, _: Table) -> object:
 
 
 def olga(ledger: Accountant) -> Owner:
-    return ledger.as_owner("olga", **SHORT)
+    return ledger.as_owner("olga", reason="why", **SHORT)
 
 
 ONE = ("census", "pure:0.001")

@@ -18,6 +18,7 @@ from accountant.policy import Policy
 from accountant.records import Decision
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
+from accountant.records.person_pauses import MAX_PAUSES
 from accountant.views.datasets import view_of_ledger
 from streams.cli.root import command
 from tests.accountant.partition.test_derived_claims import ask as ask_question
@@ -197,6 +198,33 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         ("Dataset census is paused already, by owner", "resume census"),
     ),
     Reason.NOT_PAUSED: (lambda: of_owner("resume"), ("Dataset census is not paused",)),
+    Reason.PERSON_PAUSED: (
+        lambda: (here := scene(), here.owners("pause_member", member="ana", reason="a loop"))[
+            0
+        ].ask(),
+        (
+            "On dataset census, ana is paused by owner at 2026-11-21 10:00 UTC: a loop.",
+            "Ask an owner (owner) when",
+            "`accountant member resume census ana",
+        ),
+    ),
+    Reason.PERSON_ALREADY_PAUSED: (
+        lambda: (
+            here := scene(),
+            here.owners("pause_member", team="red", reason="a loop"),
+        )[0].owners("pause_member", team="red", reason="again"),
+        ("dataset census already", "member resume census"),
+    ),
+    Reason.PERSON_NOT_PAUSED: (
+        lambda: of_owner("resume_member", member="bo"),
+        ("not paused on dataset census", "member list census"),
+    ),
+    Reason.TOO_MANY_PAUSED: (
+        lambda: (here := scene(), paused_many(here))[0].owners(
+            "pause_member", member="bo", reason="a loop"
+        ),
+        ("Dataset census has 100 pauses", "member pause census --team"),
+    ),
     Reason.RECORD_NOT_POSSIBLE: (
         lambda: scene(filter="gdp_residue", epsilon="1", delta="1e-6").owners(
             "record", claim=CLAIM, released_at="2026-01-01T00:00:00.000Z", evidence="a table"
@@ -311,6 +339,12 @@ WORDS_ALONE: Final = {
 """Reasons to which a ledger comes after thousands of records, in a part, or by a bug."""
 
 
+def paused_many(world: Scene) -> None:
+    """Pause as many persons as a dataset may have pauses."""
+    for number in range(MAX_PAUSES):
+        world.owners("pause_member", member=f"guest-{number}", reason="a loop")
+
+
 def current_of(decision: Decision) -> CurrentDataset:
     """Return a dataset as it is shown to one of its owners, who sees who paused it."""
     world = scene()
@@ -353,7 +387,8 @@ def test_a_refusal_has_its_values_and_an_advice_that_the_commands_take(reason: R
     assert re.search(r"\bDATASET\b|\bGRANT\b(?! --)", words) is None, words
     # Somebody who may not see the members reads how to find an owner.
     alone = refusal_words(decision)
-    asks = "{owner}" in REASONS[reason].remedy_form and reason is not Reason.LAST_OWNER
+    named = {Reason.LAST_OWNER, Reason.PERSON_PAUSED}  # by the words, or by the decision itself
+    asks = "{owner}" in REASONS[reason].remedy_form and reason not in named
     assert asks is (UNNAMED_OWNER in alone), alone
     check_advice(alone)
 

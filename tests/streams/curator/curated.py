@@ -87,10 +87,10 @@ def member(name: str, *roles: str, dataset: str = "census") -> bytes:
     return json.dumps(body | {"by": "owner", "member": name, "roles": roles}).encode()
 
 
-def brake(kind: str) -> bytes:
-    """Return the record that pauses or resumes the dataset."""
+def brake(kind: str, **more: str) -> bytes:
+    """Return the record that pauses or resumes the dataset, or somebody of it."""
     body = {"version": 1, "type": kind, "request_id": new_id(), "dataset": "census"}
-    return json.dumps(body | {"by": "owner"}).encode()
+    return json.dumps(body | {"by": "owner", **more}).encode()
 
 
 async def comes_true(

@@ -363,6 +363,24 @@ async def test_a_session_of_a_paused_dataset_waits_until_it_is_resumed(
     assert outcomes == ["refused", "repeated", "begun", "settled"]
 
 
+async def test_a_session_of_a_paused_analyst_waits_without_a_decision(
+    ledger: CuratedLedger,
+) -> None:
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    waiting = granted_question(0, answer.decision)
+    assert waiting is not None
+    steps_of = SessionSteps(ledger.service, ledger.store, "curator", SystemClock())
+    for target in ("ana", "curator"):
+        await ledger.send(brake("pause_member", member=target, reason="a loop"), "admin")
+        with pytest.raises(Unavailable, match="or its analyst is: the session waits"):
+            await steps_of.begin(waiting)
+        assert await steps(ledger, waiting.grant) == []
+        await ledger.send(brake("resume_member", member=target), "admin")
+    assert await steps_of.begin(waiting)
+
+
 async def test_sessions_that_wait_hold_up_no_other_question(ledger: CuratedLedger) -> None:
     grants = [await ledger.ask(session()) for _ in range(3)]
     await ledger.store.open_log(0, await ledger.id(), 0)

@@ -314,15 +314,24 @@ def removed_limit(forger: Forger) -> None:
     del forger.log[at]["limit"]["part"], forger.log[at]["limit"]["budget"]
 
 
-def paused_before(forger: Forger) -> None:
+def paused_before(forger: Forger, **more: Any) -> None:
     at = forger.index("granted", "rho")
     template = forger.log[forger.index("settled", "rho")]
     names = ("reservation", "held", "levels")
-    row = {n: v for n, v in template.items() if n not in names} | {"outcome": "paused"}
+    row = {n: v for n, v in template.items() if n not in names} | {"outcome": "paused"} | more
     forger.log.insert(at, json.loads(json.dumps(row | {"partition_sequence": -1})))
     forger.log[at]["sequence"] = template["sequence"] + 1
     for part in forger.log[at + 1]["parts"]:
         part["sequence"] += part["dataset"] == "rho"
+
+
+def person_paused_before(forger: Forger) -> None:
+    template = forger.log[forger.index("settled", "rho")]
+    asker = forger.at("granted", "rho")["request"]["analyst"]
+    said = {"member": asker, "by": "olga", "reason": "a loop"}
+    request = {"type": "pause_member", "dataset": "rho", **said}
+    pause = {**said, "since": template["decided_at"]}
+    paused_before(forger, outcome="member_paused", request=request, pause=pause)
 
 
 def dropped_part(forger: Forger) -> None:
@@ -604,6 +613,9 @@ FORGERIES: Final = [
         "totals",
     ),
     Forged("a grant during a pause", "everything", paused_before, "log", "stop"),
+    Forged(
+        "a grant of a paused person", "everything", person_paused_before, "log", "paused person"
+    ),
     Forged("a dataset left out of a grant", "everything", dropped_part, "log", "datasets"),
     Forged(
         "time that goes back",
