@@ -91,7 +91,8 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         pace: `part`, `period`, `budget`; `used` and `left` in the current period, which lasts from
             `begins_at` to `ends_at`; `held` and `held_ratio` of it.
         reserved: `part`, `budget`; `left`, what is still reserved; `team`, within whose share an
-            analyst's lies.
+            analyst's lies; `cut` and `cut_by`, what releases made elsewhere took of it, and the
+            last such decision of the dataset.
     """
 
     scope: Scope

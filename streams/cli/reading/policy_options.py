@@ -102,6 +102,7 @@ def policy_options(
 def _option(field: str, text: str, *, hidden: bool) -> inspect.Parameter:
     default = _DEFAULTS.get(field)
     is_flag = field in _PARAMETERS and _PARAMETERS[field].is_flag
+    # typer adds --no-FIELD to a flag that it names itself: one that is left out says no.
     names = [f"--{field.replace('_', '-')}"] if is_flag else []
     option = typer.Option(*names, help=text, hidden=hidden)
     value = bool if is_flag else str

@@ -54,8 +54,9 @@ def test_a_share_that_a_release_made_elsewhere_cuts_has_an_alert() -> None:
     world.send("admin", world.admin("record", released_at=at, **release))
     assert world.encoded[-1].crossed, "whoever decides it looks for its alerts"
     scan = AlertScan(0, 0)
-    (alert,) = [each for value in world.log for each in scan.take(value)]
-    assert alert.alert_id == "census/1/level/team/red/1/cut/3"
+    alerts = [each for value in world.log for each in scan.take(value)]
+    assert [alert.alert_id for alert in alerts] == ["census/1/level/team/red/1/cut/3"]
+    (alert,) = alerts
     assert alert.cut == {"epsilon": "0.2", "delta": "0"}
     assert (alert.team, alert.version, alert.threshold) == ("red", 1, "")
 

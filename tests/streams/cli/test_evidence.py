@@ -103,7 +103,9 @@ def test_what_is_not_covered_begins_with_the_datasets_of_the_ledger(accountant: 
         .read_text()
         .split("What no guarantee covers\n")
     )
-    past, recorded, blank = own.splitlines()[3:]
+    lines = own.splitlines()[3:]
+    assert len(lines) == 3, lines
+    past, recorded, blank = lines
     assert past == "- past: none: a release made elsewhere did not fit the budget"
     bounded = "the size of each release that was recorded afterwards was bounded before anything"
     assert recorded == f"- recorded: ε = 1, δ = 0, if {bounded} was released"

@@ -58,4 +58,5 @@ def test_what_a_killed_process_has_left_stays_as_it_is(file: Path, tmp_path: Pat
     before = copy.read_bytes(), wal.read_bytes()
     with closing(open_shared(copy)) as db:
         assert numbers(db) == [1, 2]
+    assert wal.exists()
     assert (copy.read_bytes(), wal.read_bytes()) == before
