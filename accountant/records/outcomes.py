@@ -154,6 +154,7 @@ class Reason(StrEnum):
     TOO_MANY_MEMBERS = "too_many_members"
     UNKNOWN_LIMIT = "unknown_limit"
     LIMIT_NOT_POSSIBLE = "limit_not_possible"
+    END_IN_PAST = "end_in_past"
     OVER_RESERVED = "over_reserved"
     TOO_MANY_LIMITS = "too_many_limits"
     ALREADY_GRANTED = "already_granted"

@@ -115,7 +115,7 @@ def test_the_other_examples_decode_as_their_types():
     check_preview(preview)
     (policy,) = examples("policy")
     resolve(msgspec.json.decode(policy, type=Policy))
-    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 2
+    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 3
     member, level = examples("state")
     msgspec.json.decode(member, type=MemberRow)
     msgspec.json.decode(level, type=ScopeRow)
