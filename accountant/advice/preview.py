@@ -183,7 +183,7 @@ def _decide(
     reserve = asked.reserve is not UNSET
     question, noise, unit, neighbours = asked.question, asked.noise, asked.unit, asked.neighbours
     if asked.analyst is not None:
-        store = None if divided is None else divided.levels
+        store = None if divided is None else divided.store
         resets = NO_RESETS if divided is None else divided.resets
         asks = _RequestTerms(asked.analyst, asked.via, unit, neighbours)
         if claim is not None:

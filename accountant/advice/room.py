@@ -87,6 +87,8 @@ def limit_rooms(budget: AnalystBudget) -> Iterable[LimitRoom]:
                 part = Fraction(period_limit.part) * (1 - Fraction(period_limit.spent_ratio))
             # An unused period has as much left as the next one.
             ends_at = period_limit.ends_at if period_limit.spent_ratio else None
+            if level.until is not None and ends_at is not None and level.until <= ends_at:
+                ends_at = None  # the limit ends first, and what follows it may allow less
             yield LimitRoom(part, unit, left, "pace", level, ends_at)
 
 

@@ -16,6 +16,7 @@ from accountant.display.datasets import pause_words
 from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS, Subject
+from accountant.display.times import moment
 from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import Policy, filter_of
@@ -58,6 +59,7 @@ class _Limit(_AdminRequest):
     part: str | None = None
     pace: dict[str, Any] | None = None
     reserved: str | None = None
+    until: str | None = None
 
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
@@ -245,6 +247,14 @@ def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str
     )
 
 
+def _end_in_past(request: _Limit, _: CurrentDataset | None, at: str) -> str:
+    return (
+        f"The limit of {scope_words(request.scope, request.name)} would end at "
+        f"{moment(request.until or '')}, and the log's clock is at {moment(at)}. Nothing was "
+        "changed."
+    )
+
+
 def _limit_command(request: _Limit) -> str:
     """Return the beginning of the command that sets a limit of the same scope."""
     named = "" if request.name is None else f" --{request.scope} {request.name}"
@@ -405,6 +415,7 @@ _Words = Callable[[Any, CurrentDataset | None, str], str]
 _MEANINGS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.TOO_MANY_MEMBERS, "member"): _too_many_members,
     (Reason.TOO_MANY_LIMITS, "limit"): _too_many_limits,
+    (Reason.END_IN_PAST, "limit"): _end_in_past,
     (Reason.ALREADY_GRANTED, "amend"): _already_granted,
     (Reason.HAS_LIMITS, "amend"): _has_limits,
     (Reason.NOT_LOWER, "amend"): _not_lower,

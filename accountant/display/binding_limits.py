@@ -38,13 +38,15 @@ class BindingLimit(NamedTuple):
     Attributes:
         level, what: the limit.
         left: what it had left, by sum; empty if the decision does not say.
-        more_at: when a period limit resets, None if a whole period is too small.
+        more_at: when a period limit resets, None if a whole period is too small, or it ends first.
+        until: when the limit ends, None for never.
     """
 
     level: LimitName
     what: What
     left: Texts
     more_at: str | None
+    until: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -70,9 +72,10 @@ def _limits_of(level: LimitRemaining) -> Iterable[BindingLimit]:
     named = LimitName(level.scope, level.name)
     if level.left is not None:
         what: What = "reserved" if level.scope == "dataset" else "limit"
-        yield BindingLimit(named, what, level.left, None)
+        until = None if what == "reserved" else level.until
+        yield BindingLimit(named, what, level.left, None, until)
     if level.pace_left is not None or level.more_at is not None:
-        yield BindingLimit(named, "pace", level.pace_left or {}, level.more_at)
+        yield BindingLimit(named, "pace", level.pace_left or {}, level.more_at, level.until)
 
 
 def _is(limit: BindingLimit, named: LimitName) -> bool:

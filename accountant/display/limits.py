@@ -49,6 +49,23 @@ def next_period(period_limit: PeriodLimitView) -> str:
     return f"next period at {moment(period_limit.ends_at)}"
 
 
+def end_words(limit: ScopeView | LimitRecord, limits: Iterable[ScopeView], team: str | None) -> str:
+    """Return what follows the end of a limit, "" for one without an end.
+
+    Args:
+        limits: the dataset's.
+        team: of the limit's analyst, where it is one's and that is known.
+    """
+    if limit.until is None:
+        return ""
+    if limit.scope == "analyst" and team is not None:
+        own = (each for each in limits if (each.scope, each.name) == ("each", team))
+        default = next(own, None)
+        if default is not None and (default.until is None or default.until > limit.until):
+            return f"from {moment(limit.until)} on the default of team {team} applies"
+    return f"unlimited from {moment(limit.until)}"
+
+
 def is_default(limit: ScopeView) -> bool:
     """Whether a limit is the default of a team's analysts: each of them has its own usage."""
     return limit.scope == "each" and limit.analyst is None
@@ -78,7 +95,8 @@ def limit_sentence(limit: LimitRecord) -> str:
         parts.append(f"may use {period_limit_words(limit.pace)}")
     if limit.reserved is not None:
         parts.append(f"has {share_words(limit.reserved)} reserved")
-    return f"{subject} {', '.join(parts)}" if parts else f"{subject} has no limit any more"
+    end = "" if limit.until is None else f", until {moment(limit.until)}"
+    return f"{subject} {', '.join(parts)}{end}" if parts else f"{subject} has no limit any more"
 
 
 def left_at_words(
@@ -102,6 +120,8 @@ def _left_at(each: LimitRemaining, left: Texts | None, asked: Texts) -> str:
         parts.append(f"{_moved_line(each.left, asked)} left{beside}")
     if each.pace_left is not None:
         parts.append(f"{_moved_line(each.pace_left, asked)} left in this period")
+    if each.until is not None:
+        parts.append(f"until {moment(each.until)}")
     return f"{scope_words(each.scope, each.name)}: {', '.join(parts)}"
 
 

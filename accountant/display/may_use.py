@@ -12,6 +12,7 @@ from accountant.advice.room import LimitRoom, Tightest, tightest
 from accountant.display.limits import scope_words
 from accountant.display.numbers import part_of, remaining_amount, remaining_percent, symbol
 from accountant.display.reasons import UNNAMED_OWNER
+from accountant.display.times import moment
 from accountant.views.datasets import DatasetView, State
 from accountant.views.limit_views import AnalystBudget
 
@@ -154,6 +155,8 @@ def _waiting_words(found: Tightest, owner: str, view: DatasetView | None) -> str
         more = "" if view is None else raise_budget(view, owner)
         return f"{WAITING}{reserve_less(owner) if room.what == 'reserved' else more or FIXED}."
     scope = scope_words(room.level.scope, room.level.name)
+    if room.level.until is not None:
+        return f"The limit of {scope} ends at {moment(room.level.until)}."
     if room.what == "pace":
         return f"{WAITING}a whole period allows {scope} no more."
     return f"{WAITING}{raise_limit(scope, owner)}."

@@ -287,6 +287,12 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "0.1{by}`), or open a dataset that can (`accountant dataset open NAME --epsilon 1 --delta "
         "1e-6 --beside none{by}`).",
     ),
+    Reason.END_IN_PAST: ReasonWords(
+        "End in the past",
+        "The limit would have ended before it was set, by the log's clock.",
+        "Name a later end, or remove the limit (`accountant limit remove {dataset} --team "
+        "NAME{by}`).",
+    ),
     Reason.OVER_RESERVED: ReasonWords(
         "More than can be reserved",
         "This would reserve more than is left, or more than the team's share.",

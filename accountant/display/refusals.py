@@ -50,6 +50,7 @@ from accountant.display.pauses import (
 )
 from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
 from accountant.display.reservations import SHORT_GRANT
+from accountant.display.texts import capital
 from accountant.display.times import moment
 from accountant.policy import MAX_OPEN, Policy
 from accountant.questions.derive import NO_ERROR_BEFORE
@@ -403,6 +404,9 @@ def when_more(
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
         return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}")
+    if any(each.more_at is None for each in binding):  # of limits that end
+        said = ", and ".join(map(_reset, binding))
+        return MoreAvailable(f"{capital(said)}.", max(map(_end_of, binding)))
     ends = [each.more_at for each in binding if each.more_at is not None]
     if paces is not None:
         ends = []
@@ -433,6 +437,8 @@ def _raise_in_force(refused: Decision | Preview, current: CurrentDataset | None,
 def _obstacle(limit: BindingLimit, owner: str) -> str:
     """Return why waiting does not help at a limit, "" where it does."""
     scope = scope_words(limit.level.scope, limit.level.name)
+    if limit.until is not None:
+        return ""
     if limit.what == "limit":
         return raise_limit(scope, owner)
     if limit.what == "reserved":
@@ -443,10 +449,15 @@ def _obstacle(limit: BindingLimit, owner: str) -> str:
 
 
 def _reset(limit: BindingLimit) -> str:
-    """Return when more comes at one of several limits."""
-    assert limit.more_at is not None
+    """Return when more comes at one of several limits, or when the limit ends."""
     scope = scope_words(limit.level.scope, limit.level.name)
+    if limit.more_at is None:
+        return f"the limit of {scope} ends at {moment(limit.until or '')}"
     return f"more of the period limit of {scope} comes at {moment(limit.more_at)}"
+
+
+def _end_of(limit: BindingLimit) -> str:
+    return limit.more_at or limit.until or ""
 
 
 def in_period(period_limit: PeriodLimitView, at: int) -> bool:

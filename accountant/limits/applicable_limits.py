@@ -107,7 +107,8 @@ def remaining_at(
 
     Args:
         cost: the price of the refused request. `more_at` is set only if the price fits into a
-            new period, of which nothing is used. None if waiting cannot help.
+            new period, of which nothing is used, before the limit ends. None if waiting cannot
+            help.
     """
     found: list[LimitRemaining] = []
     dataset_remaining = unreserved(limits, ledger)
@@ -124,15 +125,19 @@ def remaining_at(
                 cost is not None
                 and periods
                 and period_limit.charge(period_limit.nothing, cost) is not None
+                and not _ends_by(each.rule, periods.end(each.period))
             ):
                 more_at = iso(periods.end(each.period))
         if remaining is not None or period_remaining is not None:
-            found.append(
-                LimitRemaining(record.scope, record.name, remaining, period_remaining, more_at)
-            )
+            place = record.scope, record.name
+            found.append(LimitRemaining(*place, remaining, period_remaining, more_at, record.until))
     if dataset_remaining is not None:
         found.insert(0, LimitRemaining("dataset", None, dataset_remaining))
     return tuple(found)
+
+
+def _ends_by(rule: LimitRule, at: int) -> bool:
+    return rule.until is not None and rule.until <= at
 
 
 def unreserved(limits: ApplicableLimits, ledger: DatasetLedger) -> Texts | None:

@@ -96,7 +96,7 @@ def limit_record_of(
         within = team if record.scope == "analyst" else None
         share = ReservedRecord(record.reserved, part_of(record.reserved, plan), within)
         resolved = _with(resolved, reserved=share)
-    return resolved
+    return resolved if record.until is None else _with(resolved, until=record.until)
 
 
 def _with(resolved: LimitRecord, **fields: object) -> LimitRecord:
@@ -132,7 +132,7 @@ def apply_record(
         length = length_of(record.pace.period)
         periods = periods.with_length(length, at) if periods else Periods(length, at, length)
     shared_since, used = 0, None
-    if record.reserved is not None:
+    if record.reserved is not None:  # an earlier share that has ended counts no more
         shared_since, used = old.shared_since or record.version, state.used
     set_by = sequence if record.reserved is not None else 0
     rule = LimitRule(record, kind, counted_since, periods, shared_since, set_by)

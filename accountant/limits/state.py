@@ -26,6 +26,7 @@ from accountant.records.limit_records import (
     Texts,
     length_of,
 )
+from accountant.times import from_iso
 from accountant.versions import FORMAT
 
 Key = tuple[str, Scope, str, str]
@@ -88,6 +89,8 @@ class LimitRule:
     Attributes:
         record: as in its decision.
         is_in_force: whether it limits or reserves anything.
+        over: the limit has ended. It counts as a removed one, but its record stays.
+        until: when it ends, milliseconds since 1970; None for never, or if it is over.
         kind: the filter that counts the usage, "" if there never was a limit.
         counted_since, shared_since: version since which usage is counted, of limit and share.
         periods: of the period limit, or of the last one; None if there never was one.
@@ -100,7 +103,7 @@ class LimitRule:
 
     __slots__ = (
         *("_under", "counted_since", "cut", "cut_by", "is_in_force", "kind", "periods", "record"),
-        *("set_by", "share", "share_sums", "shared_since", "team"),
+        *("over", "set_by", "share", "share_sums", "shared_since", "team", "until"),
     )
 
     def __init__(
@@ -113,16 +116,21 @@ class LimitRule:
         set_by: int = 0,
         cut: Sums = (),
         cut_by: int = 0,
+        *,
+        over: bool = False,
     ) -> None:
         self.record = record
-        self.is_in_force = record.is_in_force
+        self.over = over
+        self.is_in_force = record.is_in_force and not over
+        self.until = None if over or record.until is None else from_iso(record.until)
         self.kind = kind
         self.counted_since, self.shared_since = counted_since, shared_since
         self.periods = periods
         self.set_by, self.cut, self.cut_by = set_by, cut, cut_by
-        self.share: Sums = minus(amounts_of(record.reserved.budget), cut) if record.reserved else ()
-        self.share_sums = tuple(record.reserved.budget) if record.reserved else ()
-        self.team = (record.reserved.team or "") if record.reserved else ""
+        reserved = None if over else record.reserved
+        self.share: Sums = minus(amounts_of(reserved.budget), cut) if reserved else ()
+        self.share_sums = tuple(reserved.budget) if reserved else ()
+        self.team = (reserved.team or "") if reserved else ""
         self._under: tuple[CompiledPolicy | None, CompiledLimits] = None, CompiledLimits(None, None)
 
     def under(self, plan: CompiledPolicy) -> CompiledLimits:
@@ -132,7 +140,8 @@ class LimitRule:
         # One attribute stores plan and result, so a thread never sees the result of another plan.
         under = self._under
         if under[0] is not plan:
-            under = self._under = plan, compile_limit(self.record, plan)
+            in_force = LimitRecord(self.record.scope) if self.over else self.record
+            under = self._under = plan, compile_limit(in_force, plan)
         return under[1]
 
 
@@ -196,6 +205,16 @@ class LimitState(msgspec.Struct, frozen=True, gc=False):
         return self.rule is not None and self.rule.is_in_force
 
     @property
+    def is_set(self) -> bool:
+        """Whether its last record set it, also if it has ended since."""
+        return self.rule is not None and self.rule.record.is_in_force
+
+    @property
+    def until(self) -> int | None:
+        """When it ends, milliseconds since 1970; None for never, or if it is over."""
+        return None if self.rule is None else self.rule.until
+
+    @property
     def share(self) -> Sums:
         """Its reserved share; empty for none."""
         return self.rule.share if self.rule is not None else ()
@@ -228,6 +247,18 @@ def with_cut(state: LimitState, amounts: Sums, sequence: int) -> LimitState:
     )
     unused = unused_of(rule, state.used)
     return msgspec.structs.replace(state, rule=rule, unused=unused, sequence=sequence)
+
+
+def after_end(state: LimitState, sequence: int) -> LimitState:
+    """Return a limit that has ended: its share is gone, and its usage stays counted.
+
+    Args:
+        sequence: of the dataset's decision that finds it over.
+    """
+    old = state.rule
+    assert old is not None
+    rule = LimitRule(old.record, old.kind, old.counted_since, old.periods, over=True)
+    return msgspec.structs.replace(state, rule=rule, used=None, unused=(), sequence=sequence)
 
 
 _NO_RULE: Final = RuleRow()
@@ -299,6 +330,7 @@ def rule_row(rule: LimitRule, sequence: int = 0) -> RuleRow:
         set_by=UNSET if rule.set_by == sequence else rule.set_by or UNSET,
         cut=texts_of(rule.share_sums, rule.cut)[0] if rule.cut else UNSET,
         cut_by=rule.cut_by or UNSET,
+        over=rule.over or UNSET,
     )
 
 
@@ -334,7 +366,8 @@ def _reported(row: ReportedRow) -> Reported:
 
 
 def _rule(record: LimitRecord, row: RuleRow, sequence: int) -> LimitRule:
-    set_by = 0 if record.reserved is None else row.set_by or sequence
+    over = row.over is True
+    set_by = 0 if record.reserved is None or over else row.set_by or sequence
     return LimitRule(
         record,
         row.kind or "",
@@ -344,6 +377,7 @@ def _rule(record: LimitRecord, row: RuleRow, sequence: int) -> LimitRule:
         set_by,
         () if row.cut is UNSET else amounts_of(row.cut),
         row.cut_by or 0,
+        over=over,
     )
 
 

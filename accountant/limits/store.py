@@ -1,17 +1,21 @@
-"""The limits of a partition's datasets with their reserved totals, committed and uncommitted."""
+"""The limits of a partition's datasets with reserved totals and ends, committed and uncommitted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
 from accountant.checksum import Checksum, crc_of_row
 from accountant.limits.reserved_totals import ReservedTotals, Sums, larger, minus, plus
-from accountant.limits.state import Key, LimitState, row_of
+from accountant.limits.state import Key, LimitState, after_end, row_of
 from accountant.records import encode
 from accountant.records.limit_records import scope_row_key
 
 _NONE_RESERVED: Final = ReservedTotals()
+
+Ends = tuple[tuple[int, Key], ...]
+"""When limits end, milliseconds since 1970, the first one first."""
 
 
 class LimitStore(Protocol):
@@ -25,6 +29,9 @@ class LimitStore(Protocol):
     def reserved_in(self, dataset: str, team: str) -> ReservedTotals: ...
     def reserved(self, dataset: str) -> Sums: ...
     def of_dataset(self, dataset: str) -> list[LimitState]: ...
+    def limits_of(self, dataset: str) -> list[LimitState]: ...
+    def ends(self, dataset: str) -> Ends: ...
+    def put(self, level: LimitState) -> None: ...
 
 
 class LimitTable:
@@ -34,7 +41,7 @@ class LimitTable:
         levels: by key.
     """
 
-    __slots__ = ("_limits", "_reserved", "_reserved_in", "_uses", "levels")
+    __slots__ = ("_ends", "_limits", "_reserved", "_reserved_in", "_uses", "levels")
 
     def __init__(self) -> None:
         self.levels: dict[Key, LimitState] = {}
@@ -42,6 +49,7 @@ class LimitTable:
         self._uses: dict[str, dict[Key, None]] = {}
         self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
         self._reserved: dict[str, Sums] = {}
+        self._ends: dict[str, Ends] = {}
 
     @property
     def count(self) -> int:
@@ -60,23 +68,34 @@ class LimitTable:
         """Return the total that all shares of a dataset reserve, empty for none."""
         return self._reserved.get(dataset, ())
 
-    def for_analyst(self, dataset: str, analyst: str, team: str) -> LimitTable:
+    def ends(self, dataset: str) -> Ends:
+        """Return when limits of a dataset end that are in force."""
+        return self._ends.get(dataset, ())
+
+    @property
+    def datasets_with_ends(self) -> list[str]:
+        """The datasets of which a limit ends at some time."""
+        return sorted(dataset for dataset, ends in self._ends.items() if ends)
+
+    def for_analyst(self, dataset: str, analyst: str, team: str, at: int) -> LimitTable:
         """Return a fixed copy of the limits that an analyst's requests are checked against.
 
         Args:
             team: the analyst's, "" for none.
+            at: the time, milliseconds since 1970: limits that have ended by then are over.
         """
-        copy, own = LimitTable(), self.get((dataset, "analyst", "", analyst))
+        now = as_of(self, dataset, at)
+        copy, own = LimitTable(), now.get((dataset, "analyst", "", analyst))
         teams = {team, own.within if own is not None else ""}
         keys: list[Key] = [(dataset, "dataset", "", ""), (dataset, "analyst", "", analyst)]
         keys += [(dataset, "each", "", team), (dataset, "each", team, analyst)]
         keys += [(dataset, "team", "", name) for name in teams]
         for key in keys:
-            level = self.get(key)
+            level = now.get(key)
             if level is not None:
                 copy.keep(key, level)
-        totals = {(dataset, name): self.reserved_in(dataset, name) for name in teams}
-        copy.take_totals(totals, {dataset: self.reserved(dataset)})
+        totals = {(dataset, name): now.reserved_in(dataset, name) for name in teams}
+        copy.take_totals(totals, {dataset: now.reserved(dataset)}, {})
         return copy
 
     def put(self, level: LimitState) -> None:
@@ -88,7 +107,9 @@ class LimitTable:
         before = self.levels.get(key)
         if _moves_shares(before, level):
             after = reserved_after(self, before, level)
-            self.take_totals(after.teams, {key[0]: after.total})
+            self.take_totals(after.teams, {key[0]: after.total}, {})
+        if _moves_end(before, level):
+            self._ends[key[0]] = _ends_after(self.ends(key[0]), key, before, level)
         if level is None:
             self.levels.pop(key, None)
             for keys in (self._limits, self._uses):
@@ -97,7 +118,7 @@ class LimitTable:
             self.keep(key, level)
 
     def keep(self, key: Key, level: LimitState) -> None:
-        """Set a limit's state; the caller updates the totals of shares."""
+        """Set a limit's state; the caller updates the totals of shares, and the ends."""
         if key not in self.levels:
             keys = self._uses if level.rule is None else self._limits
             keys.setdefault(key[0], {})[key] = None
@@ -114,11 +135,15 @@ class LimitTable:
         return [self.levels[key] for key in keys]
 
     def take_totals(
-        self, teams: dict[tuple[str, str], ReservedTotals], datasets: dict[str, Sums]
+        self,
+        teams: dict[tuple[str, str], ReservedTotals],
+        datasets: dict[str, Sums],
+        ends: dict[str, Ends],
     ) -> None:
-        """Set the totals of shares that belong to the limits just set with `keep`."""
+        """Set the totals of shares, and the ends, of the limits just set with `keep`."""
         self._reserved_in.update(teams)
         self._reserved.update(datasets)
+        self._ends.update(ends)
 
     def __iter__(self) -> Iterator[LimitState]:
         """Yield every limit, by dataset, scope, team and name."""
@@ -174,10 +199,62 @@ def of_team(team: LimitState | None, inside: ReservedTotals) -> Sums:
     return larger(team.unused if team is not None else (), inside.unused)
 
 
+def _until(level: LimitState | None) -> int | None:
+    return None if level is None else level.until
+
+
+def _moves_end(before: LimitState | None, after: LimitState | None) -> bool:
+    if before is not None and after is not None and before.rule is after.rule:
+        return False  # a grant
+    return _until(before) != _until(after)
+
+
+def _ends_after(ends: Ends, key: Key, before: LimitState | None, after: LimitState | None) -> Ends:
+    """Return a dataset's ends after a change of one limit."""
+    was, now = _until(before), _until(after)
+    found = [each for each in ends if each != (was, key)]
+    if now is not None:
+        insort(found, (now, key))
+    return tuple(found)
+
+
+def end_limits(
+    store: LimitStore, dataset: str, at: int, sequence: int | None
+) -> Iterable[LimitState]:
+    """End the limits of a dataset that are over by now, with their shares; return them.
+
+    A decision calls this before it reads a limit, so that nobody's share outlives its end in the
+    totals. Each limit ends once, so this is O(1) a decision, over all decisions.
+
+    Args:
+        at: the decision's time, milliseconds since 1970.
+        sequence: the decision's number in the dataset; None if it has none.
+    """
+    ended = list[LimitState]()
+    for until, key in store.ends(dataset):
+        if until > at:
+            break
+        state = store.get(key)
+        if state is not None and state.until is not None:
+            ended.append(after_end(state, state.sequence if sequence is None else sequence))
+            store.put(ended[-1])
+    return ended
+
+
+def as_of(store: LimitStore, dataset: str, at: int) -> LimitStore:
+    """Return the limits of a dataset at a time, for readers: those that have ended are over."""
+    ends = store.ends(dataset)
+    if not ends or ends[0][0] > at:
+        return store
+    now = LimitOverlay(store)
+    end_limits(now, dataset, at, None)
+    return now
+
+
 class LimitOverlay:
     """A store with some limits replaced. It does not change the store below it."""
 
-    __slots__ = ("_below", "_get", "_levels", "_reserved", "_reserved_in")
+    __slots__ = ("_below", "_ends", "_get", "_levels", "_reserved", "_reserved_in")
 
     def __init__(self, below: LimitStore) -> None:
         self._below = below
@@ -185,6 +262,7 @@ class LimitOverlay:
         self._levels: dict[Key, LimitState] = {}
         self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
         self._reserved: dict[str, Sums] = {}
+        self._ends: dict[str, Ends] = {}
 
     def get(self, key: Key) -> LimitState | None:
         """Return a limit's current state."""
@@ -198,9 +276,21 @@ class LimitOverlay:
 
     def of_dataset(self, dataset: str) -> list[LimitState]:
         """As `LimitTable.of_dataset`, with the replaced limits."""
+        return self._with_replaced(dataset, self._below.of_dataset(dataset))
+
+    def limits_of(self, dataset: str) -> list[LimitState]:
+        """As `LimitTable.limits_of`, with the replaced limits."""
+        found = self._with_replaced(dataset, self._below.limits_of(dataset))
+        return [level for level in found if level.rule is not None]
+
+    def _with_replaced(self, dataset: str, below: Iterable[LimitState]) -> list[LimitState]:
         replaced = {key: level for key, level in self._levels.items() if key[0] == dataset}
-        below = {level.key: level for level in self._below.of_dataset(dataset)}
-        return [*(below | replaced).values()]
+        return [*({level.key: level for level in below} | replaced).values()]
+
+    def ends(self, dataset: str) -> Ends:
+        """As `LimitTable.ends`, with the replaced limits."""
+        ends = self._ends.get(dataset)
+        return self._below.ends(dataset) if ends is None else ends
 
     def reserved(self, dataset: str) -> Sums:
         """As `LimitTable.reserved`, with the replaced limits."""
@@ -216,6 +306,8 @@ class LimitOverlay:
             for place, inside in after.teams.items():
                 self._set(self._reserved_in, place, inside)
             self._set(self._reserved, level.dataset, after.total)
+        if _moves_end(before, level):
+            self._set(self._ends, key[0], _ends_after(self.ends(key[0]), key, before, level))
         self._set(self._levels, key, level)
 
     def _set(self, where: dict[Any, Any], key: Any, value: Any) -> None:
@@ -279,4 +371,4 @@ class LimitChanges(LimitOverlay):
             else:  # nobody asked for its row
                 sums.forget(name)
             table.keep(key, level)
-        table.take_totals(self._reserved_in, self._reserved)
+        table.take_totals(self._reserved_in, self._reserved, self._ends)

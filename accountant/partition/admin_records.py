@@ -45,6 +45,7 @@ from accountant.records.requests import (
     SetLimit,
     SetMember,
 )
+from accountant.times import from_iso
 
 AdminVerdict = tuple[DatasetLedger, Verdict, dict[str, object]]
 """The ledger after a record, the verdict, and the decision's extra fields."""
@@ -215,7 +216,8 @@ def apply_limit(
     """
     before = store.get((ledger.dataset, record.scope, "", record.name or ""))
     was_in_force = before is not None and before.is_in_force
-    reason = _limit_refusal(ledger, record, was_in_force)
+    was_set = before is not None and before.is_set
+    reason = _limit_refusal(ledger, record, was_set, at)
     if reason is not None:
         return advance(ledger, at), Verdict(Outcome.REFUSED, reason), None
     rule = None if before is None else before.rule
@@ -225,24 +227,32 @@ def apply_limit(
     level = apply_record(before, ledger.dataset, stored, ledger.plan, at, sequence)
     if level.share and _is_over_reserved(ledger, store, before, level):
         return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
-    if not was_in_force and level.is_in_force and ledger.limits >= MAX_LIMITS:
+    is_new = level.is_in_force and not was_in_force
+    if is_new and ledger.limits >= MAX_LIMITS and _is_full(store, ledger.dataset):
         return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.TOO_MANY_LIMITS), None
     after = msgspec.structs.replace(
         advance(ledger, at),
         levels=ledger.levels + (before is None),
-        limits=ledger.limits + level.is_in_force - was_in_force,
+        limits=ledger.limits + level.is_set - was_set,
     )
     outcome = Outcome.LIMIT_SET if level.is_in_force else Outcome.LIMIT_REMOVED
     return after, Verdict(outcome), level
 
 
-def _limit_refusal(ledger: DatasetLedger, record: SetLimit, is_in_force: bool) -> Reason | None:
+def _is_full(store: LimitStore, dataset: str) -> bool:
+    """Tell whether a dataset has as many limits in force as it may: those that ended are none."""
+    return sum(each.is_in_force for each in store.limits_of(dataset)) >= MAX_LIMITS
+
+
+def _limit_refusal(ledger: DatasetLedger, record: SetLimit, is_set: bool, at: int) -> Reason | None:
     if ledger.closed:
         return Reason.CLOSED
     if record.follows is not None and record.follows != ledger.sequence:
         return Reason.OUT_OF_DATE
-    if record.removes and not is_in_force:
+    if record.removes and not is_set:
         return Reason.UNKNOWN_LIMIT
+    if record.until is not None and from_iso(record.until) <= at:
+        return Reason.END_IN_PAST
     return None if is_possible(record, ledger.plan) else Reason.LIMIT_NOT_POSSIBLE
 
 

@@ -64,7 +64,6 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.records.placement import record_key
 from accountant.records.records import Derived
 from accountant.records.requests import MechanismRequest, Open
-from accountant.reservations.held import drop_final
 from accountant.times import iso
 
 CLOCK_LEAD_MS: Final = 300_000
@@ -180,8 +179,8 @@ def _decide_new(
             return _decide_several(draft, record, body, checked, request, identity)
         if ledger is None:
             return _refuse_missing(draft, record, body, checked, identity, Reason.UNKNOWN_DATASET)
-        if ledger.held is not None:
-            ledger = drop_final(draft.reservations, ledger, draft.decided_at)
+        if ledger.limits or ledger.held is not None:
+            ledger = draft.begin(ledger)
         analyst = request.analyst
         claim = checked.claim
         if claim is None:
@@ -212,7 +211,7 @@ def _decide_new(
         return _decide_step(draft, record, body, request, ledger, identity)
     else:
         if ledger is not None:
-            ledger = drop_final(draft.reservations, ledger, draft.decided_at)
+            ledger = draft.begin(ledger)
         results = decide_admin(draft, ledger, request)
         if len(results) > 1:
             return _append_parts(draft, record, body, results, identity)
@@ -277,7 +276,7 @@ def _decide_step(
     ledger: DatasetLedger,
     identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
-    ledger = drop_final(draft.reservations, ledger, draft.decided_at)
+    ledger = draft.begin(ledger)
     if names_several(draft, step):
         results = decide_step_parts(draft, ledger, step)
         return _append_parts(draft, record, body, results, identity)

@@ -17,7 +17,7 @@ import msgspec
 from accountant.amounts import Units
 from accountant.checksum import crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
-from accountant.limits.store import LimitChanges
+from accountant.limits.store import LimitChanges, end_limits
 from accountant.members.member_table import MemberChanges
 from accountant.partition import NO_PREVIOUS, Partition
 from accountant.partition.fast_records import Amounts, row
@@ -41,6 +41,7 @@ from accountant.records import (
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import join
+from accountant.reservations.held import drop_final
 from accountant.reservations.table import ReservationChanges
 from accountant.times import ClockResets, iso
 
@@ -119,6 +120,17 @@ class Draft:
         self.ledgers[name] = ledger
         self._amounts[name] = ledger, amounts
 
+    def begin(self, ledger: DatasetLedger) -> DatasetLedger:
+        """Return a dataset's ledger at the decision's time, after what ended without a record.
+
+        Those are limits with an end, and reservations that are final.
+        """
+        if ledger.limits:
+            end_limits(self.levels, ledger.dataset, self.decided_at, ledger.sequence + 1)
+        if ledger.held is not None:
+            ledger = drop_final(self.reservations, ledger, self.decided_at)
+        return ledger
+
     def find_decision(self, issued: int, key: bytes) -> RememberedDecision | None:
         """Return the decision on an id, None for an unknown id."""
         new = self._ids.get(key)
@@ -162,7 +174,12 @@ class Draft:
         return counts
 
     def reset_clock(self, at: int, watermark: int) -> None:
-        """Set the clock and the expiry watermark back. Forgotten ids stay forgotten."""
+        """Set the clock and the expiry watermark back. Forgotten ids stay forgotten.
+
+        Limits that have ended stay over.
+        """
+        for dataset in self.partition.levels.datasets_with_ends:
+            end_limits(self.levels, dataset, self.decided_at, None)
         self.decided_at, self.floor, self._full = at, watermark, None
         self.resets = ClockResets(self.resets.number + 1, at)
 

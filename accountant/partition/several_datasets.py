@@ -16,7 +16,6 @@ from accountant.partition.reservation_records import put_step, reserve, step_res
 from accountant.records import ReservationStep
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import MechanismRequest
-from accountant.reservations.held import drop_final
 from accountant.reservations.reservation import Reservation
 from accountant.reservations.steps import StepResult
 
@@ -192,4 +191,4 @@ def _latest_clock(ledgers: Sequence[DatasetLedger], at: int) -> int:
 def _begin(draft: Draft, name: str) -> DatasetLedger:
     ledger = draft.ledger(name)
     assert ledger is not None
-    return drop_final(draft.reservations, ledger, draft.decided_at)
+    return draft.begin(ledger)

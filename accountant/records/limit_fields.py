@@ -44,6 +44,9 @@ def check_scope(record: SetLimit) -> None:
     if record.part is not None and record.policy is not None:
         rule = "must be left out where part is given: a limit has one budget"
         raise RequestInvalid("policy", rule, record.policy)
+    if record.until is not None and record.removes:
+        rule = "must be left out where part, policy, pace and reserved are"
+        raise RequestInvalid("until", rule, record.until)
     for field, scopes in (
         ("part", ("team", "analyst", "each")),
         ("policy", ("team", "analyst", "each")),

@@ -88,6 +88,7 @@ class LimitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         version: of this scope and name, one more with every record.
         part, policy: a part of the dataset's budget, or a budget of its own, resolved.
         budget: of part or policy: what each sum of its filter may reach.
+        until: when it ends, by the log's clock; None for never.
     """
 
     scope: Scope
@@ -98,6 +99,7 @@ class LimitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     budget: Amounts | None = None
     pace: PeriodLimitRecord | None = None
     reserved: ReservedRecord | None = None
+    until: Time | None = None
 
     @property
     def is_in_force(self) -> bool:
@@ -182,6 +184,7 @@ class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
         left: of the limit; for the dataset, after subtracting others' reserved shares.
         pace_left: of the period limit, until the period ends.
         more_at: the end of the period, if an unused period has room for the request.
+        until: when the limit ends, of one that has an end.
     """
 
     scope: Scope
@@ -189,6 +192,7 @@ class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
     left: Amounts | None = None
     pace_left: Amounts | None = None
     more_at: Time | None = None
+    until: Time | None = None
 
 
 def scope_alert_id(
@@ -278,6 +282,7 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
             `sequence` of the row.
         cut: what records of releases made elsewhere took of its share; left out for nothing.
         cut_by: number of the dataset's decision that cut it last.
+        over: true once the limit has ended; left out otherwise.
     """
 
     kind: str | UnsetType = UNSET
@@ -287,6 +292,7 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
     set_by: int | UnsetType = UNSET
     cut: Texts | UnsetType = UNSET
     cut_by: int | UnsetType = UNSET
+    over: bool | UnsetType = UNSET
 
 
 class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="level"):
@@ -300,7 +306,8 @@ class ScopeRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
             from which on; `periods` of the period limit, also of a removed one: `length`,
             `first_at` (start of period 0) and `first` (its length, if longer); `set_by`, the
             dataset's decision that has set its share, if that is not `sequence`; `cut`, what
-            releases made elsewhere took of the share; `cut_by`, the last such decision.
+            releases made elsewhere took of the share; `cut_by`, the last such decision;
+            `over`, true once the limit has ended.
         counted: usage of the limit, as in `levels` of a decision.
         paced: usage in the period; `begins_at`, its start; `resets`, the number of clock resets at
             that time.

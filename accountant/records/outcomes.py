@@ -165,6 +165,7 @@ class Reason(StrEnum):
     TOO_MANY_PAUSED = "too_many_paused"
     UNKNOWN_LIMIT = "unknown_limit"
     LIMIT_NOT_POSSIBLE = "limit_not_possible"
+    END_IN_PAST = "end_in_past"
     OVER_RESERVED = "over_reserved"
     TOO_MANY_LIMITS = "too_many_limits"
     ALREADY_GRANTED = "already_granted"

@@ -460,6 +460,8 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
         reserved: the reserved share: a ratio in (0, 1] of each sum of the dataset's budget, which
             nobody else may use. Needs a filter of `basic`, `ex_post`, `zcdp`, `zcdp_tight`,
             `fully_adaptive`, `unified_brownian`, `renyi`, and no `beside`.
+        until: when the limit ends, in the future. From then on the per-analyst default holds in its
+            place, else nothing.
         follows: as of `Amend`.
     """
 
@@ -469,6 +471,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     policy: LimitPolicy | None = None
     pace: Annotated[PeriodLimit, Rule("PeriodLimit")] | None = None
     reserved: Ratio | None = None
+    until: Until | None = None
     reason: Note = ""
     follows: int | None = None
 

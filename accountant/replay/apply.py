@@ -21,7 +21,12 @@ from accountant.records.dataset_facts import NO_FACTS, facts_after
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
 from accountant.records.requests import Resolve
-from accountant.replay.members_and_limits import cut_replayed, take_members, take_scopes
+from accountant.replay.members_and_limits import (
+    cut_replayed,
+    end_replayed,
+    take_members,
+    take_scopes,
+)
 from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
 from accountant.reservations.held import drop_final
 from accountant.times import ClockResets, from_iso, issued_at
@@ -37,6 +42,8 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
     Raises: LogDamaged: the decision contradicts its dataset's ledger.
     """
     if decision.outcome.resets_clock:
+        for name in partition.levels.datasets_with_ends:  # before the clock goes back
+            end_replayed(partition, name, None)
         # The watermark (`floor`) falls. The ids that it had expired must stay expired.
         partition.ids.forget(partition.floor)
         partition.full = None
@@ -67,6 +74,8 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
             f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
             f"{decision.dataset}, but number {expected} comes next"
         )
+    if ledger is not None and ledger.limits:
+        end_replayed(partition, ledger.dataset, decision.sequence)
     if ledger is not None and ledger.held is not None:
         ledger = drop_final(ReplayedReservations(partition), ledger, partition.decided_at)
     after = _ledger_after(ledger, decision, partition.decided_at)

@@ -15,7 +15,7 @@ from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.ledger.snapshots import ledger_of_row
 from accountant.limits.apply import apply_record
-from accountant.limits.state import Key, LimitState, limit_state_of, row_of, rule_row
+from accountant.limits.state import Key, LimitState, after_end, limit_state_of, row_of, rule_row
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
@@ -83,6 +83,7 @@ class _AdminState:
         self._sealed = dict[str, int]()  # number of a dataset's last decision before a seal
         self._members = dict[tuple[str, str], MemberRow]()
         self._levels = dict[Key, LimitState]()
+        self._perhaps_ended = set[Key]()  # before their next record
 
     def begin(self, row: object) -> None:
         """Take a row of a seal's snapshot."""
@@ -119,6 +120,11 @@ class _AdminState:
         if record is not None:
             key: Key = dataset, record.scope, "", record.name or ""
             level = self._levels.get(key)
+            if level is not None and level.until is not None:
+                if level.until <= at:
+                    level = after_end(level, sequence)
+                else:  # unless the clock was set back since
+                    self._perhaps_ended.add(key)
             self._levels[key] = apply_record(level, dataset, record, before.plan, at, sequence)
 
     def differences(self, partition: Partition) -> Iterator[_AdminDifference]:
@@ -138,8 +144,24 @@ class _AdminState:
             if member != wanted:
                 named = f"member {name} of dataset {dataset}"
                 yield _AdminDifference(named, "row", member, wanted)
-        levels = {level.key: _limit(level) for level in partition.levels if level.rule is not None}
-        limits = {key: _limit(level) for key, level in self._levels.items() if level.rule}
+        unsure = self._perhaps_ended if partition.resets.number else set[Key]()
+        levels = {
+            level.key: _limit(level, of_share=level.key not in unsure)
+            for level in partition.levels
+            if level.rule is not None
+        }
+        limits = {
+            key: _limit(level, of_share=key not in unsure)
+            for key, level in self._levels.items()
+            if level.rule
+        }
+        for level in partition.levels:
+            record = self._levels.get(level.key)
+            if record is None or record.until is None or level.rule is None or not level.rule.over:
+                continue
+            if record.until <= partition.decided_at or partition.resets.number:
+                ended = after_end(record, record.sequence)
+                limits[level.key] = _limit(ended, of_share=level.key not in unsure)
         for key in sorted({*levels, *limits}):
             if levels.get(key) != limits.get(key):
                 dataset, scope, _, name = key
@@ -166,13 +188,17 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
                 yield field, in_row, in_log
 
 
-def _limit(level: LimitState) -> str:
-    """Return what a level's row has of its limit, without what was used under it."""
+def _limit(level: LimitState, *, of_share: bool) -> str:
+    """Return what a level's row has of its limit, without what was used under it.
+
+    Args:
+        of_share: with the version from which on its share counts.
+    """
     rule = level.rule
+    if rule is None:
+        return encode([row_of(level).limit, None]).decode()
     # What was cut of a share is in no record that sets the limit.
-    row = (
-        None
-        if rule is None
-        else msgspec.structs.replace(rule_row(rule), cut=msgspec.UNSET, cut_by=msgspec.UNSET)
-    )
+    row = msgspec.structs.replace(rule_row(rule), cut=msgspec.UNSET, cut_by=msgspec.UNSET)
+    if not of_share:
+        row = msgspec.structs.replace(row, shared_since=msgspec.UNSET)
     return encode([row_of(level).limit, row]).decode()

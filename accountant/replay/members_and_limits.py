@@ -11,6 +11,7 @@ from accountant.errors import LogDamaged
 from accountant.limits.apply import apply_grant, apply_record
 from accountant.limits.cut_shares import cut_shares
 from accountant.limits.state import Key, LimitState, limit_state_of, texts_of
+from accountant.limits.store import end_limits
 from accountant.limits.thresholds import key_of, with_reported
 from accountant.partition import Partition
 from accountant.partition.ids import analyst_charged
@@ -109,12 +110,22 @@ def take_scopes(partition: Partition, ledger: DatasetLedger, decision: Decision)
         partition.checksum.forget(scope_row_key(*key).decode())
         partition.levels.put(state)
         rows += before is None
-        limits += state.is_in_force - (before is not None and before.is_in_force)
+        limits += state.is_set - (before is not None and before.is_set)
     for each in decision.reached:
         state = _state_reached(partition, ledger, decision, each)
         partition.checksum.forget(scope_row_key(*state.key).decode())
         partition.levels.put(state)
     return rows, limits
+
+
+def end_replayed(partition: Partition, dataset: str, sequence: int | None) -> None:
+    """End the limits of a dataset that are over at the partition's time, as a decision did.
+
+    Args:
+        sequence: the decision's number in the dataset; None if it has none.
+    """
+    for state in end_limits(partition.levels, dataset, partition.decided_at, sequence):
+        partition.checksum.forget(scope_row_key(*state.key).decode())
 
 
 def cut_replayed(partition: Partition, ledger: DatasetLedger) -> None:
@@ -200,7 +211,7 @@ def miscounted_scopes(partition: Partition) -> str | None:
     rows, limits = Counter[str](), Counter[str]()
     for (dataset, *_), state in partition.levels.levels.items():
         rows[dataset] += 1
-        limits[dataset] += state.is_in_force
+        limits[dataset] += state.is_set
     for name, ledger in partition.ledgers.items():
         found = rows.pop(name, 0), limits[name]
         if found != (ledger.levels, ledger.limits):

@@ -23,7 +23,7 @@ from accountant.limits.charge import after_refund
 from accountant.limits.compiled_limit import CompiledLimit
 from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import LimitRule, LimitState
-from accountant.limits.store import LimitOverlay, LimitTable
+from accountant.limits.store import LimitOverlay, LimitStore, as_of
 from accountant.records.limit_records import LimitPolicy, LimitRecord, Scope, Texts
 from accountant.records.person_pauses import PersonPause
 from accountant.reservations.reservation import Reservation
@@ -93,6 +93,7 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         reserved: `part`, `budget`; `left`, what is still reserved; `team`, within whose share an
             analyst's lies; `cut` and `cut_by`, what releases made elsewhere took of it, and the
             last such decision of the dataset.
+        until: when the limit ends; left out for never.
     """
 
     scope: Scope
@@ -107,6 +108,7 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent_ratio: PartOfOne | None = None
     pace: PeriodLimitView | None = None
     reserved: ShareView | None = None
+    until: Time | None = None
     held: Amounts | None = None
     held_ratio: PartOfOne | None = None
 
@@ -146,17 +148,22 @@ class DatasetLimits(NamedTuple):
     """A dataset and its limits, at one moment.
 
     Attributes:
-        levels: of the whole partition.
+        levels: of the whole partition; `store` has them as they are at that time.
         at: milliseconds since 1970.
         resets: those of the partition's clock.
         reservations: the open ones of the dataset.
     """
 
     ledger: DatasetLedger
-    levels: LimitTable
+    levels: LimitStore
     at: int
     resets: ClockResets = NO_RESETS
     reservations: Sequence[Reservation] = ()
+
+    @property
+    def store(self) -> LimitStore:
+        """The limits, without those that have ended by then."""
+        return as_of(self.levels, self.ledger.dataset, self.at)
 
     def applicable_to(self, analyst: str, team: str) -> ApplicableLimits | None:
         """Return the levels that an analyst's request is checked at, None if there are none.
@@ -164,7 +171,7 @@ class DatasetLimits(NamedTuple):
         Args:
             analyst, team: "" for somebody without a limit, and for no team.
         """
-        return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
+        return applicable_limits(self.ledger, self.store, analyst, team, self.at, self.resets)
 
     def applicable_after(
         self, ledger: DatasetLedger, charged: Iterable[LimitState], analyst: str, team: str
@@ -175,7 +182,7 @@ class DatasetLimits(NamedTuple):
             ledger: after it.
             charged: the levels after it.
         """
-        overlay = LimitOverlay(self.levels)
+        overlay = LimitOverlay(self.store)
         for level in charged:
             overlay.put(level)
         return applicable_limits(ledger, overlay, analyst, team, self.at, self.resets)
@@ -186,7 +193,7 @@ def scope_views(divided: DatasetLimits) -> list[ScopeView]:
     held = HeldAtLimits(divided.reservations)
     found = [
         scope_view(divided, level, level.rule, held)
-        for level in divided.levels.limits_of(divided.ledger.dataset)
+        for level in divided.store.limits_of(divided.ledger.dataset)
         if level.rule is not None and level.is_in_force
     ]
     return sorted(found, key=lambda view: (_ORDER[view.scope], view.name or ""))
@@ -258,6 +265,7 @@ def _view(each: ApplicableLimit, held: HeldAtLimits, *, is_used: bool = True) ->
         spent_ratio=ratio,
         pace=_period_limit_view(each, held),
         reserved=_share_view(record, level),
+        until=record.until,
         held=share.texts,
         held_ratio=share.ratio,
     )

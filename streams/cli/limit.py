@@ -10,10 +10,10 @@ import typer
 from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
-from streams.cli.printing.limit_notes import limit_notes, note_of_uncounted
+from streams.cli.printing.limit_notes import end_notes, limit_notes, note_of_uncounted
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import limits_and_members
-from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
+from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url, parse_until
 from streams.errors import AccountantWarning
 
 app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
@@ -58,6 +58,10 @@ def set_(
         str | None,
         typer.Option(help="Reserve this part of the budget: nobody else can use it."),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="End of the limit: P90D, PT8H, or a day such as 2027-01-01."),
+    ] = None,
     new: NewTeam = False,
     *,
     admin: AdminOptions,
@@ -68,7 +72,8 @@ def set_(
     much is reserved (--reserved). It replaces the earlier limit of the same team or analyst as a
     whole. Without --team, --analyst and --each, --pace limits everyone together. Usage is counted
     from the first limit on, and again from a change of its filter on: what was used before is not
-    counted.
+    counted. From its end on (--until, in UTC) the default of the analyst's team holds in its place,
+    else nothing, and a reserved share is free for everybody.
 
     Example: `accountant limit set survey --team blue --part 0.25`. Exit code 1 if it is refused.
     """
@@ -89,6 +94,8 @@ def set_(
         )
     options = {"part": part, **own, "pace": pace, "period": pace and period}
     with admin.ledger() as (ledger, request):
+        # The length counts from the id's moment: a retry sends the same bytes.
+        over = None if until is None else parse_until(until, request.made_at)
         before = ([], []) if admin.json else limits_and_members(ledger, dataset)
         with catch_warnings():
             simplefilter("ignore", AccountantWarning)  # the notes below say the same
@@ -100,6 +107,7 @@ def set_(
                 policy=policy or None,
                 pace=None if pace is None else (pace, period),
                 reserved=reserved,
+                until=over,
                 new=new,
             )
 
@@ -107,6 +115,7 @@ def set_(
             if decision.outcome != "limit_set":
                 return []
             found = limit_notes(*before, scope, name, options | {"reserved": reserved})
+            found += end_notes(*before, decision.limit)
             # Usage under a default of a team is each analyst's own.
             if scope != "each" and (part is not None or policy or pace is not None):
                 limits = limits_and_members(ledger, dataset)[0]

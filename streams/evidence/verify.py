@@ -402,6 +402,13 @@ class Dataset:
         self.counts: dict[tuple[str, str | None, str | None], dict[str, Sums]] = {}
         self.windows: dict[tuple[str, str | None, str | None], int | None] = {}
 
+    def end(self, at: str) -> None:
+        """End the limits that are over by a time: for good, also if the clock is set back."""
+        for key, limit in self.limits.items():
+            if limit.get("until", "~") <= at and "over" not in limit:
+                self.limits[key] = limit | {"over": True}
+                self.counts.get((*key, None), {}).pop("used", None)
+
     def allowed(self, total: str) -> Fraction:
         """Return what a total may reach now, in units."""
         return min(map(units, self.budgets(total)))
@@ -525,6 +532,8 @@ class Log:
         expect("partition_sequence and source.partition", (len(hashes), own), found)
         expect("previous", hashes[-1] if hashes else "sha256:" + "0" * 64, record["previous"])
         expect("decided_at", record["outcome"] == "clock_reset", record["decided_at"] < self.at)
+        for data in self.datasets.values() if record["outcome"] == "clock_reset" else ():
+            data.end(self.at if data.partition == own else "")
         self.at = record["decided_at"]
         hashes.append(sha256(line))
         self.decision(record, hashes[-1])
@@ -640,6 +649,7 @@ class Log:
             return
         require(name in self.datasets, f"dataset {name} was never opened")
         data, after = self.datasets[name], exact(part["totals"], part.get("rounded_up"))
+        data.end(part["decided_at"])
         place = [part["generation"], part["sequence"]]
         expect(f"sequence of {name}", [data.generation, data.sequence + 1], place)
         if outcome == "renewed":
@@ -725,8 +735,9 @@ class Log:
             data.teams[part["member"]["member"]] = part["member"]
         if "limit" in part:
             limit = part["limit"]
-            for field in ("scope", "name", "part"):
+            for field in ("scope", "name", "part", "until"):
                 expect(f"limit.{field}", request.get(field), limit.get(field))
+            require(limit.get("until", "~") > part["decided_at"], "a limit ends before it was set")
             for field in ("policy", "pace", "reserved"):
                 expect(f"limit.{field}", bool(request.get(field)), bool(limit.get(field)))
             for field, value in (request.get("pace") or {}).items():
@@ -763,6 +774,7 @@ class Log:
             expect("growth of totals", False, any(less(spent, up(data.totals)).values()))
             data.is_void = True
         limit = data.limits.get(("team", team), {})
+        limit = {} if "over" in limit else limit
         named = [(each["scope"], each.get("name")) for each in part.get("levels", ())]
         expect("limits of its team", [("team", team)] * bool(limit.keys() & {*BUDGETS}), named)
         for entry in part.get("levels", ()):
@@ -875,7 +887,8 @@ class Log:
         analyst, levels = grant["request"]["analyst"], part.get("levels", ())
         member = data.teams.get(analyst, {})
         team = member.get("team") if part["decided_at"] < member.get("until", "~") else None
-        in_force = {key for key, limit in data.limits.items() if limit.keys() & {*BUDGETS}}
+        set_now = [(key, limit) for key, limit in data.limits.items() if "over" not in limit]
+        in_force = {key for key, limit in set_now if limit.keys() & {*BUDGETS}}
         own = ("analyst", analyst) if ("analyst", analyst) in in_force else ("each", team)
         due = [key for key in (("dataset", None), ("team", team), own) if key in in_force]
         named = [(each["scope"], each.get("name")) for each in levels]
@@ -893,6 +906,7 @@ class Log:
             data.windows[key] = entry.get("window", data.windows.get(key))
             if not is_step:
                 expect(f"version of limit {key}", limit["version"], entry["version"])
+                require("over" not in limit, f"a grant is charged to limit {key} after its end")
             budgets = {"totals": limit.get("budget"), "paced": limit.get("pace", {}).get("budget")}
             wanted = [f for (f, _), of in zip(LIMITED, BUDGETS, strict=True) if of in limit]
             found = [field for field, _ in LIMITED if field in entry]

@@ -46,18 +46,19 @@ def shown_scopes(
         at: the time, milliseconds since 1970.
         limit: how many to show: of datasets and teams before those of analysts, by name.
     """
-    found = [each for partition in partitions for each in _in_force(partition)]
+    found = [each for partition in partitions for each in _in_force(partition, at)]
     shown = nsmallest(limit, found, key=lambda each: each[:4])
     uses = [ScopeUse(dataset=each.dataset, level=_view_now(each, at)) for each in shown]
     return uses, len(found) - len(uses)
 
 
-def _in_force(partition: Partition) -> Iterator[_LimitInForce]:
+def _in_force(partition: Partition, at: int) -> Iterator[_LimitInForce]:
     for dataset, ledger in partition.ledgers.copy().items():
         if not ledger.limits:
             continue
         for level in partition.levels.limits_of(dataset):
-            if level.is_in_force and level.scope in _ORDER:
+            is_over = level.until is not None and level.until <= at
+            if level.is_in_force and not is_over and level.scope in _ORDER:
                 order = _ORDER[level.scope]
                 yield _LimitInForce(
                     order, dataset, level.name, level.scope, level, ledger, partition

@@ -95,7 +95,8 @@ class LiveLimits:
             if ledger is None:
                 return None, {}
             rows = {name: partition.members.get(dataset, name) for name in (analyst, via)}
-            levels = partition.levels.for_analyst(dataset, analyst, team_of(rows[analyst], now))
+            team = team_of(rows[analyst], now)
+            levels = partition.levels.for_analyst(dataset, analyst, team, now)
             held = partition.reservations.open_of(dataset)
             limits = DatasetLimits(ledger, levels, now, partition.resets, held)
             if partition.moves == moves and moves % 2 == 0:

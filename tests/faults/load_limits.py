@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from tests.faults.people import ANALYSTS, ENGINES, OWNER
+from tests.faults.people import ANALYSTS, ENGINES, OWNER, time_text
 
 Body = dict[str, Any]
 
@@ -13,6 +13,7 @@ TEAMS: Final = ("blue", "red", "a:b@c")
 _RATIOS: Final = ("0.02", "0.1", "0.1", "0.3333", "0.5", "1", "1e-40")
 _SHARES: Final = ("0.05", "0.1", "0.3333", "0.5", "1")
 _PERIODS: Final = ("P1D", "P7D", "P36500D")
+_ENDS: Final = (-1, 500, 600_000, 3_600_000, 86_400_000)
 _BUDGETS: Final[list[Body]] = [
     {"filter": "basic", "epsilon": "0.3", "delta": "1e-7"},
     {"filter": "zcdp", "rho": "0.01", "delta": "1e-8"},
@@ -35,6 +36,7 @@ class LimitLoad:
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
+        self._ends = random.Random(seed + 1)
 
     def is_next(self) -> bool:
         """Return whether a limit's record comes now."""
@@ -53,7 +55,7 @@ class LimitLoad:
         team = chance.choice(TEAMS)
         return {"member": chance.choice(ANALYSTS), "roles": ["analyst"], "team": team}
 
-    def limit(self) -> Body:
+    def limit(self, now: int) -> Body:
         """Return the fields of a limit's record, without those that every admin request has."""
         chance = self._chance
         scope = chance.choice(["dataset", "team", "team", "analyst", "each", "each", "each"])
@@ -73,6 +75,8 @@ class LimitLoad:
             body["follows"] = chance.randrange(1, 60)
         if chance.random() < 0.1:
             body |= dict.fromkeys({"part", "policy", "pace", "reserved"} - body.keys())
+        if self._ends.random() < 0.12:
+            body["until"] = time_text(now + self._ends.choice(_ENDS))
         return body
 
     def broken(self) -> Body:
@@ -105,6 +109,8 @@ class LimitLoad:
             {"pace": "0.1"},
             {"reserved": "1.5"},
             {"reserved": ["0.1"]},
+            {"until": "2026-02-30T00:00:00.000Z"},
+            {"part": None, "until": time_text(0)},
             {"as": "administrator"},
             {"member": "ana"},
         ]

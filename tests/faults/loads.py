@@ -457,7 +457,9 @@ class Load:
         if draw < 0.2:
             fields = self._limit_load.member()
             return self._send("admin", {**self._owner("member", name), **fields})
-        return self._send("admin", {**self._owner("limit", name), **self._limit_load.limit()})
+        return self._send(
+            "admin", {**self._owner("limit", name), **self._limit_load.limit(self.now)}
+        )
 
     def _owners(self) -> SentInput:
         name = self.chance.choice(self._names)

@@ -19,6 +19,7 @@ from accountant.views.why.forecast import PeriodAllowance, RemainingAmount, Spen
 
 _NOT_ONE_SUM = "the filter does not count in this sum alone"
 _OTHER_UNIT = "a limit counts in another unit"
+_ENDS = "a limit is left aside that ends on"
 
 
 def remaining_of_dataset(view: DatasetView) -> RemainingAmount:
@@ -88,6 +89,8 @@ def _shares(dataset: str, levels: Iterable[ScopeView]) -> LimitTable:
 def _least(units: Units, levels: Sequence[ScopeView], unit: str) -> RemainingAmount:
     note = None
     for level in levels:
+        if level.until is not None and (level.left is not None or level.pace is not None):
+            note = f"{_ENDS} {level.until[:10]}"
         if level.left is None:
             continue  # a pace or a share alone
         if unit in level.left:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from accountant.display.limits import end_words, scope_words
 from accountant.display.numbers import exact_percent
 from accountant.display.teams import notes_of_limit
 from accountant.display.times import each_period
@@ -12,6 +13,7 @@ from accountant.display.times import each_period
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from accountant.records.limit_records import LimitRecord
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import ScopeView
@@ -48,6 +50,16 @@ def limit_notes(
     elif scope != "dataset" and name is not None:
         notes += notes_of_limit(members, name)
     return notes
+
+
+def end_notes(
+    limits: Iterable[ScopeView], members: Iterable[Member], limit: LimitRecord | None
+) -> list[str]:
+    """Return what follows the end of a new limit, none for one without an end."""
+    if limit is None or limit.until is None:
+        return []
+    team = next((each.team for each in members if each.member == limit.name), None)
+    return [f"{scope_words(limit.scope, limit.name)}: {end_words(limit, limits, team)}"]
 
 
 def note_of_uncounted(view: DatasetView | None, limits: Iterable[ScopeView]) -> list[str]:

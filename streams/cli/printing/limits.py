@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from accountant.views.limit_views import AnalystBudget, ScopeView
 
-_COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
+_COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved", "until")
 
 
 def limit_table(levels: Iterable[ScopeView]) -> Table:
@@ -46,6 +46,7 @@ def limit_table(levels: Iterable[ScopeView]) -> Table:
             counting_line(level.left, level.budget),
             _pace(level),
             _reserved(level),
+            "" if level.until is None else moment(level.until),
         )
         for level in levels
     ]
@@ -102,6 +103,8 @@ def budget_lines(
     )
     for level in budget.levels:
         name = f"  {scope_words(level.scope, level.name)}"
+        if level.until is not None:
+            name = f"{name}, until {moment(level.until)}"
         if level.budget is not None:
             left = f"left: {counting_line(level.left, level.budget)}"
             grid.add_row(name, _bar(level.spent_ratio or 0.0, level.held_ratio, "used"), left)

@@ -113,7 +113,7 @@ _HOUR_MS: Final = 3_600_000
 
 
 def parse_until(text: str, now: int) -> str:
-    """Return the end of a membership, in the log's format.
+    """Return the end of a membership or a limit, in the log's format.
 
     Args:
         now: milliseconds since 1970.
@@ -122,7 +122,7 @@ def parse_until(text: str, now: int) -> str:
 
     until = _parse_moment("--until", text, now, sign=1)
     if from_iso(until) <= now:
-        hint = "name a later day; to end a membership now, use `accountant member remove`"
+        hint = "name a later day; to end it now, use `accountant member remove` or `limit remove`"
         fail(Exit.USAGE, f"--until {text} is in the past: it is {until}", hint=hint)
     return until
 

@@ -448,6 +448,7 @@ class AsyncOwner(AsyncAdministrator):
         policy: Mapping[str, Any] | None = None,
         pace: tuple[object, str] | None = None,
         reserved: object = None,
+        until: object = None,
         new: bool = False,
     ) -> Call[Decision]:
         """Set a limit on the use of a budget, replacing the earlier one.
@@ -460,12 +461,16 @@ class AsyncOwner(AsyncAdministrator):
             policy: instead of `part`, a filter and budget of its own.
             pace: a ratio of the dataset's budget and a period: `("0.01", "P1D")`.
             reserved: a ratio of the dataset's budget that nobody else may use.
+            until: when the limit ends: a day, which begins in UTC, or a time with its zone. From
+                then on the per-analyst default holds in its place, else nothing.
             new: the team is meant, although it is nearly another one of the dataset.
 
         Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
         Warns: AccountantWarning: no member is in the team, whose name may be misspelt.
         """
-        fields = limit_fields(scope, name, part=part, policy=policy, pace=pace, reserved=reserved)
+        fields = limit_fields(
+            scope, name, part=part, policy=policy, pace=pace, reserved=reserved, until=until
+        )
         return self._send("limit", dataset, fields, new=new)
 
     def remove_limit(self, dataset: str, scope: str, name: str | None = None) -> Call[Decision]:

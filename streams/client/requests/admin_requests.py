@@ -380,6 +380,7 @@ def limit_fields(
     policy: Mapping[str, Any] | None,
     pace: tuple[object, str] | None,
     reserved: object,
+    until: object = None,
 ) -> dict[str, object]:
     """Return the fields that set a limit.
 
@@ -395,6 +396,7 @@ def limit_fields(
         "policy": None if policy is None else coerce_policy(policy),
         "pace": None if pace is None else _period_limit(pace),
         "reserved": _ratio("reserved", reserved),
+        "until": None if until is None else coerce_until(until),
     }
 
 

@@ -108,4 +108,5 @@ def _limit_fields(limit: ScopeView) -> dict[str, object]:
         "policy": limit.policy,
         "pace": None if pace is None else {"part": pace.part, "period": pace.period},
         "reserved": None if limit.reserved is None else limit.reserved.part,
+        "until": limit.until,
     }

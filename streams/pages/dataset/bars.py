@@ -10,6 +10,7 @@ from accountant.display.limits import (
     SEE_EACH,
     SEPARATELY,
     budget_words,
+    end_words,
     is_default,
     period_limit_words,
     scope_words,
@@ -133,7 +134,7 @@ def scopes_of(
         now: milliseconds since 1970.
         members: all of the dataset, to remark that nobody is in a team; none if they are not known.
     """
-    return tuple(_level(view, now, members) for view in views)
+    return tuple(_level(view, now, members, views) for view in views)
 
 
 def first_of(texts: Texts) -> str:
@@ -141,12 +142,16 @@ def first_of(texts: Texts) -> str:
     return next(iter(texts.values()), "0")
 
 
-def _level(view: ScopeView, now: int, members: Sequence[Member]) -> ScopeBars:
+def _level(
+    view: ScopeView, now: int, members: Sequence[Member], views: Sequence[ScopeView]
+) -> ScopeBars:
+    team = next((each.team for each in members if each.member == view.name), None)
+    end = end_words(view, views, team)
     return ScopeBars(
         scope=view.scope,
         name=view.name or "",
         whose=scope_words(view.scope, view.name),
-        about="; ".join(filter(None, (_about(view), *_nobody(view, members)))),
+        about="; ".join(filter(None, (_about(view), end, *_nobody(view, members)))),
         version=view.version,
         limit=_limit(view),
         pace=None if view.pace is None else _pace(view.pace, now, has_usage=not is_default(view)),

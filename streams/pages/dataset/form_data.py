@@ -34,7 +34,7 @@ _CONFIRMED: Final = "confirmed"
 """The hidden input with the name about which the page has asked back."""
 _MEMBER: Final = ("member", "team", "until", "reason", "by", _CONFIRMED)
 _LIMIT: Final = (
-    *("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by"),
+    *("scope", "name", "part", "pace_part", "pace_days", "reserved", "until", "reason", "by"),
     _CONFIRMED,
 )
 _PAUSE: Final = ("reason", "by")
@@ -96,10 +96,14 @@ def member_form(request_id: str, member: Member | None, **more: str) -> FormData
     values = dict.fromkeys(_MEMBER, "") | more
     if member is None:
         return FormData(request_id, values, frozenset({"analyst"}))
-    until = member.until or ""
     values |= {"member": member.member, "team": member.team or ""}
-    values["until"] = until[:10] if until.endswith("T00:00:00.000Z") else until
+    values["until"] = _day_or_time(member.until)
     return FormData(request_id, values, frozenset(member.roles), {}, changes=bool(member.roles))
+
+
+def _day_or_time(until: str | None) -> str:
+    until = until or ""
+    return until[:10] if until.endswith("T00:00:00.000Z") else until
 
 
 def pause_form(request_id: str, **more: str) -> FormData:
@@ -124,6 +128,7 @@ def limit_form(request_id: str, limit: ScopeView | None, **more: str) -> FormDat
         values["pace_days"] = str(days_of(limit.pace.period))
     if limit.reserved is not None:
         values["reserved"] = _percent(limit.reserved.part)
+    values["until"] = _day_or_time(limit.until)
     errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
     return FormData(request_id, values, errors=errors, changes=True)
 
@@ -225,6 +230,7 @@ def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
             own = {}
         fields |= {"part": _ratio(value, "part"), "policy": own or None, "pace": _pace(value)}
         fields["reserved"] = _ratio(value, "reserved")
+        fields["until"] = coerce_until(value["until"]) if value["until"] else None
         if all(fields[name] is None for name in ("part", "policy", "pace", "reserved")):
             rule = (
                 "must be set, or a period limit, a reserved share or a separate budget. To remove "
@@ -313,5 +319,6 @@ def refill(kind: str, request: bytes | msgspec.Raw, new_id: str) -> FormData | N
     values |= _budget(shown["policy"])
     if pace is not None:
         values |= {"pace_part": _percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
+    values["until"] = _day_or_time(fields.get("until"))
     values["reason"] = fields.get("reason", "")
     return FormData(new_id, values, is_open=True)

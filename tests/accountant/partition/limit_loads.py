@@ -92,6 +92,7 @@ class Load:
             for limit in dataset.division.in_force()
             if limit.period is not None and limit.period != "P36500D"
         ]
+        ends += [limit.until for limit in dataset.division.in_force() if limit.until is not None]
         later = [end for end in ends if end > self.now + 1]
         if later:
             self.now = min(later) + self._chance.choice([-1, 0, 0, 1])
@@ -212,6 +213,8 @@ class Load:
             body |= self._wrong(body["scope"])
         elif chance.random() < 0.1:
             body |= dict.fromkeys({"part", "policy", "pace", "reserved"} - body.keys())
+        if chance.random() < 0.15:
+            body["until"] = at_text(self.now + chance.choice([0, 1, 500, DAY // 2, DAY, 9 * DAY]))
         return body
 
     def _within(self, dataset: Dataset) -> tuple[str, str] | None:

@@ -21,8 +21,18 @@ LIFE: Final = 2_500
 class LimitsLife(Life):
     """A life whose rows of limits are tampered with; it counts what limits do."""
 
+    _over: frozenset[tuple[str, ...]] | set[tuple[str, ...]] = frozenset()
+
     def judged(self, value: bytes) -> Fields:
         said = super().judged(value)
+        before = self._over
+        self._over = {
+            (name, *key)
+            for name, dataset in self.judge.datasets.items()
+            for key, limit in dataset.division.limits.items()
+            if limit.over
+        }
+        self.met["a limit ended"] += len(self._over - before)
         if "level" in said:
             level = said["level"]
             self.met[f"{said['reason']} {level['scope']} {level['what']}"] += 1
@@ -44,7 +54,7 @@ class LimitsLife(Life):
         key = self.chance.choice(levels)
         row: Fields = json.loads(rows[key])
         own: Fields = json.loads(rows[OWN])
-        way = self.chance.choice(["lost", "back", "version", "unread", "count", "use"])
+        way = self.chance.choice(["lost", "back", "version", "unread", "count", "use", "over"])
         if way == "lost":
             del rows[key]
         elif way == "back":
@@ -58,6 +68,10 @@ class LimitsLife(Life):
             name = next(iter(counted["totals"]))
             totals = {**counted["totals"], name: "0.000001"}
             rows[key] = tight({**row, "counted": {**counted, "totals": totals}})
+        elif way == "over" and "limit" in row:
+            rows[key] = tight({**row, "rule": {**row.get("rule", {}), "over": True}})
+            if rows[key] == self.rows[key]:
+                return self.tampered()
         elif way == "unread":
             rows[key] = rows[key][:-1]
         else:
@@ -101,7 +115,8 @@ EVERY: Final[set[str]] = {
     *("paused", "resumed"),
     *("limit_removed", "repeated", "expired", "invalid_field", "issued_in_future", "clock_reset"),
     *("unknown_dataset", "not_permitted", "out_of_date", "unknown_member", "already_granted"),
-    *("has_limits", "unknown_limit", "limit_not_possible", "over_reserved"),
+    *("has_limits", "unknown_limit", "limit_not_possible", "over_reserved", "end_in_past"),
+    "a limit ended",
     *("unit_mismatch", "claim_not_accepted", "above_cap", "exhausted", "halted"),
     *(f"exhausted {scope} limit" for scope in ("team", "analyst", "each")),
     *(f"exhausted {scope} pace" for scope in ("dataset", "team", "analyst", "each")),
@@ -109,5 +124,6 @@ EVERY: Final[set[str]] = {
     *(f"claim_not_accepted {scope} limit" for scope in ("team", "analyst", "each")),
     *(f"levels {scope}" for scope in ("dataset", "team", "analyst", "each")),
     *(f"tampered: {way}" for way in ("lost", "back", "version", "unread", "count", "use")),
+    "tampered: over",
 }
 OFTEN: Final = ("granted", "exhausted", "limit_set", "member_set", "levels team", "levels analyst")

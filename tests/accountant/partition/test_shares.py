@@ -123,7 +123,7 @@ def test_a_copy_for_one_analyst_has_all_that_their_requests_are_checked_at(analy
     world.commit()
     state, at = world.state, world.state.decided_at
     team = team_of(state.members.get("census", analyst), at)
-    copy = state.levels.for_analyst("census", analyst, team)
+    copy = state.levels.for_analyst("census", analyst, team, world.now)
     whole = applicable_limits(world.ledger(), state.levels, analyst, team, at, state.resets)
     assert applicable_limits(world.ledger(), copy, analyst, team, at, state.resets) == whole
     assert whole is not None

@@ -173,7 +173,11 @@ class Watched(Life):
         divided = self.divided(self.state.ledgers[name], self.state.decided_at)
         dataset = self.judge.datasets[name]
         shown = [as_reported(view) for view in scope_views(divided)]
-        right = [self.expected(dataset, limit) for limit in dataset.division.in_force()]
+        right = [
+            self.expected(dataset, limit)
+            for limit in dataset.division.in_force()
+            if limit.until is None or limit.until > self.state.decided_at
+        ]
         right.sort(key=lambda view: (_SCOPES.index(view["scope"]), view.get("name", "")))
         assert shown == right, (shown, right)
 
@@ -199,6 +203,8 @@ class Watched(Life):
             }
         if limit.share is not None:
             view["reserved"] = {**limit.fields["reserved"], "left": down(limit.spare())}
+        if limit.until is not None:
+            view["until"] = at_text(limit.until)
         return view
 
 
@@ -228,6 +234,8 @@ def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
             if any("more_at" in known and _is_of(view, known) for known in said):
                 each["more_at"] = view.pace.ends_at  # given where a whole period has room
         if len(each) > 1 + ("name" in each):
+            if view.until is not None:
+                each["until"] = view.until
             left.append(each)
     if said[0]["scope"] == "dataset" and "left" in said[0]:  # others' shares are kept back
         if left and left[0]["scope"] == "dataset":

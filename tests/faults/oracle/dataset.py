@@ -179,6 +179,11 @@ class Dataset:
         more = {} if in_force is None else {"in_force": in_force}
         return {"crossed": crossed, "spent_ratio": ratio, **more}
 
+    def begin(self, at: int) -> None:
+        """End what ends without a record, before the next decision on the dataset."""
+        self.division.end(at, self.sequence + 1)
+        self.reservations.drop_final(at)
+
     def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
         """Decide an admin request on a dataset that is open."""
         self.clock = clock

@@ -17,6 +17,7 @@ from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Limit, Use
 from tests.faults.oracle.meter import Amounts, Meter, budget_of, down, read, texts
 from tests.faults.oracle.policies import resolved
+from tests.faults.oracle.texts import millis
 
 KEEPS_SHARES: Final = {
     *("basic", "ex_post", "zcdp", "zcdp_tight", "fully_adaptive", "unified_brownian", "renyi"),
@@ -38,6 +39,14 @@ class Division:
 
     def in_force(self) -> list[Limit]:
         return [limit for limit in self.limits.values() if limit.in_force]
+
+    def all_set(self) -> list[Limit]:
+        return [limit for limit in self.limits.values() if limit.is_set]
+
+    def end(self, at: int, sequence: int | None) -> None:
+        """End what is over at a time, before anything else is decided of the dataset."""
+        for limit in self.limits.values():
+            limit.end(at, sequence)
 
     def applying(self, analyst: str, team: str | None) -> Iterator[tuple[Limit, Use]]:
         """Yield the limits in force for an analyst, in the order of the checks."""
@@ -108,14 +117,16 @@ class Division:
                 reserved[name] -= spare
         return reserved
 
-    def refusal(self, body: Fields, team: str | None, spent: Amounts) -> str | None:
+    def refusal(self, body: Fields, team: str | None, spent: Amounts, at: int) -> str | None:
         """Return why a permitted record is not applied."""
         scope, name = body["scope"], body.get("name") or ""
         part, policy, pace, share = (body.get(each) for each in SAYS)
         known = self.limits.get((scope, name))
         there = known is not None and known.in_force
         if (part, policy, pace, share) == (None, None, None, None):
-            return None if there else "unknown_limit"
+            return None if known is not None and known.is_set else "unknown_limit"
+        if body.get("until") is not None and millis(body["until"]) <= at:
+            return "end_in_past"
         filter_name = self.meter.policy["filter"]
         if self.meter.is_by_state and (part is not None or pace is not None):
             return "limit_not_possible"
@@ -239,4 +250,6 @@ class Division:
                 limit.booked = fields["reserved"]["team"] = team
             if before is None:
                 limit.shared_since = limit.version
+        if body.get("until") is not None:
+            fields["until"], limit.until = body["until"], millis(body["until"])
         return fields

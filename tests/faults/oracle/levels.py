@@ -116,8 +116,13 @@ class Levels:
                 begin, paced = limit.paced(use, self._meter, self._clock)
                 more["pace_left"] = down(self._meter.left(limit.pace, paced))
                 none = self._meter.nothing()
-                if claim is not None and self._meter.charged(limit.pace, none, claim) is not None:
-                    more["more_at"] = at_text(limit.periods.around(begin)[1])
+                end = limit.periods.around(begin)[1]
+                lasts = limit.until is None or end < limit.until
+                fits = claim and self._meter.charged(limit.pace, none, claim) is not None
+                if fits and lasts:
+                    more["more_at"] = at_text(end)
+            if more and limit.until is not None:
+                more["until"] = at_text(limit.until)
             if limit.scope == "dataset" and found:
                 found[0] |= more
             elif more:

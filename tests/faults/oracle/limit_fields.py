@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from tests.faults.oracle.members import MEMBER_RULES
 from tests.faults.oracle.policies import PARAMETERS, broken_policy, is_ratio
 from tests.faults.oracle.texts import is_name
 
@@ -38,6 +39,7 @@ LIMIT_RULES: Final[dict[str, Any]] = {
     "policy": lambda v: v is None or _is_budget(v),
     "pace": lambda v: v is None or _is_pace(v),
     "reserved": lambda v: v is None or is_ratio(v),
+    "until": MEMBER_RULES["until"],
 }
 """The rule of each field of a limit's record."""
 
@@ -47,6 +49,8 @@ def at_odds(record: dict[str, Any]) -> set[str]:
     scope = record.get("scope")
     present = {name for name in LIMIT_RULES if record.get(name) is not None}
     unfit = {"part", "policy"} if {"part", "policy"} <= present else set()
+    if not present & {"part", "policy", "pace", "reserved"}:
+        unfit |= present & {"until"}
     if scope == "dataset":
         return unfit | present & {"name", "part", "policy", "reserved"}
     if scope == "each":

@@ -48,7 +48,7 @@ def _rule(limit: Limit) -> Fields:
         if limit.cut:
             rule["cut"] = texts(limit.cut)
             rule["cut_by"] = limit.cut_by
-    return rule
+    return {**rule, "over": True} if limit.over else rule
 
 
 def _used(limit: Limit, use: Use) -> Fields:

@@ -39,6 +39,7 @@ class Limit:
         counted_since, shared_since: the version from which each counts.
         periods: of the pace, also while there is none.
         cut: what was cut of the share; empty for nothing. `cut_by`: the last decision that did.
+        until: when it ends; `over`: it has ended, which no clock that is set back undoes.
         booked: the team within whose share that of an analyst lies.
         uses: under `each`, of every analyst.
     """
@@ -59,6 +60,8 @@ class Limit:
     shared_since: int = 0
     cut: Amounts = field(default_factory=dict)
     cut_by: int = 0
+    until: int | None = None
+    over: bool = False
     booked: str | None = None
     use: Use = field(default_factory=Use)
     uses: dict[str, Use] = field(default_factory=dict)
@@ -66,6 +69,25 @@ class Limit:
     @property
     def in_force(self) -> bool:
         return self.meter is not None or self.pace is not None or self.share is not None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether its last record set it, also if it has ended since."""
+        return bool(self.fields.keys() - {"scope", "name", "version"})
+
+    def end(self, at: int, sequence: int | None) -> None:
+        """End it, if its time has come.
+
+        Args:
+            sequence: the dataset's decision that finds it over; None for a command's.
+        """
+        if self.over or self.until is None or at < self.until:
+            return
+        self.over = True
+        self.meter = self.pace = self.period = self.share = self.booked = None
+        self.cut = {}
+        if sequence is not None:
+            self.use.sequence = sequence
 
     @property
     def head(self) -> Fields:
@@ -107,7 +129,7 @@ class Limit:
         self.version += 1
         self.fields = {**self.head, "version": self.version}
         self.meter = self.pace = self.period = self.share = self.booked = None
-        self.cut = {}
+        self.cut, self.until, self.over = {}, None, False
 
 
 @dataclass

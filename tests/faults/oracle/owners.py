@@ -180,7 +180,7 @@ def _lower(dataset: Dataset, wanted: Fields, said: Fields) -> Verdict:
     wanted = {**unchanged, **wanted}
     if dataset.mechanisms or any(dataset.totals.values()):
         return "refused", "already_granted", {}
-    if dataset.division.in_force():
+    if dataset.division.all_set():
         return "refused", "has_limits", {}
     same = all(
         before.get(name) == wanted.get(name)
@@ -383,7 +383,7 @@ def _member(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
 def _limit(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
     name = record.get("name") if record["scope"] == "analyst" else None
     team = dataset.members.team(name, at) if name else None
-    reason = dataset.division.refusal(record, team, dataset.totals)
+    reason = dataset.division.refusal(record, team, dataset.totals, at)
     if reason is not None:
         return "refused", reason, {}
     fields = dataset.division.take(record, team, at, said, dataset.sequence + 1)

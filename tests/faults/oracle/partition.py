@@ -171,6 +171,8 @@ class Partition:
             self.ids = {key: known for key, known in self.ids.items() if known.issued >= gone}
             self.floor = at + self.genesis["skew_ms"]
             self.resets, self.reset_at = self.resets + 1, at
+            for dataset in self.datasets.values():
+                dataset.division.end(before, None)
         elif at < before:
             raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
         self.at = at
@@ -335,7 +337,7 @@ class Partition:
         elif fields["type"] == "renew":
             return self._renew(dataset, fields, said)
         else:
-            dataset.reservations.drop_final(self.at)
+            dataset.begin(self.at)
             if source == "requests":
                 place = self.head, self.number
                 outcome, reason, more = dataset.asked(fields, said, self.clock, place)
@@ -369,7 +371,7 @@ class Partition:
 
     def _renew(self, old: Dataset, fields: Fields, said: Fields) -> tuple[str, str | None, Fields]:
         """Decide a renewal: it closes one dataset and opens another, or changes neither."""
-        old.reservations.drop_final(self.at)
+        old.begin(self.at)
         name, policy = fields["renewed_as"], resolved(fields["policy"])
         if old.members.may_govern(fields, self.at):
             is_together = self._is_together(old.name, name)
@@ -439,7 +441,7 @@ class Partition:
     ) -> tuple[str, str | None, Fields]:
         """Decide a record about several datasets, each of which counts it."""
         for dataset in datasets:
-            dataset.reservations.drop_final(self.at)
+            dataset.begin(self.at)
         if fields["type"] in STEPS:
             outcome, reason, more = step_in_all(datasets, fields, said, self.clock)
         else:

@@ -55,7 +55,7 @@ def dataset_row(dataset: Dataset) -> Fields:
     if "population" in dataset.policy and dataset.granted_at is not None:
         row["granted_at"] = dataset.granted_at
     levels = len(level_rows(dataset.name, dataset.division))
-    counts = {"levels": levels, "limits": len(dataset.division.in_force())}
+    counts = {"levels": levels, "limits": len(dataset.division.all_set())}
     row |= {name: count for name, count in counts.items() if count}
     facts = {name: fact for name, fact in dataset.facts.items() if fact != FACTS[name]}
     row |= {name: facts.pop(name) for name in ("closed_at", "paused") if name in facts}

@@ -256,6 +256,12 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         ),
         ("beside: basic", "20 % for team red", "--part 0.8", "--beside none"),
     ),
+    Reason.END_IN_PAST: (
+        lambda: scene().owners(
+            "limit", scope="team", name="red", part="0.2", until="2026-01-01T00:00:00.000Z"
+        ),
+        ("team red", "2026-01-01", "later end"),
+    ),
     Reason.OVER_RESERVED: (
         lambda: limited(reserved="0.7").owners("limit", scope="team", name="blue", reserved="0.4"),
         ("40 %", "team blue", "limit list census"),
