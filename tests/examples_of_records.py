@@ -233,7 +233,7 @@ _OWNERS: Final = (
             "pace": {"part": "0.1", "period": "P1D"},
             **WHY,
         },
-        more={"part": "0.1", "policy": BUDGET, "reserved": "0.1"},
+        more={"part": "0.1", "policy": BUDGET, "reserved": "0.1", "until": "2030-01-01T00:00:00.000Z"},
         command="limit set",
         words=("--analyst", "ana", "--part", "0.9"),
         call="set_limit",
