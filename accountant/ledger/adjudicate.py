@@ -154,6 +154,7 @@ def adjudicate(
         ledger.guarantee,
         ledger.note,
         ledger.facts,
+        ledger.pending,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
@@ -205,6 +206,11 @@ def refusal_of_all(reason: Reason, full: HolderCount | None) -> Verdict:
     """Return the refusal of whatever is asked, for a reason of `reason_stopped`."""
     holder = full if reason is Reason.TOO_MANY_OF_HOLDER else None
     return Verdict(Outcome.REFUSED, reason, holder=holder)
+
+
+def refused_for(reason: Reason | None) -> Verdict:
+    """Return a refusal that says no more than its reason."""
+    return Verdict(Outcome.REFUSED, reason)
 
 
 def reason_stopped(
