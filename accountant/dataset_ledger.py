@@ -79,6 +79,7 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
         guarantee, note: what became of its guarantee, but for reservations that are broken now, and
             an owner's words about it.
         facts: what its owners have said of it, on which no sum depends.
+        pending: how many rows of requests above `approve_above` it has.
     """
 
     dataset: str
@@ -103,6 +104,7 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
     guarantee: GuaranteeState = ""
     note: str = ""
     facts: DatasetFacts = NO_FACTS
+    pending: int = 0
 
     @classmethod
     def new(

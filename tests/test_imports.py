@@ -40,7 +40,7 @@ LAYERS = {
         {"dataset_ledger", "members"},
         {"limits"},
         {"ledger"},
-        {"reservations"},
+        {"approvals", "reservations"},
         {"partition"},
         {"views"},
         {"replay"},

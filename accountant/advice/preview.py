@@ -16,7 +16,7 @@ from accountant.claims.price import Price, price
 from accountant.dataset_ledger import DatasetLedger
 from accountant.field_rules import Amounts, Count, Name
 from accountant.filters.beside import WITHOUT
-from accountant.ledger.adjudicate import adjudicate
+from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import ApplicableLimits, team_of
@@ -65,6 +65,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         derived, error: of a question, as in a decision; left out otherwise.
         holder, pause: as in a decision; left out otherwise.
         level, left_at: as in a decision, if a limit would refuse it.
+        needs_approval: whether it would wait until an owner approves it; left out otherwise.
         more: how many more such requests would be granted after this one; null if unlimited, 0 if
             this one is refused. Under `gdp_residue` batches are counted from below, too few by a
             few, and at most 100 reservations.
@@ -88,6 +89,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     error: FieldError | UnsetType = UNSET
     holder: HolderCount | UnsetType = UNSET
     pause: PersonPause | UnsetType = UNSET
+    needs_approval: bool | UnsetType = UNSET
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -166,7 +168,16 @@ def preview(
         error=decided.error or UNSET,
         holder=verdict.holder or UNSET,
         pause=verdict.pause or UNSET,
+        needs_approval=_needs_approval(ledger, verdict) or UNSET,
     )
+
+
+def _needs_approval(ledger: DatasetLedger, verdict: Verdict) -> bool:
+    """Tell whether a request that fits would wait until an owner approves it."""
+    approval = ledger.plan.approval
+    if approval is None or not verdict.outcome.charges or verdict.price is None:
+        return False
+    return not approval.admits(verdict.price)
 
 
 def _decide(

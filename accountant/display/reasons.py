@@ -376,6 +376,27 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Open with less (`--preview` shows what remains), or ask an owner of the population's "
         "datasets to open it for you.",
     ),
+    Reason.NOT_PENDING: ReasonWords(
+        "Does not wait",
+        "{the_dataset} has no request of this hash that waits for an approval.",
+        "List those that wait (`accountant approval list {dataset}`).",
+    ),
+    Reason.ALREADY_ANSWERED: ReasonWords(
+        "Answered before",
+        "An owner has approved or denied this request.",
+        "List those that wait (`accountant approval list {dataset}`).",
+    ),
+    Reason.OWN_REQUEST: ReasonWords(
+        "Your own request",
+        "Nobody approves a request of their own.",
+        "Ask another owner to approve it.",
+    ),
+    Reason.DENIED: ReasonWords(
+        "Denied",
+        "An owner has denied this request, which would have taken more of the budget than a "
+        "request may take without approval. Nothing was charged.",
+        "Ask for less, or ask {owner} why.",
+    ),
     Reason.HALTED: ReasonWords(
         "Halted",
         "An earlier request did not fit, and the policy of {the_dataset} grants nothing after "
@@ -431,6 +452,24 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Did not fit",
         "The request needs more than is left, of the dataset or at a limit.",
         "Ask for less.",
+    ),
+    Reason.NOT_ALONE: ReasonWords(
+        "Needs an approval",
+        "The request takes more of {the_dataset} than a request may take without approval, and a "
+        "request over several datasets cannot wait for one.",
+        "Ask for less, or ask each dataset alone.",
+    ),
+    Reason.NO_APPROVER: ReasonWords(
+        "Nobody can approve it",
+        "The request takes more of {the_dataset} than a request may take without approval, and "
+        "there is no other owner who could approve it.",
+        "Ask for less, or make somebody else an owner: `accountant member set {dataset} NAME "
+        "--role owner{by}`.",
+    ),
+    Reason.TOO_MANY_PENDING: ReasonWords(
+        "Too many requests wait",
+        "At most 50 requests of one analyst, and 1,000 of a dataset, may wait for an approval.",
+        "Ask {owner} to answer some (`accountant approval list {dataset}`), or ask for less.",
     ),
     Reason.OTHER_DATASET: ReasonWords(
         "Refused elsewhere",

@@ -159,6 +159,7 @@ def adjudicate(
         ledger.guarantee,
         ledger.note,
         ledger.facts,
+        ledger.pending,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
@@ -211,6 +212,11 @@ def refusal_of_all(reason: Reason, full: HolderCount | None, pause: PersonPause 
     holder = full if reason is Reason.TOO_MANY_OF_HOLDER else None
     stops = pause if reason is Reason.PERSON_PAUSED else None
     return Verdict(Outcome.REFUSED, reason, holder=holder, pause=stops)
+
+
+def refused_for(reason: Reason | None) -> Verdict:
+    """Return a refusal that says no more than its reason."""
+    return Verdict(Outcome.REFUSED, reason)
 
 
 def reason_stopped(

@@ -65,6 +65,7 @@ def snapshot(ledger: DatasetLedger, decision: Decision | None = None) -> Snapsho
         held=held_row(ledger) or msgspec.UNSET,
         guarantee=ledger.guarantee or msgspec.UNSET,
         note=ledger.note or msgspec.UNSET,
+        pending=ledger.pending or msgspec.UNSET,
         **msgspec.structs.asdict(ledger.facts),
     )
 
@@ -121,6 +122,7 @@ def ledger_of_row(row: Snapshot) -> DatasetLedger:
         held=None if row.held is msgspec.UNSET else _held(plan, row.held),
         guarantee=row.guarantee or "",
         note=row.note or "",
+        pending=row.pending or 0,
         facts=_facts_of_row(row),
     )
 

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import Units
+from accountant.approvals.pending_table import PendingChanges
 from accountant.checksum import crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.store import LimitChanges, end_limits
@@ -41,7 +42,6 @@ from accountant.records import (
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import join
-from accountant.reservations.held import drop_final
 from accountant.reservations.table import ReservationChanges
 from accountant.times import ClockResets, iso
 
@@ -59,7 +59,7 @@ class Draft:
     Attributes:
         partition: the committed state; unchanged before `absorb`.
         ledgers: the datasets that changed.
-        members, levels, reservations: of all datasets, with the changes.
+        members, levels, reservations, pending: of all datasets, with the changes.
         sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, with the
             changes.
         head_bytes: `head` as bytes, which the next record repeats.
@@ -78,6 +78,7 @@ class Draft:
         self.members = MemberChanges(partition.members)
         self.levels = LimitChanges(partition.levels)
         self.reservations = ReservationChanges(partition.reservations)
+        self.pending = PendingChanges(partition.pending)
         self.resets = partition.resets
         self._amounts: dict[str, tuple[DatasetLedger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[DatasetLedger, int]] = {}  # of the rows written last
@@ -119,17 +120,6 @@ class Draft:
             self._opened += 1
         self.ledgers[name] = ledger
         self._amounts[name] = ledger, amounts
-
-    def begin(self, ledger: DatasetLedger) -> DatasetLedger:
-        """Return a dataset's ledger at the decision's time, after what ended without a record.
-
-        Those are limits with an end, and reservations that are final.
-        """
-        if ledger.limits:
-            end_limits(self.levels, ledger.dataset, self.decided_at, ledger.sequence + 1)
-        if ledger.held is not None:
-            ledger = drop_final(self.reservations, ledger, self.decided_at)
-        return ledger
 
     def find_decision(self, issued: int, key: bytes) -> RememberedDecision | None:
         """Return the decision on an id, None for an unknown id."""
@@ -190,6 +180,7 @@ class Draft:
         self.members.mark()
         self.levels.mark()
         self.reservations.mark()
+        self.pending.mark()
         return self.sequence, self.head_bytes, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
@@ -204,6 +195,7 @@ class Draft:
         self.members.undo()
         self.levels.undo()
         self.reservations.undo()
+        self.pending.undo()
         if self._undo_id is not None:
             del self._ids[self._undo_id]
         self._undo_id = None
@@ -317,8 +309,9 @@ class Draft:
         sums = self.partition.full_checksum()
         members, moved = self.members.rows(sums)
         levels, moved_too = self.levels.rows(sums)
-        reservations, moved_last = self.reservations.rows(sums)
-        total = sums.total + moved + moved_too + moved_last
+        reservations, moved_then = self.reservations.rows(sums)
+        pending, moved_last = self.pending.rows(sums)
+        total = sums.total + moved + moved_too + moved_then + moved_last
         rows = list[tuple[bytes, bytes | None]]()
         for name, ledger in self.ledgers.items():
             written, amounts = self._amounts[name]
@@ -345,11 +338,12 @@ class Draft:
             members=self.members.count or msgspec.UNSET,
             levels=self.levels.count or msgspec.UNSET,
             reservations=self.reservations.count or msgspec.UNSET,
+            pending=self.pending.count or msgspec.UNSET,
             resets=self.resets.number or msgspec.UNSET,
             reset_at=self.resets.last_to or msgspec.UNSET,
         )
         own = partition_row_key(genesis.partition), encode(last)
-        return [*rows, *members, *levels, *reservations, own]
+        return [*rows, *members, *levels, *reservations, *pending, own]
 
     def absorb(self) -> None:
         """Move the changes into the partition. Call this after their commit."""
@@ -376,6 +370,7 @@ class Draft:
         self.members.absorb(state.checksum)
         self.levels.absorb(state.checksum)
         self.reservations.absorb(state.checksum)
+        self.pending.absorb(state.checksum)
         state.ids.add_all(self._ids)
         state.ids.forget(state.floor)
         state.full = self._full

@@ -180,7 +180,7 @@ def row(ledger: DatasetLedger, amounts: Amounts | None) -> bytes:
     Args:
         amounts: as `encode_grant` returned for this very ledger; None if no grant made it.
     """
-    if amounts is None or ledger.held is not None or ledger.guarantee:
+    if amounts is None or ledger.held is not None or ledger.guarantee or ledger.pending:
         return encode(snapshot(ledger))
     forms = form(ledger.plan)
     return forms.row % (

@@ -77,6 +77,17 @@ class Identity(msgspec.Struct, frozen=True):
 decode_identity = msgspec.json.Decoder(Identity).decode
 
 
+def identities_in(line: Decision | DecisionHeader) -> tuple[tuple[str, str, str], ...]:
+    """Return dataset, caller and id of what a decision is on: two of an owner's answer."""
+    asked = decode_identity(line.request)
+    # As `caller`, without the call: each decision that is followed comes here.
+    own = asked.dataset, asked.analyst or asked.by, asked.request_id
+    if not bytes(line.approval):
+        return (own,)
+    answer = decode_identity(line.approval)
+    return own, (answer.dataset, answer.caller, answer.request_id)
+
+
 def analyst_charged(decision: Decision | DecisionHeader) -> str:
     """Return whose request a decision charges or gives back: of a step, the reservation's."""
     if decision.reservation is not None:

@@ -5,6 +5,7 @@ Live decisions and previews both call `decide_request`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import CheckedClaim, check_claim
+from accountant.claims.price import Price
 from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
 from accountant.ledger.adjudicate import (
@@ -34,6 +36,7 @@ from accountant.questions.statistics import Question
 from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.pending_rows import MAX_KEPT, MAX_PENDING, MAX_PENDING_EACH
 from accountant.records.person_pauses import PersonPause
 from accountant.records.reservation_rows import HolderCount
 from accountant.reservations.continuation import may_continue
@@ -49,6 +52,20 @@ OpenOfHolder = Callable[[str, str], int]
 """Returns how many open reservations of a dataset a name holds, as analyst or engine."""
 Roster = Callable[[str], Iterable[MemberRow]]
 """Returns the rows of all of a dataset's members."""
+
+
+class Approvals(NamedTuple):
+    """What decides whether a request may wait for an owner's approval.
+
+    Attributes:
+        waiting: of a dataset, how many requests of each analyst wait.
+        kept: of a dataset, how many rows it has, those of answered requests included.
+        roster: the rows of all of a dataset's members.
+    """
+
+    waiting: Callable[[str], Counter[str]]
+    kept: Callable[[str], int]
+    roster: Roster
 
 
 class Reservations(Protocol):
@@ -182,6 +199,7 @@ def decide_question(
     resets: ClockResets,
     reserve: bool,
     open_of: OpenOfHolder | None = None,
+    approvals: Approvals | None = None,
 ) -> QuestionVerdict:
     """Return the decision on a request with a question on an open dataset.
 
@@ -203,7 +221,9 @@ def decide_question(
     if isinstance(claim, NotDerived):
         return claim.refuse(ledger, at)
     terms = _PolicyTerms(request.analyst, request.via, policy.unit, policy.neighbours)
-    after, verdict = decide_request(ledger, terms, claim, members, levels, at, resets, reserve)
+    after, verdict = decide_request(
+        ledger, terms, claim, members, levels, at, resets, reserve, approvals=approvals
+    )
     return QuestionVerdict(after, verdict, claim)
 
 
@@ -226,6 +246,7 @@ def decide_request(
     reservations: Reservations | None = None,
     datasets: tuple[str, ...] = (),
     open_of: OpenOfHolder | None = None,
+    approvals: Approvals | None = None,
 ) -> tuple[DatasetLedger, Verdict]:
     """Return the ledger after a request on an open dataset, and the verdict.
 
@@ -237,7 +258,9 @@ def decide_request(
         reservations: of the partition; None where what a claim continues is not looked up.
         datasets: of a request over several datasets, all of them.
         open_of: of the partition; None where nothing is known of open reservations.
-    Precedence: not_permitted, not_settled, then `adjudicate`'s.
+        approvals: of the partition; None where an owner has approved the request.
+    Precedence: not_permitted, not_settled, then `adjudicate`'s, then those of a request that may
+    not wait: not_alone, no_approver, too_many_pending.
     """
     plan, dataset = ledger.plan, ledger.dataset
     if plan.members_only or request.via is not UNSET:
@@ -255,6 +278,38 @@ def decide_request(
     full = full_holder(ledger, request, open_of) if reserve else None
     # Hardly ever is somebody paused, so the call is left out.
     pause = pause_of_request(ledger, request, members) if ledger.facts.person_pauses else None
-    return adjudicate(
+    after, verdict = adjudicate(
         ledger, claim, request.unit, request.neighbours, at, limits, reserve, full, pause
     )
+    approval = plan.approval
+    if approval is None or approvals is None or not verdict.outcome.charges:
+        return after, verdict
+    assert verdict.price is not None
+    if approval.admits(verdict.price):
+        return after, verdict
+    return advance(ledger, at), _pending(ledger, request, verdict.price, datasets, at, approvals)
+
+
+def _pending(
+    ledger: DatasetLedger,
+    request: RequestParties,
+    asked: Price,
+    datasets: tuple[str, ...],
+    at: int,
+    approvals: Approvals,
+) -> Verdict:
+    """Return the verdict on a request that fits, and that an owner has to approve."""
+    if datasets:
+        return Verdict(Outcome.REFUSED, Reason.NOT_ALONE, asked)
+    own = {request.analyst, request.via or request.analyst}
+    roster = approvals.roster(ledger.dataset)
+    if not any(row.holds("owner", at) and row.member not in own for row in roster):
+        return Verdict(Outcome.REFUSED, Reason.NO_APPROVER, asked)
+    waiting = approvals.waiting(ledger.dataset)
+    if (
+        waiting[request.analyst] >= MAX_PENDING_EACH
+        or waiting.total() >= MAX_PENDING
+        or approvals.kept(ledger.dataset) >= MAX_KEPT
+    ):
+        return Verdict(Outcome.REFUSED, Reason.TOO_MANY_PENDING, asked)
+    return Verdict(Outcome.PENDING, None, asked)

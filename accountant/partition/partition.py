@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from accountant.approvals.pending_table import PendingTable
 from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.state import row_of
@@ -17,6 +18,7 @@ from accountant.partition.ids import IdTable
 from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
 from accountant.records.limit_records import scope_row_key
 from accountant.records.members import member_row_key
+from accountant.records.pending_rows import pending_row_key
 from accountant.records.reservation_rows import reservation_row_key
 from accountant.reservations.reservation import row_of as reservation_row
 from accountant.reservations.table import ReservationTable
@@ -43,6 +45,7 @@ class Partition:
             ids could expire then.
         members, levels: the members and the limits of its datasets.
         reservations: the open ones of its datasets.
+        pending: the requests of its datasets that wait for an owner's approval, or did.
         resets: those of the clock.
         checksum: of the rows of datasets, members and limits, as far as those are known.
         moves: raised before changes are taken in and again after it, so it is odd while they
@@ -64,6 +67,7 @@ class Partition:
         "members",
         "moves",
         "next",
+        "pending",
         "reservations",
         "resets",
         "rules",
@@ -86,6 +90,7 @@ class Partition:
         self.members = MemberTable()
         self.levels = LimitTable()
         self.reservations = ReservationTable()
+        self.pending = PendingTable()
         self.resets = NO_RESETS
         self.checksum = Checksum()
         self.moves = 0
@@ -93,7 +98,8 @@ class Partition:
     def full_checksum(self) -> Checksum:
         """Return the checksum of all rows, after adding the rows that were never written."""
         checksum = self.checksum
-        others = self.members.count + self.levels.count + self.reservations.count
+        others = self.members.count + self.levels.count
+        others += self.reservations.count + self.pending.count
         if len(checksum) < len(self.ledgers) + others:
             for name, ledger in self.ledgers.items():
                 if name not in checksum:
@@ -110,6 +116,10 @@ class Partition:
                 key = reservation_row_key(*reservation.key).decode()
                 if key not in checksum:
                     checksum.put(key, crc_of_row(encode(reservation_row(reservation))))
+            for pending in self.pending:
+                key = pending_row_key(*pending.key).decode()
+                if key not in checksum:
+                    checksum.put(key, crc_of_row(encode(pending)))
         return checksum
 
     def row(self) -> PartitionRow:
@@ -130,6 +140,7 @@ class Partition:
             members=self.members.count or msgspec.UNSET,
             levels=self.levels.count or msgspec.UNSET,
             reservations=self.reservations.count or msgspec.UNSET,
+            pending=self.pending.count or msgspec.UNSET,
             resets=self.resets.number or msgspec.UNSET,
             reset_at=self.resets.last_to or msgspec.UNSET,
         )

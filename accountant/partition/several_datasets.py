@@ -10,6 +10,7 @@ from msgspec import UNSET
 from accountant.claims import CheckedClaim
 from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
+from accountant.partition.approvals import approvals_of, begin_decision
 from accountant.partition.draft import Draft
 from accountant.partition.judge import decide_request
 from accountant.partition.reservation_records import put_step, reserve, step_result
@@ -76,6 +77,7 @@ def decide_parts(
             draft.reservations,
             request.datasets,
             draft.reservations.open_of_holder,
+            approvals_of(draft),
         )
         results.append(PartResult(ledger, after, verdict, _granted_fields(verdict)))
         if verdict.outcome.is_refusal:
@@ -191,4 +193,4 @@ def _latest_clock(ledgers: Sequence[DatasetLedger], at: int) -> int:
 def _begin(draft: Draft, name: str) -> DatasetLedger:
     ledger = draft.ledger(name)
     assert ledger is not None
-    return draft.begin(ledger)
+    return begin_decision(draft, ledger)

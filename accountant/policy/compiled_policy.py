@@ -32,6 +32,7 @@ _ENCODE = msgspec.json.encode
 # A refusal after this part of the budget is spent counts as exhaustion: claims rarely spend a
 # budget to the last unit.
 _NEARLY: Final = (19, 20)
+_DAY_MS: Final = 86_400_000
 
 
 class CompiledPolicy:
@@ -48,6 +49,8 @@ class CompiledPolicy:
         priced: names of the sums of a price: the filter's needs, then the odometers' sums.
         needed: how many of `priced` the filter needs.
         cap: what one request may take at most, None for no such limit.
+        approval: what one request may take without an owner's approval, None for no such limit.
+        approve_ms: how long a request may wait for it, in milliseconds.
         search_filter: the filter, with cap and brake if there are any: what a request would be
             granted by.
         capacity: the limit of each of the filter's sums, in units of 1e-40: the ceiling's.
@@ -68,6 +71,8 @@ class CompiledPolicy:
     __slots__ = (
         "_reads",
         "additive",
+        "approval",
+        "approve_ms",
         "brake",
         "budget_wire",
         "cap",
@@ -129,6 +134,10 @@ class CompiledPolicy:
         self.most = most = int(limits[0])
         self.cap = CappedFilter(kind, capacity, str(ratio), limits) if capped else None
         offered: Filter | CappedFilter = self.cap or kind
+        above = policy.approve_above
+        asks = above is not UNSET and Fraction(above) < 1
+        self.approval = CappedFilter(kind, capacity, str(above), limits) if asks else None
+        self.approve_ms = int((policy.approve_within or "P7D")[1:-1]) * _DAY_MS
         self.brake = None if limits == capacity else BrakedFilter(offered, kind, limits)
         self.search_filter: Filter | CappedFilter | BrakedFilter = self.brake or offered
         self.is_plain = self.search_filter is kind
@@ -195,6 +204,8 @@ def open_plan(policy: Policy) -> CompiledPolicy:
         raise RequestInvalid("policy", rule, format_units(capacity[0]))
     if policy.most_per_request is not UNSET:
         check_cap(policy.most_per_request, capacity, field="policy.most_per_request")
+    if policy.approve_above is not UNSET:
+        check_cap(policy.approve_above, capacity, field="policy.approve_above")
     return CompiledPolicy(policy, capacity)
 
 

@@ -43,6 +43,7 @@ Visibility = Literal["own", "members"]
 DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MAX_ALERTS: Final = 20
 MAX_ODOMETERS: Final = 8
+MOST_DAYS_TO_APPROVE: Final = 30
 MAX_OPEN: Final = 10_000
 """The most open reservations of a dataset."""
 _NO_USE: Final = (
@@ -91,6 +92,9 @@ class Policy(
         population: name of the people that the data are of, the same for every dataset of them.
         open_per_holder: the most open reservations of one analyst or engine; left out, no limit.
         outside: of filter gdp_residue: owners may record releases made elsewhere.
+        approve_above: a request that takes more than this part of the budget waits until an owner
+            approves it. A ratio as `most_per_request`; left out, no request waits.
+        approve_within: how long it may wait, `P1D` to `P30D`; left out, 7 days.
 
     A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
@@ -120,6 +124,8 @@ class Policy(
     population: Name | UnsetType = UNSET
     open_per_holder: OpenPerHolder | UnsetType = UNSET
     outside: bool | UnsetType = UNSET
+    approve_above: Ratio | UnsetType = UNSET
+    approve_within: Horizon | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(
@@ -266,6 +272,9 @@ def resolve(policy: Policy) -> Policy:
         check_horizon(policy.horizon, field="policy.horizon")
     if policy.most_per_request is not UNSET:
         check_ratio(policy.most_per_request, field="policy.most_per_request")
+    if policy.approve_above is not UNSET:
+        check_ratio(policy.approve_above, field="policy.approve_above")
+    check_approve_within(policy, field="policy.approve_within")
     if policy.open_per_holder is not UNSET:
         check_open_per_holder(policy.open_per_holder, 1, field="policy.open_per_holder")
     odometers = policy.odometers
@@ -306,6 +315,18 @@ def check_horizon(text: str, *, field: str) -> None:
     if _HORIZON.fullmatch(text) is None:
         rule = "must be a number of days such as P365D"
         raise RequestInvalid(field, rule, text, hint=partial(period_to_write, text))
+
+
+def check_approve_within(policy: Policy, *, field: str) -> None:
+    """Raise RequestInvalid unless the time that a request may wait is 1 to 30 days."""
+    text = policy.approve_within
+    if text is UNSET:
+        return
+    if policy.approve_above is UNSET:
+        raise RequestInvalid(field, "must be left out without approve_above", text)
+    check_horizon(text, field=field)
+    if int(text[1:-1]) > MOST_DAYS_TO_APPROVE:
+        raise RequestInvalid(field, f"must be at most P{MOST_DAYS_TO_APPROVE}D", text)
 
 
 def check_ratio(text: str, *, field: str) -> None:

@@ -28,6 +28,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
         held, guarantee: as in a decision on reservations; `latest_at` of `held` is a time, only
             after the clock was set back.
         note: an owner's words about `guarantee`.
+        pending: number of rows of requests that wait for an approval, or did; left out if 0.
     """
 
     version: Format
@@ -55,6 +56,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
     held: HeldRow | msgspec.UnsetType = msgspec.UNSET
     guarantee: GuaranteeState | msgspec.UnsetType = msgspec.UNSET
     note: str | msgspec.UnsetType = msgspec.UNSET
+    pending: int | msgspec.UnsetType = msgspec.UNSET
 
 
 _ABOUT: Final = "One dataset's row in `state`: its ledger, cached from the log."

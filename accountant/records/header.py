@@ -83,6 +83,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     part_of: str | None = None
     derived: Derived | None = None
     in_force: StoredBudgetInForce | None = None
+    approval: msgspec.Raw = NO_REQUEST
 
 
 decode_header = reader(DecisionHeader)

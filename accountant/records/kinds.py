@@ -11,9 +11,11 @@ from typing import Final, Literal, NamedTuple
 from accountant.records.outcomes import Outcome
 from accountant.records.requests import (
     Amend,
+    Approve,
     Begin,
     Body,
     Close,
+    Deny,
     Label,
     MechanismRequest,
     Open,
@@ -45,7 +47,7 @@ class RecordKind(NamedTuple):
         source: the input that takes it.
         senders: who may send it. Who may open a dataset, an HTTP server's settings say.
         does: what the sender does, in words: `An administrator pauses`.
-        outcomes: of one that is applied.
+        outcomes: of one that is applied; of an answer to a request they are the request's.
         operation: the HTTP operation that takes it.
         group: of that operation in the OpenAPI document.
         path: the end of its address below the dataset's; None for an address of its own.
@@ -241,6 +243,26 @@ KINDS: Final = (
         operation="resolve_reservation",
         group="datasets",
         path="resolve",
+    ),
+    RecordKind(
+        body=Approve,
+        source="admin",
+        senders=_OWNER,
+        does="approves a request",
+        outcomes=(),
+        operation="approve_request",
+        group="requests",
+        path="approve",
+    ),
+    RecordKind(
+        body=Deny,
+        source="admin",
+        senders=_OWNER,
+        does="denies a request",
+        outcomes=(),
+        operation="deny_request",
+        group="requests",
+        path="deny",
     ),
     RecordKind(
         body=SetMember,

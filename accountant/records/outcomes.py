@@ -22,6 +22,7 @@ class Outcome(StrEnum):
         is_repeat: its `first` says what was decided at first.
         has_no_effect: neither this input nor an earlier one with its id did anything.
         is_not_considered: the input did not reach the rules of its dataset.
+        waits: the request waits for an owner's approval.
         answers_request: it answers a request; `refused` also answers other records.
         reserves: it grants a reservation.
         charges: it charges a request.
@@ -56,6 +57,7 @@ class Outcome(StrEnum):
     is_repeat: bool
     has_no_effect: bool
     is_not_considered: bool
+    waits: bool
     answers_request: bool
     reserves: bool
     charges: bool
@@ -120,6 +122,7 @@ class Outcome(StrEnum):
     SETTLED = "settled", *_DONE, "is_step", "ends_reservation"
     VOIDED = "voided", *_DONE, "is_step", "ends_reservation"
     RESOLVED = "resolved", *_DONE, "ends_reservation", "charges_outside"
+    PENDING = "pending", _DECIDED, "waits", "answers_request", "shows_running"
     RECORDED = "recorded", *_DONE, "charges_outside", "charges_team", "is_public", "reports_limits"
     MEMBER_PAUSED = "member_paused", *_DONE, *_PERSON_PAUSE, "pauses"
     MEMBER_RESUMED = "member_resumed", *_DONE, *_PERSON_PAUSE
@@ -180,6 +183,10 @@ class Reason(StrEnum):
     BEYOND_LIFETIME = "beyond_lifetime"
     POPULATION_IN_USE = "population_in_use"
     OUTSIDE_LIFETIME = "outside_lifetime"
+    NOT_PENDING = "not_pending"
+    ALREADY_ANSWERED = "already_answered"
+    OWN_REQUEST = "own_request"
+    DENIED = "denied"
     HALTED = "halted"
     TOO_MANY_OPEN = "too_many_open"
     TOO_MANY_OF_HOLDER = "too_many_of_holder"
@@ -189,6 +196,9 @@ class Reason(StrEnum):
     CLAIM_NOT_ACCEPTED = "claim_not_accepted"
     ABOVE_CAP = "above_cap"
     EXHAUSTED = "exhausted"
+    NOT_ALONE = "not_alone"
+    NO_APPROVER = "no_approver"
+    TOO_MANY_PENDING = "too_many_pending"
     OTHER_DATASET = "other_dataset"
     INTERNAL_ERROR = "internal_error"
 
@@ -202,6 +212,7 @@ _PAUSED_BY_REASON: Final = {
             *(Reason.TOO_MANY_OPEN, Reason.TOO_MANY_OF_HOLDER),
             *(Reason.NO_SCHEMA, Reason.QUESTION_NOT_ALLOWED),
             *(Reason.CLAIM_NOT_ACCEPTED, Reason.ABOVE_CAP, Reason.EXHAUSTED),
+            *(Reason.NOT_ALONE, Reason.NO_APPROVER, Reason.TOO_MANY_PENDING),
         ),
         False,
     ),

@@ -74,6 +74,24 @@ class First(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.outcome is Outcome.GRANTED
 
 
+class PendingUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a decision says of a request that waits, or did.
+
+    Attributes:
+        until: until when an owner may approve it.
+        analyst: whose it is.
+        by: the owner who has answered it.
+        reason: of the owner's record, for people.
+        request: the hash of the decision `pending`, where this decision answers it.
+    """
+
+    until: Time
+    analyst: Name
+    by: Name | None = None
+    reason: str = ""
+    request: Hash | None = None
+
+
 class Genesis(msgspec.Struct, frozen=True, omit_defaults=True):
     """The settings that decision 0 fixes for a partition's log for ever.
 
@@ -259,6 +277,10 @@ class Decision(
             refusal `person_paused`, the one that refuses.
         derived: of a request with a question, the claim that the ledger derived; left out where it
             was refused before that.
+        pending: of a request that waits for an owner's approval, and of the decision that answers
+            it.
+        approval: of that answer: the owner's record, which is the input. `request` is the
+            request that it answers.
         part_of: never in the log: of a decision as one of its datasets sees it, the hash of the
             record.
     """
@@ -317,6 +339,13 @@ class Decision(
     shares_cut: tuple[ShareCut, ...] = ()
     more_shares_cut: Count = 0
     pause: PersonPause | None = None
+    pending: PendingUpdate | None = None
+    approval: msgspec.Raw = NO_REQUEST
+
+    @property
+    def input_body(self) -> bytes:
+        """The bytes of the input that it decides; `request` is the analyst's, of an approval."""
+        return bytes(self.approval) or bytes(self.request)
 
     @property
     def granted(self) -> bool:

@@ -415,6 +415,31 @@ class Resolve(_Admin, frozen=True, tag="resolve"):
     follows: int | None = None
 
 
+class Approve(_Admin, frozen=True, tag="approve"):
+    """An owner approves a request that waits: this decision is its grant.
+
+    It is decided as if the request were sent now: what does not fit now is refused, and waits on.
+
+    Attributes:
+        pending: `sha256:...`, the hash of the decision `pending`.
+    """
+
+    pending: Grant
+    reason: Note = ""
+
+
+class Deny(_Admin, frozen=True, tag="deny"):
+    """An owner denies a request that waits.
+
+    Attributes:
+        pending: as of `Approve`.
+        reason: for the analyst, at most 200 characters.
+    """
+
+    pending: Grant
+    reason: Note = ""
+
+
 class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     """An owner, or an administrator, sets or removes a member of a dataset.
 
@@ -494,6 +519,8 @@ AdminRecord = (
     | SetBudget
     | RecordRelease
     | Resolve
+    | Approve
+    | Deny
     | SetMember
     | PauseMember
     | ResumeMember

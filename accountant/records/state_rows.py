@@ -9,6 +9,7 @@ import msgspec
 from accountant.records.dataset_row import Snapshot
 from accountant.records.limit_records import ScopeRow, scope_row_key
 from accountant.records.members import MemberRow, member_row_key
+from accountant.records.pending_rows import PendingRow, pending_row_key
 from accountant.records.records import Genesis
 from accountant.records.reservation_rows import ReservationRow, reservation_row_key
 from accountant.times import ClockResets
@@ -31,7 +32,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
         partition_sequence, head: number and hash of the last decision.
         next: the next offset of each input: `requests`, `admin`.
         datasets: number of datasets.
-        members, levels, reservations: numbers of rows, left out if 0.
+        members, levels, reservations, pending: numbers of rows, left out if 0.
         checksum: 16 hexadecimal digits: the sum of the CRC-32 of all rows and, with `resets`, of
             that of the text `[resets,reset_at]`. Left out in the snapshot of a seal.
         decided_at, floor: as in the last decision.
@@ -54,6 +55,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     members: int | msgspec.UnsetType = msgspec.UNSET
     levels: int | msgspec.UnsetType = msgspec.UNSET
     reservations: int | msgspec.UnsetType = msgspec.UNSET
+    pending: int | msgspec.UnsetType = msgspec.UNSET
     resets: int | msgspec.UnsetType = msgspec.UNSET
     reset_at: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -65,7 +67,8 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     @property
     def rows(self) -> int:
         """Number of the partition's other rows."""
-        return self.datasets + (self.members or 0) + (self.levels or 0) + (self.reservations or 0)
+        others = (self.members, self.levels, self.reservations, self.pending)
+        return self.datasets + sum(each or 0 for each in others)
 
 
 _decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
@@ -87,17 +90,19 @@ def partition_row_key(partition: int) -> bytes:
     return b'{"partition":%d}' % partition
 
 
-Row = Snapshot | MemberRow | ScopeRow | ReservationRow
-"""A row of a dataset, a member, a level or a reservation."""
+Row = Snapshot | MemberRow | ScopeRow | ReservationRow | PendingRow
+"""A row of a dataset, a member, a level, a reservation or a request that waits."""
 decode_row: Callable[[bytes], Row] = reader(Row)  # type: ignore[arg-type]
 
 
 def key_of_row(row: Row) -> bytes:
-    """Return the key of a dataset's, member's, level's or reservation's row."""
+    """Return the key of a row."""
     if isinstance(row, ScopeRow):
         return scope_row_key(row.dataset, row.scope, row.team or "", row.name)
     if isinstance(row, MemberRow):
         return member_row_key(row.dataset, row.member)
     if isinstance(row, ReservationRow):
         return reservation_row_key(row.dataset, row.grant)
+    if isinstance(row, PendingRow):
+        return pending_row_key(*row.key)
     return row.dataset.encode()

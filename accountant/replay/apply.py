@@ -14,6 +14,7 @@ from accountant.errors import LogDamaged
 from accountant.ledger.administer import crossed_under, set_in_force
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
+from accountant.partition.approvals import drop_due
 from accountant.partition.ids import decode_identity, id_key, pack_decision
 from accountant.policy.compiled_policy import CompiledPolicy, below, stored_plan
 from accountant.records import Decision, Source
@@ -27,6 +28,7 @@ from accountant.replay.members_and_limits import (
     take_members,
     take_scopes,
 )
+from accountant.replay.pending_requests import ReplayedPending, take_pending
 from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
 from accountant.reservations.held import drop_final
 from accountant.times import ClockResets, from_iso, issued_at
@@ -78,7 +80,11 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
         end_replayed(partition, ledger.dataset, decision.sequence)
     if ledger is not None and ledger.held is not None:
         ledger = drop_final(ReplayedReservations(partition), ledger, partition.decided_at)
+    if ledger is not None:
+        ledger = drop_due(ReplayedPending(partition), ledger, partition.decided_at)
     after = _ledger_after(ledger, decision, partition.decided_at)
+    if decision.pending is not None:
+        after = take_pending(partition, after, decision, digest)
     if decision.reservation is not None and ledger is not None:
         charges = limit_charges(partition, after, decision)
         after = take_reservation(partition, ledger, after, decision, digest, charges)
@@ -194,7 +200,7 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
     """Remember the id of a decided request, if the partition must recognise its repeats."""
     if not decision.outcome.is_numbered or decision.reason is Reason.OVERLOADED:
         return
-    body = bytes(decision.request)
+    body = decision.input_body
     if not body or decision.source is None:
         raise LogDamaged(f"decision {decision.partition_sequence} has no request")
     identity = decode_identity(body)

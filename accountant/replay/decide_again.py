@@ -57,6 +57,7 @@ _DECIDED: Final = (
     "derived",
     "in_force",
     "lifetime",
+    "pending",
     "decided_at",
     "floor",
 )
@@ -82,7 +83,7 @@ def redecide(partition: Partition, decision: Decision, value: bytes) -> Findings
     at = from_iso(decision.decided_at)
     topic: Source = "admin" if source.topic == "admin" else "requests"
     draft = Draft(partition)
-    body = bytes(decision.request)
+    body = decision.input_body
     encoded = decide(draft, Input(topic, source.offset, None, body, at), at)
     if encoded.value == value:
         return
@@ -93,7 +94,8 @@ def redecide(partition: Partition, decision: Decision, value: bytes) -> Findings
         return
     for one, other in zip(due, found, strict=True):
         yield from _compare(draft, one, other)
-    yield from same("request", bytes(ours.request), body)
+    yield from same("request", bytes(ours.request), bytes(decision.request))
+    yield from same("approval", bytes(ours.approval), bytes(decision.approval))
     yield from same(
         "error.field", ours.error and ours.error.field, decision.error and decision.error.field
     )

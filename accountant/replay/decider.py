@@ -29,6 +29,7 @@ class _AskedRecord(msgspec.Struct, gc=False):
     decided_at: str
     source: Origin | None = None
     request: msgspec.Raw = msgspec.Raw()
+    approval: msgspec.Raw = msgspec.Raw()
 
 
 _decode_asked: Final = msgspec.json.Decoder(_AskedRecord).decode
@@ -88,7 +89,7 @@ class Decider:
             apply(partition, decision, hash_of(value))
             return True
         asked = _decode_asked(value)
-        source, body = asked.source, bytes(asked.request)
+        source, body = asked.source, bytes(asked.approval) or bytes(asked.request)
         if not body:
             self._take_without_request(partition, decode_decision(value), value)
             return True

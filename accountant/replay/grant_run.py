@@ -187,6 +187,8 @@ class _Sums:
 
 def _is_plain(ledger: DatasetLedger) -> bool:
     """Tell whether the grants of a dataset are plain ones."""
+    if ledger.pending:  # a decision may drop rows
+        return False
     stopped = ledger.closed or ledger.facts.paused or ledger.halted or ledger.fractional
     changed = ledger.held is not None or ledger.guarantee or ledger.limits or ledger.levels
     plan = ledger.plan

@@ -38,6 +38,7 @@ from accountant.records import (
 from accountant.records.limit_records import is_scope_row_key, scope_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.parts import by_dataset
+from accountant.records.pending_rows import is_pending_row_key, pending_row_key
 from accountant.records.reservation_rows import is_reservation_row_key, reservation_row_key
 from accountant.replay.apply import apply, parse_source, remember
 from accountant.replay.check_admin_records import check_admin_rows
@@ -48,6 +49,7 @@ from accountant.replay.members_and_limits import (
     take_scope_row,
     wrong_member_counts,
 )
+from accountant.replay.pending_requests import miscounted_pending, take_pending_row
 from accountant.replay.reservations import miscounted_reservations, take_reservation_row
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.reservations.reservation import row_of as reservation_row
@@ -135,6 +137,8 @@ class Replay:
                 take_scope_row(partition, key, value)
             elif is_reservation_row_key(key):
                 take_reservation_row(partition, key, value)
+            elif is_pending_row_key(key):
+                take_pending_row(partition, key, value)
             elif value is None:
                 name = key.decode(errors="replace")  # a key that is no UTF-8 names no ledger
                 partition.ledgers.pop(name, None)
@@ -171,6 +175,7 @@ class Replay:
             ("members", self._partition.members.count, row.members or 0),
             ("levels", self._partition.levels.count, row.levels or 0),
             ("reservations", self._partition.reservations.count, row.reservations or 0),
+            ("requests for approval", self._partition.pending.count, row.pending or 0),
         ):
             if found != expected:
                 raise StateMismatch(
@@ -180,6 +185,7 @@ class Replay:
             wrong_member_counts(self._partition)
             or miscounted_scopes(self._partition)
             or miscounted_reservations(self._partition)
+            or miscounted_pending(self._partition)
         )
         if wrong is not None:
             raise StateMismatch(wrong)
@@ -423,4 +429,5 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
         (reservation_row_key(*each.key), encode(reservation_row(each)))
         for each in partition.reservations
     ]
+    rows += [(pending_row_key(*each.key), encode(each)) for each in partition.pending]
     return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]

@@ -100,6 +100,7 @@ def sealed_state(partition: Partition) -> list[bytes]:
     rows += [encode(each) for each in partition.members]
     rows += [encode(row_of(each)) for each in partition.levels]
     rows += [encode(reservation_row(each)) for each in partition.reservations]
+    rows += [encode(each) for each in partition.pending]
     own = msgspec.structs.replace(partition.row(), checksum=msgspec.UNSET)
     return [*rows, encode(own)]
 

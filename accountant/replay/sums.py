@@ -35,7 +35,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
 from accountant.records.person_pauses import pause_of
 from accountant.replay.plain_text import plain
-from accountant.times import from_iso
+from accountant.times import from_iso, iso
 
 ROUNDING: Final = Decimal("1e-9")
 """The largest relative difference of odometers: they are floats, and logarithms differ between
@@ -86,6 +86,7 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
         yield from same("dataset", None, decision.dataset)
         yield from same("levels", (), decision.levels)
     yield from _check_generations(partition, decision)
+    yield from _check_approval(partition, decision)
     for part in by_dataset(decision):
         yield from _check_members(part)
         yield from _check_scopes(part)
@@ -247,6 +248,27 @@ def _check_scopes(decision: Decision) -> Findings:
         yield from same("left_at", (), decision.left_at)
         if decision.reason is not Reason.CLAIM_NOT_ACCEPTED:
             yield from same("level", None, decision.level)
+
+
+def _check_approval(partition: Partition, decision: Decision) -> Findings:
+    """Yield where a decision answers no request that waits, or another one than it says."""
+    said, answers = decision.pending, bool(bytes(decision.approval))
+    if decision.outcome.waits or (said is None and not answers):
+        yield from same("approval", b"", bytes(decision.approval))
+        if decision.outcome.waits and said is None:
+            yield Finding("pending", "until when it waits", "nothing")
+        return
+    row = None
+    if said is not None and answers:
+        row = partition.pending.get(str(decision.dataset), str(said.request))
+    if said is None or row is None or not row.is_open:
+        yield Finding("pending.request", "a request that waits", plain(said))
+        return
+    yield from same("request", bytes(row.body or b""), bytes(decision.request))
+    if from_iso(decision.decided_at) >= row.deadline:
+        yield Finding("decided_at", f"before {iso(row.deadline)}", decision.decided_at)
+    if decision.outcome.charges and said.by in {row.analyst, row.via}:
+        yield Finding("pending.by", "another owner", str(said.by))
 
 
 def _check_order(partition: Partition, decision: Decision, *, gapless: bool) -> Findings:

@@ -116,8 +116,8 @@ def ask(
 
     With --other the request is over several datasets: all of them are charged in full, or none.
     Exit code 0: granted. 1: refused; a refusal costs nothing and shows what would fit. 5: this id
-    was granted before, so the mechanism must not run again. A dry run grants nothing: it ends with
-    6 if the request would be granted, with 1 if not.
+    was granted before, so the mechanism must not run again. 7: it waits for an owner's approval. A
+    dry run grants nothing: it ends with 6 if the request would be granted, with 1 if not.
     """
     from accountant.claims.text import parse_claim_on
     from streams.cli.ask_question import WantedQuestion, ask_question
@@ -201,6 +201,8 @@ def ask(
                         warn_if_void(ledger, decision)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
+    if reply.waits:
+        raise typer.Exit(Exit.PENDING)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)
 
 

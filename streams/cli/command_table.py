@@ -146,6 +146,7 @@ TABLE: Final = {
     "dataset": CommandEntry("dataset.app", _USE, "Open, change, show and list datasets."),
     "member": CommandEntry("member.app", _USE, "Set and list the members of a dataset."),
     "limit": CommandEntry("limit.app", _USE, "Divide a dataset's budget by limits."),
+    "approval": CommandEntry("approval.app", _USE, "List, approve and deny requests that wait."),
     "reservation": CommandEntry(
         "reservation.app", _USE, "List, begin, settle and void reservations."
     ),

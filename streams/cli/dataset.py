@@ -46,7 +46,8 @@ app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
     *PARAMETERS,
-    *("unit", "neighbours", "horizon", "most_per_request", "open_per_holder", "beside"),
+    *("unit", "neighbours", "horizon", "most_per_request", "approve_above", "approve_within"),
+    *("open_per_holder", "beside"),
     *("access", "visibility", "population"),
 )
 """The options of `open` that --policy replaces."""

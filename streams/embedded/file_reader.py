@@ -12,7 +12,7 @@ import apsw
 
 from accountant.errors import BudgetError, LogDamaged
 from accountant.partition import Partition
-from accountant.partition.ids import decode_identity
+from accountant.partition.ids import identities_in
 from accountant.records import Decision, Source, decode_decision
 from accountant.records.decoding import decode_from_log
 from accountant.records.header import DecisionHeader, decode_header
@@ -192,12 +192,13 @@ class FileReader(LedgerReads):
     def _find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         if issued_at(request_id) is None:
             return None
+        latest = None
         for value, line in self._lines(dataset, within=request_id.encode()):
-            asked = decode_identity(bytes(line.request))
-            found = asked.dataset, asked.caller, asked.request_id
-            if line.sequence is not None and found == (dataset, caller, request_id):
-                return value
-        return None
+            if line.sequence is not None and (dataset, caller, request_id) in identities_in(line):
+                if not line.outcome.waits:
+                    return value
+                latest = value
+        return latest
 
     def _lines(
         self, dataset: str, *, within: bytes = b""

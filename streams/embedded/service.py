@@ -257,6 +257,9 @@ class EmbeddedService(LedgerReads):
 
     def find_sync(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         """Call `find` in this thread."""
+        waited = self._partition().pending.of_request(dataset, caller, request_id)
+        if waited is not None:
+            return self._decision(waited.shown.partition_sequence)
         issued = issued_at(request_id)
         if issued is None or not (dataset.isascii() and caller.isascii()):
             return None  # no id, or no names

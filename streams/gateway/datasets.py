@@ -211,6 +211,23 @@ async def list_reservations(
     return list_response(dataset, what, encode(page))
 
 
+@get("/datasets/{dataset:str}/pending", tags=["requests"])
+async def list_pending(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Return a dataset's requests that wait for approval, in the order of their decisions.
+
+    Owners, auditors and administrators see all of them; everybody else their own, and those that
+    they made for others. There are at most 1,000.
+    """
+    found = await visibility_of(request).dataset(dataset)
+    if found is None:
+        return await unknown_dataset(request, dataset)
+    _, access = found
+    log_reading(request, dataset, sees_all=access.sees_all)
+    holder = None if access.sees_all else access.name
+    waiting = await context_of(request).service.pending(dataset, holder=holder)
+    return list_response(dataset, "pending", encode(waiting))
+
+
 @get("/head", tags=["evidence"])
 async def show_head(request: HttpRequest) -> Response[bytes]:
     """Return the number and hash of each partition's last decision.

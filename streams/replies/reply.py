@@ -8,6 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
+from accountant.display.approvals import waiting_words, waits
 from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.endings import ending_words
 from accountant.display.numbers import counting_cost, spent_line
@@ -60,7 +61,7 @@ class Reply:
         first: the first decision on the id, of a repeat or a conflict.
         why: of a refusal, the reason in a sentence and the next step; else "".
         waiting: of a request that needs too much budget, when more comes, or why waiting does not
-            help; else "".
+            help; of one that waits for an approval, who can give it; else "".
         hint: the end of `why` that is no part of the decision: the name that was perhaps meant, or
             a filter that would grant; else "".
     """
@@ -107,7 +108,7 @@ class Reply:
         self.why = " ".join(filter(None, (words, hint)))
         owner = UNNAMED_OWNER if current is None else owner_words(current.members)
         more = when_more(decision, owner=owner, current=current)
-        self.waiting = "" if more is None else more.text
+        self.waiting = waiting_words(decision, owner) if more is None else more.text
 
     def __getstate__(self) -> dict[str, Any]:  # protocols 0 and 1 of pickle do not support slots
         return {name: getattr(self, name) for name in self.__slots__}
@@ -131,6 +132,11 @@ class Reply:
         if decision.outcome.is_repeat and not self.repeated and self.first is not None:
             return self.first.reason
         return decision.reason
+
+    @property
+    def waits(self) -> bool:
+        """Whether the request waits for an owner's approval; nothing is charged yet."""
+        return waits(self.decision)
 
     @property
     def dataset(self) -> str | None:

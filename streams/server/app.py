@@ -22,6 +22,7 @@ from streams.gateway.contract.openapi import openapi_config
 from streams.gateway.datasets import (
     list_datasets,
     list_members,
+    list_pending,
     list_requests,
     list_reservations,
     show_dataset,
@@ -71,6 +72,7 @@ ROUTES: Final = [
     show_budget,
     show_own_budgets,
     list_requests,
+    list_pending,
     list_reservations,
     show_decision,
     show_answer,

@@ -20,6 +20,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
+from accountant.views.pending import PendingView, pending_of
 from accountant.views.population import ordered_before
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
@@ -156,6 +157,10 @@ class LedgerReads(LedgerService, ABC):
         return await reservations_of(
             self, dataset, after=after, limit=limit, holder=holder, now=now
         )
+
+    async def pending(self, dataset: str, *, holder: str | None = None) -> list[PendingView]:
+        found = await self._read(self._limits.pending, dataset)
+        return list(found if holder is None else pending_of(found, holder))
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         known = await self._read(self._ledger, dataset)

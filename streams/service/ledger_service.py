@@ -19,6 +19,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
+from accountant.views.pending import PendingView
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
@@ -141,6 +142,14 @@ class Service(Protocol):
             limit: how many at most.
             holder: only theirs, and those that they made for others; None for everybody's. HTTP
                 clients pass None: the server identifies the caller by the token.
+        """
+        ...
+
+    async def pending(self, dataset: str, *, holder: str | None = None) -> list[PendingView]:
+        """Return a dataset's requests that wait for approval, in the order of their decisions.
+
+        Args:
+            holder: as of `reservations`.
         """
         ...
 

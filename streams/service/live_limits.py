@@ -9,6 +9,7 @@ from accountant.advice.preview import Preview, preview
 from accountant.limits.applicable_limits import team_of
 from accountant.members.pauses import pause_of_person
 from accountant.partition import Partition
+from accountant.partition.approvals import clock_of
 from accountant.records.members import MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
@@ -19,6 +20,7 @@ from accountant.views.limit_views import (
     analyst_budget,
     scope_views,
 )
+from accountant.views.pending import PendingView, pending_views
 from accountant.views.reservations import OpenReservations
 from streams.clock import Clock
 
@@ -57,6 +59,15 @@ class LiveLimits:
         rows = partition.reservations.open_of(dataset)
         in_order = sorted(rows, key=lambda row: row.sequence)
         return OpenReservations(in_order, ledger.clock(partition.decided_at))
+
+    def pending(self, dataset: str) -> tuple[PendingView, ...]:
+        """As `Service.pending`, of everybody."""
+        partition = self._partition_with(dataset)
+        ledger = partition.ledgers.get(dataset)
+        if ledger is None:
+            return ()
+        rows = partition.pending.of(dataset).copy().values()
+        return pending_views(rows, clock_of(ledger, partition.decided_at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """As `Service.preview`."""

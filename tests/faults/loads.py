@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import json
 import random
@@ -54,7 +55,8 @@ _POLICIES: Final[list[Body]] = [
     {"epsilon": "0.7", **WITH_DELTA, "most_per_request": "0.1"},
     {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER},
     {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
-    {"filter": "basic", "epsilon": "2", "unit": "household", "most_per_request": "0.25"},
+    {"filter": "basic", "epsilon": "2", "unit": "household", "most_per_request": "0.25",
+     "approve_above": "0.01"},
     {"filter": "zcdp", "rho": "0.05", "delta": "1e-7", "alert_at": ["0.25", "0.5", "0.9"]},
     {"filter": "fully_adaptive", "epsilon": "2", **WITH_DELTA, "odometers": EVERY_ODOMETER,
      "horizon": "P30D"},
@@ -74,7 +76,8 @@ _POLICIES: Final[list[Body]] = [
      "weights": ["0.5", "0.3", "0.2"], "most_per_request": "0.5"},
     {"filter": "renyi_mixture", "epsilon": "1", "delta": "1e-6", "orders": ["18", "22", "40.5"],
      "most_per_request": "0.5"},
-    {"epsilon": "1", **WITH_DELTA, "beside": "basic", "most_per_request": "0.1"},
+    {"epsilon": "1", **WITH_DELTA, "beside": "basic", "most_per_request": "0.1",
+     "approve_above": "0.005", "approve_within": "P1D"},
     {"filter": "gdp_residue", "epsilon": "0.5", **WITH_DELTA, "beside": "basic",
      "odometers": [{"type": "basic"}, COMBINED]},
     {"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6", "beside": "basic"},
@@ -106,6 +109,9 @@ BROKEN: Final[list[Body]] = [
     {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6"},
     {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6", "epsilon_each": "1.5"},
     {"epsilon": "1", "delta": "1e-6", "outside": True},
+    {"epsilon": "1", "delta": "1e-6", "approve_above": "0"},
+    {"epsilon": "1", "delta": "1e-6", "approve_within": "P7D"},
+    {"epsilon": "1", "delta": "1e-6", "approve_above": "0.1", "approve_within": "P31D"},
     {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "outside": "yes"},
     {"epsilon": 1, "delta": "1e-6"},
     {"epsilon": "1", "delta": "1e-6", "beside": "none"},
@@ -145,6 +151,8 @@ class Load:
         self._reservations = ReservationLoad(seed + 7)
         self._generations = random.Random(seed + 8)
         self._renewals = renewals
+        self._answers = random.Random(seed + 9)
+        self._waiting: list[tuple[str, str]] = []  # dataset and hash of what waits for an approval
         self._renewed: dict[str, Body] = {}
         self._shared: list[Body] = []  # the policy that has fixed the lifetime of each population
         self._unasked: list[str] = []
@@ -186,6 +194,9 @@ class Load:
     def hear(self, record: bytes) -> None:
         """Take in the decision on an input: reservations are named by it."""
         self._reservations.hear(record)
+        if b'"outcome":"pending"' in record:
+            named = f"sha256:{hashlib.sha256(record).hexdigest()}"
+            self._waiting.append((json.loads(record)["dataset"], named))
 
     def _step_of(self, source: str, fields: Body) -> SentInput:
         """Send a record of a reservation."""
@@ -202,6 +213,8 @@ class Load:
             return self._renew()
         if self._outside.random() < 0.005:
             return self._about_outside()
+        if self._waiting and self._answers.random() < 0.03:
+            return self._answer()
         if self._limit_load.is_next():
             return self._limit()
         if self._reservations.is_next():
@@ -440,6 +453,25 @@ class Load:
             "by": OWNER if chance.random() < 0.95 else "eve",
             **fields,
         }
+        self._known.append(("admin", value := json.dumps(body).encode()))
+        return self._send("admin", value, later=0)
+
+    def _answer(self) -> SentInput:
+        """Approve or deny a request that waits, or did, from a seed of its own."""
+        chance = self._answers
+        name, waiting = chance.choice(self._waiting[-20:])
+        if chance.random() < 0.05:
+            waiting = "sha256:" + "3" * 64
+        body = {
+            "version": 1,
+            "type": chance.choice(["approve", "approve", "deny"]),
+            "request_id": id_at(self.now, chance),
+            "dataset": name,
+            "by": OWNER if chance.random() < 0.9 else chance.choice(ANALYSTS),
+            "pending": waiting,
+        }
+        if chance.random() < 0.3:
+            body["reason"] = "seen"
         self._known.append(("admin", value := json.dumps(body).encode()))
         return self._send("admin", value, later=0)
 

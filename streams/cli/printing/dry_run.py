@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 from rich.text import Text
 
+from accountant.display.approvals import approval_words
 from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.datasets import more_words, void_sentence
 from accountant.display.endings import ending_words
@@ -118,6 +119,8 @@ def _lines(
         cost=shown.cost,
         asked=shown.asked,
     )
+    if shown.needs_approval:
+        lines.append(Text(f"  wait  a request {approval_words(current.view.policy)}"))
     if shown.granted:
         lines.append(Text(f"  then  {more_words(shown.more)}", style="bold"))
     elif shown.fits is not None:

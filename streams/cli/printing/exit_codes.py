@@ -21,5 +21,7 @@ class Exit(IntEnum):
     """The id was granted before: the mechanism must not run a second time for it."""
     WOULD_GRANT = 6
     """A dry run would be granted. Nothing was granted, so the mechanism must not run."""
+    PENDING = 7
+    """The request waits for an owner's approval: the mechanism must not run yet."""
     INTERRUPTED = 130
     """By Ctrl-C; in general 128 and the number of the signal."""

@@ -14,6 +14,7 @@ from accountant.advice.compare import odometer_settings
 from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
 from accountant.claims.text import parse_claim
+from accountant.display.approvals import approval_words
 from accountant.display.datasets import cap_words, filter_words, guarantee, open_words
 from accountant.display.numbers import exact_percent, remaining_amounts, spent_amount, symbol
 from accountant.display.one_way_choices import one_way_choices
@@ -79,6 +80,7 @@ def preview_table(name: str, plan: CompiledPolicy, *, not_added: str) -> Rendera
         ("odometers", _odometers(plan) or "none"),
         ("horizon", policy.horizon or "–"),
         ("one request", cap_words(policy)),
+        *([("a request", approval_words(policy))] if policy.approve_above else ()),
         ("one holder", open_words(policy)),
         ("a refusal", "ends the dataset" if policy.halt_on_refusal is True else "costs nothing"),
     ]

@@ -15,6 +15,7 @@ from rich.text import Text
 from accountant.advice.preview import Preview, more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
+from accountant.display.approvals import approval_words, waiting_words
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import (
     STATES,
@@ -46,6 +47,7 @@ from accountant.display.numbers import (
 )
 from accountant.display.odometers import odometers_of
 from accountant.display.pauses import person_pause_words, person_sentence
+from accountant.display.reasons import OWNER
 from accountant.display.refusals import refusal_words, when_more
 from accountant.display.requested import fitting_words, requested_words
 from accountant.display.reservations import step_words
@@ -173,6 +175,7 @@ def dataset_details(
         ("odometers", odometers(odometers_of(view))),
         ("mechanisms", str(view.totals["mechanisms"])),
         ("one request", cap_words(policy)),
+        *([("a request", approval_words(policy))] if policy.approve_above else ()),
         ("one holder", open_words(policy)),
         ("alerts at", percents(policy.alert_at) or "none"),
         ("alerts reached", percents(view.crossed) or "none"),
@@ -290,8 +293,10 @@ def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Tex
         if decision.fits is not None and (claim := requested_words(decision)):
             lines.append(Text(f"  claim {claim}"))
         lines.append(Text(f"  fits  {fitting_words(decision)}", style="bold"))
-    if (more := when_more(decision)) is not None:
-        lines.append(Text(f"  then  {waiting or more.text}"))
+    more = when_more(decision)
+    then = waiting_words(decision, OWNER) if more is None else more.text
+    if then:
+        lines.append(Text(f"  then  {waiting or then}"))
     if ends := ending_words(decision):
         lines.append(Text(f"  ends  {ends}", style="yellow"))
     if decision.crossed:

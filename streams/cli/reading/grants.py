@@ -1,10 +1,13 @@
-"""Finds a reservation by the first digits of its grant."""
+"""Finds a reservation, or a request that waits, by the first digits of its hash."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from accountant.claims.fields import GRANT_PATTERN
 from streams.cli.printing.exit_codes import Exit
@@ -28,33 +31,81 @@ def whole_grant(
         caller, request_id: of an earlier attempt, which may have ended the reservation: its grant
             is that of the decision on this id.
     """
-    listing = f"`accountant reservation list {dataset}` lists the open ones"
-    if _WHOLE.fullmatch(grant):
-        return grant
-    if not _PART.fullmatch(grant):
-        what = "GRANT must be the hash of a decision `reserved`, or its first digits, at least "
-        what += f"six, got {grant}"
+    return _whole_hash(
+        _Named("GRANT", "reserved", "reservation", "open reservations", "settled or voided"),
+        dataset,
+        grant,
+        sent=lambda: _sent(ledger, dataset, caller, request_id, "grant"),
+        hashes=lambda: [each.grant for each in ledger.reservations(dataset)],
+    )
+
+
+def whole_pending(
+    ledger: Accountant, dataset: str, pending: str, *, caller: str, request_id: str | None
+) -> str:
+    """Return the whole hash of a request that waits; end the command unless the digits name one.
+
+    Args:
+        caller, request_id: as of `whole_grant`.
+    """
+    return _whole_hash(
+        _Named("PENDING", "pending", "approval", "requests that wait", "answered"),
+        dataset,
+        pending,
+        sent=lambda: _sent(ledger, dataset, caller, request_id, "pending"),
+        hashes=lambda: [each.pending for each in ledger.pending(dataset)],
+    )
+
+
+class _Named(NamedTuple):
+    """What a hash names: its argument, its decision's outcome, its command, and some of them.
+
+    Attributes:
+        gone: what may have become of one that is not found.
+    """
+
+    argument: str
+    outcome: str
+    command: str
+    many: str
+    gone: str
+
+
+def _whole_hash(
+    named: _Named,
+    dataset: str,
+    text: str,
+    *,
+    sent: Callable[[], str],
+    hashes: Callable[[], list[str]],
+) -> str:
+    listing = f"`accountant {named.command} list {dataset}` lists the {named.many}"
+    if _WHOLE.fullmatch(text):
+        return text
+    if not _PART.fullmatch(text):
+        what = f"{named.argument} must be the hash of a decision `{named.outcome}`, or its first "
+        what += f"digits, at least six, got {text}"
         fail(Exit.USAGE, what, hint=f"{listing}, with --json as a whole")
-    start = f"sha256:{grant.removeprefix('sha256:')}"
-    if request_id is not None:
-        sent = _sent_grant(ledger, dataset, caller, request_id)
-        if sent.startswith(start):
-            return sent
-    found = [each.grant for each in ledger.reservations(dataset) if each.grant.startswith(start)]
+    start = f"sha256:{text.removeprefix('sha256:')}"
+    before = sent()
+    if before.startswith(start):
+        return before
+    found = [each for each in hashes() if each.startswith(start)]
     if len(found) == 1:
         return found[0]
-    what = f"{len(found)} open reservations of {dataset} that you may see begin with {start}"
-    gone = "" if found else "it was settled or voided, or its time is over; "
+    what = f"{len(found)} {named.many} of {dataset} that you may see begin with {start}"
+    gone = "" if found else f"it was {named.gone}, or its time is over; "
     return fail(Exit.USAGE if found else Exit.FAILED, what, hint=f"{gone}{listing}")
 
 
-def _sent_grant(ledger: Accountant, dataset: str, caller: str, request_id: str) -> str:
-    """Return the grant in a request that was decided, "" if it is not found."""
+def _sent(ledger: Accountant, dataset: str, caller: str, request_id: str | None, field: str) -> str:
+    """Return the hash in a record that was decided, "" if it is not found."""
     from accountant.errors import BudgetError
-    from streams.cli.printing.tables import request_of
 
+    if request_id is None:
+        return ""
     with suppress(BudgetError):
         decision = ledger.decision(dataset, caller, request_id)
         if decision is not None:
-            return str(request_of(decision).get("grant", ""))
+            return str(msgspec.json.decode(decision.input_body).get(field, ""))
     return ""

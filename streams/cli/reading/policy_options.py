@@ -46,6 +46,8 @@ _HELP: Final = {
     "neighbours": NEIGHBOURS_HELP,
     "horizon": "How long the budget should last, such as P365D; forecasts compare with it.",
     "most_per_request": "At most this part of the budget for one request; 0.1 is 10 %, 1 no cap.",
+    "approve_above": "A request above this part of the budget waits until an owner approves it.",
+    "approve_within": "How long it may wait, P1D to P30D. Default: P7D.",
     "open_per_holder": "How many reservations an analyst or engine may have open; none: no limit.",
     "access": "Who may ask: members or anyone. Default: members with a token, else anyone.",
     "visibility": "Whose requests analysts see: own, or members (those of all members).",
@@ -57,7 +59,10 @@ _PARAMETERS: Final = {
     field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
 }
 _DEFAULTS: Final = msgspec.to_builtins(Policy()) | dict.fromkeys(
-    ("most_per_request", "beside", "access", "visibility", "population", "open_per_holder")
+    (
+        *("most_per_request", "beside", "access", "visibility", "population", "open_per_holder"),
+        *("approve_above", "approve_within"),
+    )
 )
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",

@@ -14,6 +14,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
+from accountant.views.pending import PendingView
 from accountant.views.reservations import ReservationView
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
@@ -126,6 +127,18 @@ class AsyncLedgerReader:
         """
         dataset = coerce_text("dataset", dataset)
         return await self._list(dataset, lambda service: all_reservations(service, dataset))
+
+    @awaitable_call
+    async def pending(self, dataset: str) -> list[PendingView]:
+        """Return a dataset's requests that wait for approval, in the order of their decisions.
+
+        A server shows all of them to owners, auditors and administrators, and other callers
+        their own. A ledger's file shows all.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._list(dataset, lambda service: service.pending(dataset))
 
     @awaitable_call
     async def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:

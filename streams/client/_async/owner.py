@@ -438,6 +438,24 @@ class AsyncOwner(AsyncAdministrator):
         """
         return self._send("resolve", dataset, resolve_fields(grant, claim, mistaken))
 
+    def approve(self, dataset: str, pending: str) -> Call[Decision]:
+        """Approve a request that waits: the decision is its grant.
+
+        It is decided as if it were sent now; what does not fit now is refused, and waits on.
+
+        Args:
+            pending: the hash of its decision `pending`, see `pending` of a ledger.
+        """
+        return self._send("approve", dataset, {"pending": pending})
+
+    def deny(self, dataset: str, pending: str) -> Call[Decision]:
+        """Deny a request that waits; the analyst sees the owner's `reason`.
+
+        Args:
+            pending: as of `approve`.
+        """
+        return self._send("deny", dataset, {"pending": pending})
+
     def set_limit(
         self,
         dataset: str,

@@ -15,6 +15,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
+from accountant.views.pending import PendingView
 from accountant.views.reservations import ReservationView
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
@@ -118,6 +119,17 @@ class LedgerReader:
         """
         dataset = coerce_text("dataset", dataset)
         return self._list(dataset, lambda service: all_reservations(service, dataset))
+
+    def pending(self, dataset: str) -> list[PendingView]:
+        """Return a dataset's requests that wait for approval, in the order of their decisions.
+
+        A server shows all of them to owners, auditors and administrators, and other callers
+        their own. A ledger's file shows all.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return self._list(dataset, lambda service: service.pending(dataset))
 
     def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
         """Return the remaining budget of an analyst on a dataset, with each limit.

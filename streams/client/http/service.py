@@ -29,6 +29,7 @@ from accountant.views.limit_views import (
     decode_scope_views,
 )
 from accountant.views.overview import Overview, decode_overview
+from accountant.views.pending import PendingView, decode_pending_views
 from accountant.views.reservations import ReservationPage, decode_reservation_page
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
@@ -334,6 +335,12 @@ class HttpService(OverHttp):
             return ReservationPage((), after)
         check_names(self._url, page.reservations, dataset=dataset)
         return page
+
+    async def pending(self, dataset: str, *, holder: str | None = None) -> list[PendingView]:
+        assert holder is None, "the server uses the token"
+        found = await self._list(dataset, "pending", decode_pending_views)
+        check_names(self._url, found or (), dataset=dataset)
+        return list(found or ())
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         path = f"{_path(dataset)}/budgets/{quote(analyst, safe='')}"

@@ -265,6 +265,10 @@ class Release:
         """
         if is_charged(reply):
             return reply.hash
+        if reply.waits:
+            # The name keeps its request: a later call finds the grant, days later too.
+            self._known = IN_DOUBT
+            raise NotGranted(reply)
         if reply.outcome is not Outcome.EXPIRED:
             self._known = NOT_SENT
             self._store.discard_request(self._asked.request)
@@ -444,7 +448,8 @@ def require_granted(reply: Reply, call: RequestDraft) -> Reply:
     """
     if reply.granted:
         return reply
-    then, known = "", IN_DOUBT if reply.outcome is Outcome.EXPIRED else NOT_SENT
+    kept = reply.waits or reply.outcome is Outcome.EXPIRED
+    then, known = "", IN_DOUBT if kept else NOT_SENT
     if reply.first is not None and reply.first.granted and reply.repeated:
         then = "This id was granted before, for one run. `release` returns the stored result."
         known = GRANTED

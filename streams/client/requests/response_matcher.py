@@ -75,11 +75,10 @@ class ResponseMatcher:
         Raises: Unanswered: it is for another request, or for another body than the client sent.
         """
         body = bytes(decision.request).strip(_SPACE)
-        try:
-            asked = _decode_key(body)
-        except DECODE_ERRORS:
-            asked = _RequestKey()
-        names = (asked.dataset, asked.analyst or asked.by, asked.request_id)
+        names = _names_in(body)
+        if names != (dataset, caller, request_id):
+            body = decision.input_body.strip(_SPACE)
+            names = _names_in(body)
         if about(decision, dataset).dataset != dataset or names != (dataset, caller, request_id):
             what = "the response is a decision on another request: a proxy may mix up responses"
         elif not _is_of(body, self._unanswered.get(names, body)):
@@ -106,6 +105,14 @@ class ResponseMatcher:
         _trim(self._granted)
 
 
+def _names_in(body: bytes) -> _Key:
+    try:
+        asked = _decode_key(body)
+    except DECODE_ERRORS:
+        return "", "", ""
+    return asked.dataset, asked.analyst or asked.by, asked.request_id
+
+
 def _trim(remembered: dict[_Key, object] | dict[_Key, bytes]) -> None:
     if len(remembered) > MAX_REMEMBERED:
         remembered.pop(next(iter(remembered)), None)
@@ -114,7 +121,7 @@ def _trim(remembered: dict[_Key, object] | dict[_Key, bytes]) -> None:
 def _difference(call: PreparedRequest, decision: Decision) -> str | None:
     """Describe a decision that does not belong to a call; None if it does."""
     invalid = decision.outcome is Outcome.INVALID
-    request = bytes(decision.request).strip(_SPACE)
+    request = _input_of(call, decision)
     if not request and not invalid and decision.reason is not Reason.HALTED:
         return f"`{decision.outcome}` without its request"
     of_dataset = about(decision, call.dataset).dataset
@@ -124,6 +131,14 @@ def _difference(call: PreparedRequest, decision: Decision) -> str | None:
     if not request or _is_of(request, body):
         return None
     return f"a decision on a request with another {_differing_fields(request, body)}"
+
+
+def _input_of(call: PreparedRequest, decision: Decision) -> bytes:
+    """Return the record that a call must be: an owner's, or the request that it answers."""
+    request = bytes(decision.request).strip(_SPACE)
+    if _is_of(request, call.body.strip(_SPACE)):
+        return request
+    return decision.input_body.strip(_SPACE)
 
 
 def _is_of(request: bytes, sent: bytes) -> bool:

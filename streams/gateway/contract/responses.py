@@ -198,6 +198,11 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
         "422": _BROKEN,
         "503": _BUSY,
     },
+    "list_pending": {
+        "200": _with_location(_list_of("the requests that wait for approval", "PendingView")),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
     "list_reservations": {
         "200": _with_location(
             _found("a page of open reservations, in their decisions' order", "ReservationPage")

@@ -32,6 +32,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView, ShareView
 from accountant.views.overview import Overview, RecentRequests
+from accountant.views.pending import PendingView
 from accountant.views.reservations import ReservationPage, ReservationView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
@@ -140,6 +141,7 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 _OF_LEVELS: Final = (
     *(LimitRecord, PeriodLimitRecord, ReservedRecord, LimitName, LimitUpdate, LimitRemaining),
     *(ReachedLimit, ScopeView, PeriodLimitView, ShareView, AnalystBudget, ReservationView),
+    *(PendingView,),
 )
 
 

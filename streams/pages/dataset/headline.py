@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from accountant.advice.room import limit_rooms
+from accountant.display.approvals import approval_words
 from accountant.display.datasets import (
     STATES,
     cap_words,
@@ -132,6 +133,7 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
         ("Filter", filter_words(policy)),
         ("Who may ask", "everyone" if anybody else "members with the role analyst"),
         ("One request", cap_words(policy)),
+        *([("A request", approval_words(policy))] if policy.approve_above else ()),
         ("One holder", open_words(policy)),
         ("Alerts at", percents(policy.alert_at) or "none"),
         ("Mechanisms run", f"{int(view.totals['mechanisms']):,}"),

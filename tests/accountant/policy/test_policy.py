@@ -206,7 +206,7 @@ def test_every_parameter_is_a_field_of_a_policy_and_some_filter_s():
     }
     assert set(PARAMETERS) == further - {
         *("halt_on_refusal", "most_per_request", "beside", "access", "visibility", "population"),
-        "open_per_holder",
+        *("open_per_holder", "approve_above", "approve_within"),
     }
     for kind in FILTERS.values():
         for name, parameter in kind.parameters.items():

@@ -6,6 +6,7 @@ from typing import get_args
 
 from accountant.ledger.administer import CHANGES
 from accountant.partition.admin_records import RULES, RULES_OF_SEVERAL
+from accountant.partition.approvals import Answer
 from accountant.records.kinds import KINDS, OPENING
 from accountant.records.outcomes import Outcome
 from accountant.records.requests import Body
@@ -31,7 +32,7 @@ def test_outcomes_agree_with_their_kind() -> None:
 
 
 def test_the_core_has_one_rule_for_every_admin_record() -> None:
-    rules = [*RULES, *RULES_OF_SEVERAL, *CHANGES]
+    rules = [*RULES, *RULES_OF_SEVERAL, *CHANGES, *get_args(Answer)]
     due = {kind.body for kind in KINDS if kind.source == "admin"} - {OPENING.body}
     assert len(set(rules)) == len(rules)
     assert set(rules) == due

@@ -16,6 +16,7 @@ from tests.faults.oracle.amounts import (
     whole_down,
     whole_up,
 )
+from tests.faults.oracle.approvals import Approvals, needs_approval, wait
 from tests.faults.oracle.claims import mechanisms, refinements
 from tests.faults.oracle.costs import exact, is_priced, plus, taken
 from tests.faults.oracle.disagreement import Disagreement, agree
@@ -78,9 +79,11 @@ class Dataset:
         granted_at: time of the first grant, milliseconds since 1970.
         facts: see `FACTS`.
         clock: of the owners' record that is decided.
+        body, place: the input that is decided; hash and number of its decision.
     """
 
     clock: Clock
+    body: bytes
 
     def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
         self.name = name
@@ -94,6 +97,8 @@ class Dataset:
         self.facts = dict(FACTS)
         self.members = Members()
         self.reservations = Reservations()
+        self.approvals = Approvals()
+        self.place = ("", 0)
         self.written = policy
         self.take_policy(resolved(policy), said)
 
@@ -183,6 +188,7 @@ class Dataset:
         """End what ends without a record, before the next decision on the dataset."""
         self.division.end(at, self.sequence + 1)
         self.reservations.drop_final(at)
+        self.approvals.drop(max(at, self.changed_at))
 
     def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
         """Decide an admin request on a dataset that is open."""
@@ -247,7 +253,33 @@ class Dataset:
         found = self.considered(request, said, clock)
         if not isinstance(found, Grant):
             return found
+        waits = self.waits(found, request, clock.at)
+        if waits is not None:
+            return waits
         return self.grant(found, request, said, clock, self.reservations.time(clock.at), place)
+
+    def waits(
+        self, found: Grant, request: Fields, at: int, datasets: tuple[str, ...] = ()
+    ) -> Verdict | None:
+        """Return the decision on a request that fits and needs an approval, None for another."""
+        claim = request["claim"]
+        cost = price(claim, (*halves.needs(self.policy), *self.names))
+        fits = Fits(self.policy, self.division.meter, self.totals, claim, found.levels)
+        if not needs_approval(self, claim, fits.alone(claim, cost)):
+            return None
+        asked = {"asked": AmountRanges(cost, single=mechanisms(claim) == 1)}
+        reason = "not_alone" if datasets else self.approvals.refusal(self, request, at)
+        if reason is not None:
+            return "refused", reason, asked
+        return "pending", None, {**asked, **wait(self, request, self.body, at, self.place)}
+
+    def approved(self, request: Fields, said: Fields) -> Verdict:
+        """Decide a request that waits as if it were sent now, and approved."""
+        found = self.considered(request, said, self.clock)
+        if not isinstance(found, Grant):
+            return found
+        now = self.reservations.time(self.clock.at)
+        return self.grant(found, request, said, self.clock, now, self.place)
 
     def considered(
         self, request: Fields, said: Fields, clock: Clock, datasets: tuple[str, ...] = ()

@@ -79,11 +79,14 @@ class Fits:
         """Return whether a claim alone would take more of an empty budget than the cap allows."""
         if self._cap is None:
             return False
+        alone = self.alone(claim, cost)
+        return alone is None or alone > self._cap
+
+    def alone(self, claim: Claim, cost: dict[str, Range]) -> Fraction | None:
+        """Return the part of an empty budget that a claim takes, None if it does not fit."""
         nothing = dict.fromkeys(halves.state(self._policy), 0)
-        alone = self._after(claim, cost, nothing)
-        if alone is None:
-            return True
-        return self._meter.part(self._meter.limits, alone) > self._cap
+        after = self._after(claim, cost, nothing)
+        return None if after is None else self._meter.part(self._meter.limits, after)
 
     def _after(self, claim: Claim, cost: dict[str, Range], spent: Totals) -> Totals | None:
         own = self._by_filter(claim, cost, spent)

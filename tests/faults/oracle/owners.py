@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.faults.oracle import halves
+from tests.faults.oracle.approvals import answer
 from tests.faults.oracle.claims import is_whole_claim
 from tests.faults.oracle.disagreement import agree
 from tests.faults.oracle.expected import Fields
@@ -470,6 +471,10 @@ OWNERS: Final = {
         odd=_one_of_two,
         after_closing=True,
     ),
+    "approve": OwnersRecord(
+        answer, needed={"pending": is_grant}, follows=False, after_closing=True
+    ),
+    "deny": OwnersRecord(answer, needed={"pending": is_grant}, follows=False, after_closing=True),
     "member": OwnersRecord(
         _member,
         needed={name: MEMBER_RULES[name] for name in ("member", "roles")},

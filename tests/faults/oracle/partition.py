@@ -7,6 +7,7 @@ import json
 from collections.abc import Set
 from typing import Final, NamedTuple
 
+from tests.faults.oracle.approvals import Waiting
 from tests.faults.oracle.commands import COMMANDS, written
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
@@ -196,7 +197,15 @@ class Partition:
             raise Disagreement("outcome", said["outcome"], words, where)
         agree("reason", said.get("reason"), verdict["reason"], where)
         repeated = request_of(value)
-        if body.reason == "internal_error" or body.text is None:
+        answers = fields.pop("answers", None)
+        if answers is not None:
+            # The input is the owner's record, and the request is the one that it answers.
+            agree("approval", request_of(value, "approval"), body.text, where)
+            agree("request", repeated, answers.body, where)
+            fields |= {name: said.get(name) for name in ("request", "approval")}
+            verdict_of = verdict["outcome"], verdict["reason"], fields
+            answers.first = self._first(said, verdict_of)
+        elif body.reason == "internal_error" or body.text is None:
             agree("request", repeated, None, where)
         else:
             agree("request", repeated, body.text, where)
@@ -266,6 +275,10 @@ class Partition:
         if source == "requests":
             self.floor = max(self.floor, self.at - self.genesis["window_ms"])
         at = issued(fields["request_id"])
+        waiting = self._waiting(source, fields)
+        if waiting is not None:
+            same = waiting.body == body.text
+            return "repeated" if same else "conflict", None, {"first": waiting.shown}
         if at <= self.floor:
             return "expired", None, {}
         if at > self.at + self.genesis["skew_ms"]:
@@ -280,9 +293,19 @@ class Partition:
             return "refused", "overloaded", {}
         if at <= self.floor:
             return "expired", None, {}
+        if name in self.datasets:
+            self.datasets[name].body = body.text or b""
+            self.datasets[name].place = self.head, self.number
         verdict = self._new(said, source, fields)
         self.ids[key] = RememberedId(at, body.text or b"", self._first(said, verdict))
         return verdict
+
+    def _waiting(self, source: str, fields: Fields) -> Waiting | None:
+        """Return the request with an id that waits, or did."""
+        dataset = self.datasets.get(fields["dataset"])
+        if dataset is None or source != "requests":
+            return None
+        return dataset.approvals.of_request(fields["analyst"], fields["request_id"])
 
     def _has_room(self) -> bool:
         """Return whether one more id fits; a full table raises the floor, to whole seconds."""

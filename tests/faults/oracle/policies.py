@@ -20,7 +20,7 @@ _FIELDS: Final = {
     *("filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours"),
     *("odometers", "alert_at", "horizon", "halt_on_refusal", "order", "orders", "weights"),
     *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each", "beside"),
-    *("open_per_holder", "outside"),
+    *("open_per_holder", "outside", "approve_above", "approve_within"),
     *MAY_BE_IN_A_POLICY,
 }
 _OF_FILTER: Final = {
@@ -180,6 +180,8 @@ def _rest_is_broken(policy: Policy) -> bool:
         return True
     if "most_per_request" in policy and not is_ratio(policy["most_per_request"]):
         return True
+    if _of_approvals_is_broken(policy):
+        return True
     if "open_per_holder" in policy and not is_per_holder(policy["open_per_holder"]):
         return True
     if _of_people_is_broken(policy):
@@ -192,6 +194,17 @@ def _rest_is_broken(policy: Policy) -> bool:
     if any(map(_odometer_is_broken, odometers)):
         return True
     return len({each["type"] for each in odometers}) < len(odometers)
+
+
+def _of_approvals_is_broken(policy: Policy) -> bool:
+    if "approve_above" in policy and not is_ratio(policy["approve_above"]):
+        return True
+    if "approve_within" not in policy:
+        return False
+    within_days = policy["approve_within"]
+    if "approve_above" not in policy or not is_horizon(within_days):
+        return True
+    return int(within_days[1:-1]) > 30
 
 
 def _of_people_is_broken(policy: Policy) -> bool:
@@ -236,8 +249,8 @@ def _leaves_nothing(policy: Policy) -> bool:
         return any(most <= 0 for _, most in filters.capacities(full))
     if full["filter"] == "optimal_homogeneous" and first > filters.MOST_COUNTED * UNIT:
         return True
-    cap = full.get("most_per_request")
-    return first <= 0 or (cap is not None and Fraction(cap) * first < 1)
+    caps = [full[name] for name in ("most_per_request", "approve_above") if name in full]
+    return first <= 0 or any(Fraction(cap) * first < 1 for cap in caps)
 
 
 def resolved(policy: Policy) -> Policy:
@@ -258,6 +271,7 @@ def resolved(policy: Policy) -> Policy:
     }
     full |= {name: policy[name] for name in ("halt_on_refusal", *PARAMETERS) if name in policy}
     more = ("most_per_request", "beside", *MAY_BE_IN_A_POLICY, "open_per_holder")
+    more += ("approve_above", "approve_within")
     full |= {name: policy[name] for name in more if name in policy}
     if full["odometers"] is None:
         full["odometers"] = _default_odometers(full)

@@ -16,12 +16,12 @@ def names_one(error: Any, body: Read) -> bool:
     return body.reason != "invalid_field" or root in body.broken
 
 
-def request_of(value: bytes) -> bytes | None:
+def request_of(value: bytes, field: str = "request") -> bytes | None:
     """Return the input that a record repeats, byte for byte."""
     text = value.decode()
-    start = text.find('"request":')
+    start = text.find(f'"{field}":')
     if start < 0:
         return None
-    start += len('"request":')
+    start += len(f'"{field}":')
     _, end = json.JSONDecoder().raw_decode(text, start)
     return text[start:end].encode()

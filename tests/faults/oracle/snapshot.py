@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from tests.faults.oracle.approvals import approval_rows
 from tests.faults.oracle.dataset import FACTS, Dataset
 from tests.faults.oracle.expected import Fields, Readings
 from tests.faults.oracle.limit_rows import level_rows
@@ -63,6 +64,7 @@ def dataset_row(dataset: Dataset) -> Fields:
     about = {
         "guarantee": dataset.reservations.guarantee,
         "note": dataset.reservations.note,
+        "pending": len(dataset.approvals.rows),
     }
     return row | {name: text for name, text in about.items() if text} | facts
 
@@ -89,6 +91,7 @@ def partition_row(partition: RowFields) -> Fields:
     levels = sum(len(level_rows(name, each.division)) for name, each in partition.datasets.items())
     count = sum(len(each.reservations.rows) for each in partition.datasets.values())
     more = {"members": members, "levels": levels, "reservations": count}
+    more["pending"] = sum(len(each.approvals.rows) for each in partition.datasets.values())
     more |= {"resets": partition.resets}
     more["reset_at"] = partition.reset_at
     return row | {name: count for name, count in more.items() if count}
@@ -111,7 +114,8 @@ def rows_of(dataset: Dataset) -> dict[bytes, Fields]:
 def _rows_by_kind(dataset: Dataset) -> tuple[dict[bytes, Fields], ...]:
     name = dataset.name
     reservations = reservation_rows(name, dataset.reservations)
-    return dataset.members.rows(name), level_rows(name, dataset.division), reservations
+    waiting = approval_rows(dataset)
+    return dataset.members.rows(name), level_rows(name, dataset.division), reservations, waiting
 
 
 def sealed_state(partition: RowFields) -> str:
@@ -128,4 +132,8 @@ def sealed_state(partition: RowFields) -> str:
 
 def line(row: Mapping[str, Any]) -> bytes:
     """Return a row in its written form, with a newline."""
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    body = row.get("body")
+    if body is None:
+        return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    before, after = line({**row, "body": None}).split(b'"body":null', 1)
+    return before + b'"body":' + body + after

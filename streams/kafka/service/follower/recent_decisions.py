@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from accountant.partition.ids import decode_identity
+from accountant.partition.ids import identities_in
 from accountant.records import Decision
 from accountant.records.header import DecisionHeader
 from accountant.times import issued_at
@@ -29,10 +29,8 @@ class RecentDecisions:
     def add(self, position: InputPosition, line: Decision | DecisionHeader, value: bytes) -> None:
         self.by_position[position] = value
         if line.outcome.is_numbered:
-            asked = decode_identity(line.request)
-            # As `caller`, without the call: each decision that is followed comes here.
-            caller = asked.analyst or asked.by
-            self.by_request[asked.dataset, caller, asked.request_id] = value
+            for identity in identities_in(line):
+                self.by_request[identity] = value
 
     def forget_old(self) -> None:
         """Drop requests older than the window; the log still has them."""

@@ -1,0 +1,1 @@
+"""Requests that wait for an owner's approval."""

@@ -1,0 +1,80 @@
+"""Requests that wait for an owner's approval, as people see them; nothing here decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.claims import Claim
+from accountant.claims.text import claim_text
+from accountant.field_rules import Count, Hash, Name, Note, RequestId, Time
+from accountant.records.pending_rows import PendingRow
+from accountant.records.requests import MechanismRequest
+from accountant.times import iso
+
+
+class PendingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request that waits for an owner's approval.
+
+    Attributes:
+        pending: hash of the decision `pending`, by which records name it.
+        sequence: number of that decision in the dataset.
+        analyst, via, request_id, purpose: of the request.
+        claim: what it asks for; left out of a question.
+        question: whether it is a question on the data.
+        reserve: how long it would be reserved; left out of one that is no reservation.
+        pending_at, until: since when it waits, and until when an owner may approve it.
+    """
+
+    dataset: Name
+    pending: Hash
+    sequence: Count
+    analyst: Name
+    via: Name | None = None
+    request_id: RequestId
+    purpose: Note = ""
+    claim: Claim | None = None
+    question: bool = False
+    reserve: str | None = None
+    pending_at: Time
+    until: Time
+
+    @property
+    def asked(self) -> str:
+        """What it asks for, in a word."""
+        return "a question" if self.claim is None else claim_text(self.claim)
+
+
+decode_pending_views = msgspec.json.Decoder(tuple[PendingView, ...]).decode
+_decode_request = msgspec.json.Decoder(MechanismRequest).decode
+
+
+def pending_views(rows: Iterable[PendingRow], at: int) -> tuple[PendingView, ...]:
+    """Return the requests that wait at a time of the log, in the order of their decisions."""
+    waiting = sorted((row for row in rows if row.waits(at)), key=lambda row: row.sequence)
+    return tuple(map(_view, waiting))
+
+
+def pending_of(views: Iterable[PendingView], name: str) -> tuple[PendingView, ...]:
+    """Return somebody's own requests, and those that they made for others."""
+    return tuple([each for each in views if name in {each.analyst, each.via}])
+
+
+def _view(row: PendingRow) -> PendingView:
+    asked = _decode_request(row.body or b"")
+    return PendingView(
+        dataset=row.dataset,
+        pending=row.pending,
+        sequence=row.sequence,
+        analyst=row.analyst,
+        via=row.via or None,
+        request_id=row.request_id,
+        purpose=asked.purpose,
+        claim=None if asked.claim is UNSET else asked.claim,
+        question=asked.question is not UNSET,
+        reserve=None if asked.reserve is UNSET else asked.reserve.until,
+        pending_at=iso(row.pending_at),
+        until=iso(row.deadline),
+    )

@@ -1,0 +1,83 @@
+"""`accountant approval`: list the requests that wait, and approve or deny them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.printing.exits import explain_errors
+from streams.cli.printing.say import say
+from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
+
+app = typer.Typer(help="List, approve and deny requests that wait.", no_args_is_help=True)
+
+Pending = Annotated[
+    str,
+    typer.Argument(
+        metavar="PENDING",
+        help="The request: the hash of its decision `pending`, or the hash's first digits, at "
+        "least six, as `accountant approval list` prints them.",
+    ),
+]
+
+
+@app.command("list")
+def list_(
+    dataset: Dataset,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """List a dataset's requests that wait for approval; with --json one object a line.
+
+    A server shows all of them to owners, auditors and administrators, and to analysts their own. A
+    ledger's file shows all.
+    """
+    from streams.cli.printing.approvals import pending_table
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.reading.dataset_reader import get_dataset, reader
+
+    with explain_errors(), reader(url, token_file) as ledger:
+        get_dataset(ledger, dataset)
+        found = ledger.pending(dataset)
+    if json:
+        for each in found:
+            print_json(each)
+    elif found:
+        stdout().print(pending_table(found))
+    else:
+        say(f"no request on {dataset} that you may see waits for an approval")
+
+
+@app.command("approve")
+@admin_command()
+def approve(name: Dataset, pending: Pending, *, admin: AdminOptions) -> None:
+    """Approve a request that waits: the decision is its grant. Owners only, of others' requests.
+
+    It is decided as if it were sent now. What does not fit now is refused, and waits on. Decide by
+    public facts and by what was released: an approval that follows from the data reveals it.
+    """
+    from streams.cli.reading.grants import whole_pending
+
+    with admin.ledger() as (ledger, request):
+        caller = admin.name(ledger) or ledger.me().name or ""
+        whole = whole_pending(ledger, name, pending, caller=caller, request_id=admin.request_id)
+        admin.end(ledger, request, admin.owner(ledger, request).approve(name, whole))
+
+
+@app.command("deny")
+@admin_command()
+def deny(name: Dataset, pending: Pending, *, admin: AdminOptions) -> None:
+    """Deny a request that waits; the analyst sees the --reason. Owners only.
+
+    Nothing is charged. Decide by public facts and by what was released: a denial that follows from
+    the data reveals it.
+    """
+    from streams.cli.reading.grants import whole_pending
+
+    with admin.ledger() as (ledger, request):
+        caller = admin.name(ledger) or ledger.me().name or ""
+        whole = whole_pending(ledger, name, pending, caller=caller, request_id=admin.request_id)
+        admin.end(ledger, request, admin.owner(ledger, request).deny(name, whole))
