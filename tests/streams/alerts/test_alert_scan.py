@@ -13,8 +13,8 @@ from accountant.views.alerts import alerts_of
 from accountant.views.datasets import AlertOrigin
 from streams.alerts.alert_scan import AlertScan
 from streams.alerts.relay_start import gives_rise_to
-from tests.accountant.partition.test_approvals import Waiting
 from tests.accountant.histories import worlds
+from tests.accountant.partition.test_approvals import Waiting
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 
