@@ -283,6 +283,7 @@ def _preview_result(
         ends=ending_words(preview),
         refusal=refusal(preview, levels, found.now, found.now, found.current, asked),
         other_filter=other_filter,
+        waits=bool(preview.needs_approval),
     )
 
 
