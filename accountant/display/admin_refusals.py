@@ -421,6 +421,15 @@ _MEANINGS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.NOT_LOWER, "amend"): _not_lower,
 }
 """Refusals whose remedy is that of their reason."""
+
+
+def _too_late(_: _AdminRequest, __: CurrentDataset | None, ___: str) -> str:
+    return (
+        "The deadline of this request has passed, so nobody may approve or deny it any more. "
+        "Whoever still needs it sends it again."
+    )
+
+
 _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.ALREADY_OPENED, "open"): _already_opened,
     (Reason.ALREADY_OPENED, "renew"): _name_is_taken,
@@ -429,6 +438,8 @@ _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.BEYOND_LIFETIME, "renew"): _beyond_lifetime,
     (Reason.CLOSED, ""): _closed,
     (Reason.ALREADY_PAUSED, "pause"): _already_paused,
+    (Reason.LAPSED, "approve"): _too_late,
+    (Reason.LAPSED, "deny"): _too_late,
     (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,
     (Reason.LAST_OWNER, "member"): _last_owner,
     (Reason.UNKNOWN_LIMIT, "limit"): _unknown_limit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accountant.display.numbers import counted, exact_percent
+from accountant.display.numbers import counted, counting_cost, exact_percent, spent_line
 from accountant.display.times import moment
 from accountant.policy import Policy
 from accountant.records import Decision, First
@@ -32,6 +32,21 @@ def waiting_words(decision: Decision, owner: str) -> str:
         f"It takes so much of the budget that {owner} must approve it{until} "
         f"(`accountant approval list {decision.dataset}`). {_THEN}"
     )
+
+
+def answer_words(decision: Decision) -> str:
+    """Return what an owner's answer to a request that waits has done, "" for any other decision.
+
+    Without a full stop, and without the owner's reason.
+    """
+    said = decision.pending
+    if said is None or said.request is None:
+        return ""
+    if not decision.outcome.charges:
+        return f"{said.by} has denied the request of {said.analyst}; nothing is charged"
+    cost = spent_line(counting_cost(decision.cost, decision.left, decision.totals))
+    what = "reserved" if decision.outcome.reserves else "charged"
+    return f"{said.by} has approved the request of {said.analyst}: {cost} is {what}"
 
 
 def approval_words(policy: Policy) -> str:

@@ -232,8 +232,21 @@ def joint_sentence(joint: JointGuarantee) -> str:
     )
 
 
+def approval_alert_words(alert: Alert) -> str:
+    """Return what an alert says of a request that waits for an owner's approval, or did."""
+    if alert.approval != "pending":
+        return f"{alert.by} has {alert.approval} the request of {alert.analyst} on {alert.dataset}"
+    until = "" if alert.until is None else f" until {moment(alert.until)}"
+    return (
+        f"a request of {alert.analyst} on {alert.dataset} waits{until} for an owner's approval "
+        f"(`accountant approval list {alert.dataset}`)"
+    )
+
+
 def alert_words(alert: Alert) -> str:
     """Return what an alert says."""
+    if alert.approval is not None and alert.analyst is not None:
+        return approval_alert_words(alert)
     subject, what = alert.dataset, "budget"
     if alert.scope is not None:
         spender = (

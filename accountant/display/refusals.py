@@ -14,6 +14,7 @@ from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.display.admin_refusals import admin_refusal_words
+from accountant.display.approvals import answer_words
 from accountant.display.binding_limits import (
     BindingLimit,
     binding_limits,
@@ -255,6 +256,9 @@ def _meaning(
             return f"No dataset is named {refused.refused_by or refused.dataset}."
         case Reason.UNIT_MISMATCH if request.unit:
             return _unit_words(request, policy)
+        case Reason.DENIED if refused.pending is not None:
+            why = refused.pending.reason
+            return f"{answer_words(refused)}." + (f' The reason: "{why}".' if why else "")
         case Reason.NOT_PERMITTED:
             return _role_words(request, refused.dataset)
         case Reason.OUT_OF_DATE if request.follows is not None and refused.sequence:

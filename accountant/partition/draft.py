@@ -377,9 +377,9 @@ class Draft:
 
 
 def _crosses(decision: Decision) -> bool:
-    """Return whether a decision is the first to reach a threshold of a limit, or cuts a share."""
+    """Return whether a decision has an alert beside those of its dataset's thresholds."""
     crossed = any(each.crossed for each in decision.levels)
-    return crossed or bool(decision.reached or decision.shares_cut)
+    return crossed or bool(decision.reached or decision.shares_cut or decision.pending)
 
 
 def genesis_decision(genesis: Genesis, at: int) -> EncodedDecision:

@@ -38,7 +38,8 @@ class EncodedDecision(CountedDecision, gc=False):
     """One decision ready for the log; the next decision holds the hash of its `value`.
 
     Attributes:
-        crossed: whether the decision crossed a threshold, of the dataset or of one of its levels.
+        crossed: whether the decision has alerts: it crossed a threshold, of the dataset or of one
+            of its levels, it cuts a share, or a request waits or is answered.
         value: the decision's bytes.
         key: the input's key, which is also the key of the decision's record.
         digest: SHA-256 of the value.

@@ -7,7 +7,13 @@ import msgspec
 from accountant.policy.in_force import StoredBudgetInForce
 from accountant.records.limit_records import LimitRecord, LimitUpdate, ReachedLimit, Scope, ShareCut
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationUpdate
+from accountant.records.records import (
+    NO_REQUEST,
+    Derived,
+    Origin,
+    PendingUpdate,
+    ReservationUpdate,
+)
 from accountant.versions import Format, reader
 
 
@@ -83,6 +89,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     part_of: str | None = None
     derived: Derived | None = None
     in_force: StoredBudgetInForce | None = None
+    pending: PendingUpdate | None = None
     approval: msgspec.Raw = NO_REQUEST
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TypeVar
 
@@ -19,9 +19,11 @@ from accountant.records.limit_records import (
     Texts,
     scope_alert_id,
 )
+from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
-from accountant.views.datasets import Alert, DatasetView, alert_id_of
+from accountant.views.datasets import Alert, Approval, DatasetView, alert_id_of
 from accountant.views.limit_views import ScopeView
+from accountant.views.pending import PendingView
 
 D = TypeVar("D", bound=Decision | DecisionHeader)
 
@@ -29,8 +31,8 @@ D = TypeVar("D", bound=Decision | DecisionHeader)
 def alerts_of(decision: D) -> list[Alert]:
     """Return an alert for each threshold that a decision is the first to reach, in their order.
 
-    Then come those of the shares that it cuts. The decision says all that they show. Who may see
-    one: `visibility.sees_alert`.
+    Then come those of the shares that it cuts, and of the request that waits or is answered. The
+    decision says all that they show. Who may see one: `visibility.sees_alert`.
     """
     return [alert for part in by_dataset(decision) for alert in _alerts_of_part(part)]
 
@@ -57,6 +59,32 @@ def _alerts_of_part(part: Decision | DecisionHeader) -> Iterator[Alert]:
             yield _alert(place, reached, threshold, reached.spent_ratio, at, reached.analyst)
     for share in part.shares_cut:
         yield _cut_alert(place, share, share.cut, part.sequence or 0, at)
+    said = part.pending
+    if said is not None:
+        yield approval_alert(
+            place,
+            _answer_of(part.outcome),
+            part.sequence or 0,
+            said.analyst,
+            at,
+            said.until,
+            said.by,
+        )
+
+
+def _answer_of(outcome: Outcome) -> Approval:
+    if outcome.waits:
+        return "pending"
+    return "approved" if outcome.charges else "denied"
+
+
+def alerts_of_waiting(dataset: DatasetView, waiting: Iterable[PendingView]) -> list[Alert]:
+    """Return an alert for each request that waits now."""
+    place = dataset.dataset, dataset.generation
+    return [
+        approval_alert(place, "pending", each.sequence, each.analyst, each.pending_at, each.until)
+        for each in waiting
+    ]
 
 
 def limit_alerts_of_view(dataset: DatasetView, level: ScopeView) -> list[Alert]:
@@ -75,6 +103,37 @@ def limit_alerts_of_view(dataset: DatasetView, level: ScopeView) -> list[Alert]:
     if share is not None and share.cut is not None and share.cut_by is not None:
         found.append(_cut_alert(place, record, share.cut, share.cut_by, at))
     return found
+
+
+def approval_alert(
+    place: tuple[str, int],
+    approval: Approval,
+    sequence: int,
+    analyst: str,
+    at: str,
+    until: str,
+    by: str | None = None,
+) -> Alert:
+    """Return the alert that a request waits for an owner's approval, or that it is answered.
+
+    Args:
+        place: dataset and generation.
+        sequence: number of the dataset's decision that says so; `alert_id` ends with it.
+        analyst, at, until, by: as of `Alert`.
+    """
+    dataset, generation = place
+    return Alert(
+        alert_id=f"{dataset}/{generation}/{approval}/{sequence}",
+        dataset=dataset,
+        generation=generation,
+        threshold="",
+        spent_ratio=0.0,
+        decided_at=at,
+        analyst=analyst,
+        approval=approval,
+        until=until,
+        by=by,
+    )
 
 
 def _alert(

@@ -33,6 +33,7 @@ from accountant.views.joint import JointGuarantee
 UNKNOWN: Final = -1
 """Number of the last partition decision of a view that counts none."""
 
+Approval = Literal["pending", "approved", "denied"]
 State = Literal["open", "exhausted", "halted", "paused", "suspended", "closed"]
 
 
@@ -163,19 +164,24 @@ class AlertOrigin(msgspec.Struct, frozen=True, kw_only=True):
 class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A dataset, or a level of it, has crossed a threshold, or a reserved share was cut.
 
+    Or a request waits for an owner's approval, or has got its answer.
+
     Attributes:
         alert_id: `dataset/generation/threshold`, below a ceiling with the budget in force as
             `census/1/epsilon=2/0.8`, the same however often it is sent; of a level see
-            `limit_records.scope_alert_id`.
-        threshold: empty where a share was cut.
-        spent_ratio: of the additive budget, of a level that of its limit; 0 where a share was cut.
+            `limit_records.scope_alert_id`, of a request `alerts.approval_alert`.
+        threshold: empty where a share was cut, and of a request.
+        spent_ratio: of the additive budget, of a level that of its limit; 0 without a threshold.
         decided_at: of the decision that was seen to have crossed it.
         decision: that decision; on the topic and in the webhook's body.
         scope, name: of a level whose limit it is; None of the dataset's own budget.
-        analyst: of scope `each`: the analyst under the default.
+        analyst: of scope `each`: the analyst under the default; of a request, whose it is.
         team: of a team's limit, and of its default, for receivers that route by it.
         version: of the limit.
         cut: of each sum, what a release made elsewhere has cut of a reserved share.
+        approval: of a request above `approve_above`: whether it waits, or its answer.
+        until: until when an owner may answer it.
+        by: the owner who has answered it.
     """
 
     alert_id: str
@@ -190,6 +196,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     team: str | None = None
     version: int | None = None
     cut: Amounts | None = None
+    approval: Approval | None = None
+    until: Time | None = None
+    by: Name | None = None
     decision: AlertOrigin | None = None
 
 
@@ -292,7 +301,8 @@ class SeenAlerts:
 
     The topic, the stream of events and the webhook may each give an alert more than once: after
     a restart, or when an answer was lost. `alert_id` names one. There are at most twenty thresholds
-    for each dataset and version of a limit (of a default, for each analyst), so all are stored.
+    for each dataset and version of a limit (of a default, for each analyst), and two alerts of each
+    request that waited, so all are stored.
 
         seen = SeenAlerts(ids_stored_so_far)
         if seen.is_new(alert):

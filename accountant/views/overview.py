@@ -8,6 +8,7 @@ from accountant.field_rules import Count
 from accountant.records.members import Member, Role
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
+from accountant.views.pending import PendingView
 from accountant.views.reservations import ReservationView
 from accountant.views.why import Why
 
@@ -75,6 +76,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         limits: all to those who see all, else none. `budget`: the caller's own, where they ask.
         reservations: open ones, the oldest first and at most 51: all to those who see all, else
             the caller's own.
+        pending: requests that wait for approval, likewise.
         why: what used the budget, and how much longer it lasts; None while it is not known.
         analysts, days, purposes: usage, in the order of the keys; None for a caller who does not
             see what everybody has asked.
@@ -93,6 +95,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     purposes: tuple[UsageSum, ...] | None = None
     trouble: str = ""
     reservations: tuple[ReservationView, ...] = ()
+    pending: tuple[PendingView, ...] = ()
 
 
 decode_overview = msgspec.json.Decoder(Overview).decode

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.field_rules import Count, Hash, Name, Note, RequestId, Time
+from accountant.questions import Noise, Question, noise_text, question_text
 from accountant.records.pending_rows import PendingRow
 from accountant.records.requests import MechanismRequest
 from accountant.times import iso
@@ -23,7 +24,7 @@ class PendingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         sequence: number of that decision in the dataset.
         analyst, via, request_id, purpose: of the request.
         claim: what it asks for; left out of a question.
-        question: whether it is a question on the data.
+        question, noise: what it asks of the data; left out of a claim.
         reserve: how long it would be reserved; left out of one that is no reservation.
         pending_at, until: since when it waits, and until when an owner may approve it.
     """
@@ -36,15 +37,18 @@ class PendingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     request_id: RequestId
     purpose: Note = ""
     claim: Claim | None = None
-    question: bool = False
+    question: Question | None = None
+    noise: Noise | None = None
     reserve: str | None = None
     pending_at: Time
     until: Time
 
     @property
     def asked(self) -> str:
-        """What it asks for, in a word."""
-        return "a question" if self.claim is None else claim_text(self.claim)
+        """What it asks for, as it is typed."""
+        if self.question is not None and self.noise is not None:
+            return f"{question_text(self.question)} ({noise_text(self.noise)})"
+        return "" if self.claim is None else claim_text(self.claim)
 
 
 decode_pending_views = msgspec.json.Decoder(tuple[PendingView, ...]).decode
@@ -73,7 +77,8 @@ def _view(row: PendingRow) -> PendingView:
         request_id=row.request_id,
         purpose=asked.purpose,
         claim=None if asked.claim is UNSET else asked.claim,
-        question=asked.question is not UNSET,
+        question=None if asked.question is UNSET else asked.question,
+        noise=None if asked.noise is UNSET else asked.noise,
         reserve=None if asked.reserve is UNSET else asked.reserve.until,
         pending_at=iso(row.pending_at),
         until=iso(row.deadline),

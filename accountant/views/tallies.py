@@ -258,7 +258,8 @@ def _add_part(counted: DecisionTally, line: DecisionHeader) -> None:
         _add_step(counted, line, dataset, sequence)
         return
     granted = line.outcome.charges
-    if not line.outcome.answers_request:
+    # A request that waits is counted once it is answered, by the decision that answers it.
+    if not line.outcome.answers_request or line.outcome.waits:
         return
     asked = decode_request_details(line.request)
     if not asked.analyst or asked.grant:

@@ -118,8 +118,11 @@ def sees_answer(access: DatasetAccess, analyst: str) -> bool:
 def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
     """Tell whether an alert on a dataset is shown to somebody who sees the dataset.
 
-    Everybody sees the dataset's alerts, a team's members those of the team, an analyst their own.
+    Everybody sees the dataset's alerts, a team's members those of the team, an analyst their own
+    and those of their own requests.
     """
+    if alert.approval is not None:
+        return access.sees_all or access.name == alert.analyst
     return access.sees_all or _sees_limit(access, alert.scope, alert.name, alert.analyst)
 
 

@@ -17,12 +17,16 @@ from accountant.views.datasets import Alert, AlertOrigin
 _BEGIN: Final = b'{"type":"decision","version":%d,' % FORMAT
 _CROSSED: Final = b'"crossed":['
 _CUT: Final = b'"shares_cut":['
+_PENDING: Final = b'"pending":{'
 _ROLLBACK: Final = b'"rollback":'
 
 
 def may_have_alerts(value: bytes) -> bool:
-    """Tell whether a record names a threshold or a share that it cuts, by its bytes alone."""
-    return _CROSSED in value or _CUT in value
+    """Tell by its bytes alone whether a record may have alerts.
+
+    It names a threshold, a share that it cuts, or a request that waits or did.
+    """
+    return _CROSSED in value or _CUT in value or _PENDING in value
 
 
 class AlertScan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Final, Self
 
 import msgspec
@@ -134,13 +135,13 @@ class RelayStarts:
                     written=cursor.written,
                 )
             _log.warning("relayed_decision_not_in_log", partition=partition, number=cursor.number)
-        named: dict[tuple[int, int], set[Alert]] = defaultdict(set)
+        named: dict[tuple[int, int], list[Alert]] = defaultdict(list)
         for alert in await alerts_on(self._deployment, partition):
             if alert.decision is not None and alert.decision.partition == partition:
-                named[alert.decision.branch, alert.decision.number].add(alert)
+                named[alert.decision.branch, alert.decision.number].append(alert)
         for (branch, number), alerts in sorted(named.items(), reverse=True):
             value = await self._decision(partition, number)
-            if value is None or not _gives_rise_to(value, alerts):
+            if value is None or not gives_rise_to(value, alerts):
                 continue
             _log.info("alerts_relayed_from_topic", partition=partition, number=number)
             sent = frozenset(alert.alert_id for alert in alerts)
@@ -199,7 +200,7 @@ def _time_of(value: bytes) -> int:
     return from_iso(decode_decision(value).decided_at)
 
 
-def _gives_rise_to(value: bytes, alerts: set[Alert]) -> bool:
+def gives_rise_to(value: bytes, alerts: Iterable[Alert]) -> bool:
     """Tell whether a decision has one of these alerts, with all that it shows."""
-    shown = {msgspec.structs.replace(alert, decision=None) for alert in alerts}
-    return not shown.isdisjoint(alerts_of(decode_decision(value)))
+    found = alerts_of(decode_decision(value))
+    return any(msgspec.structs.replace(alert, decision=None) in found for alert in alerts)

@@ -36,9 +36,9 @@ def watch(
     """Show a live table of every dataset: spent and left, odometers, grants and refusals.
 
     Also shows each alert that comes meanwhile, once: of datasets, of the limits that you may see,
-    and of reserved shares that were cut. Ends with Ctrl-C. If stdout is no terminal, the command
-    prints a table for each read. With --json it prints one object a line for each read: every
-    dataset, then the new alerts.
+    of reserved shares that were cut, and of requests that wait for an approval. Ends with Ctrl-C.
+    If stdout is no terminal, the command prints a table for each read. With --json it prints one
+    object a line for each read: every dataset, then the new alerts.
     """
     from rich.console import Group
     from rich.live import Live
@@ -95,8 +95,8 @@ class _AlertFinder:
         return [] if first and not self._all else new
 
     def _alerts(self, view: DatasetView) -> Iterator[Alert]:
-        """Yield what a dataset and the limits that the reader sees have reached by now."""
-        from accountant.views.alerts import limit_alerts_of_view
+        """Yield what a dataset and the limits that the reader sees have reached, and what waits."""
+        from accountant.views.alerts import alerts_of_waiting, limit_alerts_of_view
         from accountant.views.datasets import alerts
         from streams.cli.reading.dataset_reader import visible_limits
 
@@ -105,6 +105,8 @@ class _AlertFinder:
         if self._read.get(view.dataset) != state:  # only a decision changes what limits have used
             for level in visible_limits(self._ledger, view.dataset):
                 yield from limit_alerts_of_view(view, level)
+            if view.policy.approve_above:
+                yield from alerts_of_waiting(view, self._ledger.pending(view.dataset))
             self._read[view.dataset] = state
 
 
@@ -114,6 +116,7 @@ def _line(alert: Alert) -> Text:
     from accountant.display.datasets import alert_words
     from accountant.display.times import moment
 
-    style = "red" if alert.cut is not None or float(alert.threshold) >= 1 else "yellow"
+    is_over = alert.threshold != "" and float(alert.threshold) >= 1
+    style = "red" if alert.cut is not None or is_over else "yellow"
     text = Text(f"{moment(alert.decided_at)}  ", style="dim")
     return text.append(alert_words(alert), style=style).append(f"  ({alert.alert_id})", style="dim")

@@ -8,13 +8,14 @@ a mechanism must not run on it.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from accountant.partition import hash_of
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.inputs import CheckedInput
+from accountant.records.outcomes import Outcome
 from accountant.records.requests import MechanismRequest
 from accountant.views.visibility import DatasetAccess, redact_decision, sees_decision
 from streams.auth.principal import principal_of
@@ -35,6 +36,13 @@ class _WithFirst(msgspec.Struct):
     first: _Repeat = msgspec.field(default_factory=_Repeat)
 
 
+class Replay(NamedTuple):
+    """The first decision on a request, as its caller may see it."""
+
+    outcome: Outcome
+    content: bytes
+
+
 _decode_first = msgspec.json.Decoder(_WithFirst).decode
 
 
@@ -45,7 +53,7 @@ def asks_for_replay(prefer: str) -> bool:
 
 async def replay_of(
     request: HttpRequest, checked: CheckedInput, header: DecisionHeader, decision: bytes
-) -> bytes | None:
+) -> Replay | None:
     """Return the first decision on a repeated request, as the caller may see it.
 
     None for any other outcome, in particular a conflict; if the first decision is no longer known;
@@ -66,7 +74,9 @@ async def replay_of(
     if access is None or bytes(first.request) != bytes(header.request):
         return None
     first, found = visibility_of(request).of_decision(body.dataset, found, first)
-    return redact_decision(access, first, found) if sees_decision(access, first) else None
+    if not sees_decision(access, first):
+        return None
+    return Replay(first.outcome, redact_decision(access, first, found))
 
 
 def _own_access(request: HttpRequest, body: MechanismRequest) -> DatasetAccess | None:

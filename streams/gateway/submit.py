@@ -36,7 +36,9 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
 from streams.service.ledger_service import Submission
 
-_STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
+_STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422, Outcome.PENDING: 202}
+_LOOK_AGAIN_S: Final = 60
+"""Seconds between two looks at a request that waits for an owner."""
 
 
 New = Annotated[
@@ -215,6 +217,8 @@ async def answer_response(
 ) -> Response[bytes]:
     """Return the response to a submitted record: its decision as the caller may see it, or 202.
 
+    202, too, with the decision that a request waits for an owner's approval.
+
     Args:
         replays: answer a repeat with the first decision, where the caller may see it.
     Raises: HTTPProblem: the caller may not know the decision.
@@ -229,15 +233,14 @@ async def answer_response(
     access = check_may_know(request, checked.body, header.outcome, shows_totals=shows_totals)
     replayed = await replay_of(request, checked, header, decision) if replays else None
     if replayed is not None:
-        headers = {"Content-Location": where} | REPLAY_HEADERS
-        return Response(replayed, status_code=200, media_type=JSON, headers=headers)
+        headers = _headers(replayed.outcome, where) | REPLAY_HEADERS
+        status = _STATUS.get(replayed.outcome, 200)
+        return Response(replayed.content, status_code=status, media_type=JSON, headers=headers)
     shown, value = visibility_of(request).of_decision(checked.body.dataset, decision, header)
     content = redact_decision(access, shown, value, answer.digest)
     if header.outcome is not Outcome.INVALID:
-        status = _STATUS.get(header.outcome, 200)
-        return Response(
-            content, status_code=status, media_type=JSON, headers={"Content-Location": where}
-        )
+        status, headers = _STATUS.get(header.outcome, 200), _headers(header.outcome, where)
+        return Response(content, status_code=status, media_type=JSON, headers=headers)
     error = _decode_error(header.error) if bytes(header.error) else None
     if error is None and header.reason is Reason.ISSUED_IN_FUTURE:
         rule = "must not be issued later than the ledger's clock allows: check your clock"
@@ -252,6 +255,14 @@ async def answer_response(
         value=error.value,
         decision=msgspec.Raw(content),
     )
+
+
+def _headers(outcome: Outcome, where: str) -> dict[str, str]:
+    """Return the headers of a decision; where a request waits, its answer comes to its address."""
+    headers = {"Content-Location": where}
+    if outcome.waits:
+        headers |= {"Location": where, "Retry-After": str(_LOOK_AGAIN_S)}
+    return headers
 
 
 DEFAULT_WAIT_S: Final = 5

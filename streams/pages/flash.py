@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from accountant.display.approvals import answer_words
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.limits import limit_sentence
 from accountant.display.members import member_sentence
@@ -47,15 +48,20 @@ def message(
             "The record is not decided yet, or too old to look up. Reload this page in a moment. "
             "The current values are below.",
         )
+    if answered := answer_words(decision):
+        return Message("done", "Done", f"{capital(answered)}{_number(decision)}.")
     if decision.outcome.is_applied:
-        number = f" (decision {decision.sequence:,} of this dataset)" if decision.sequence else ""
         noted = "".join(f" Note: {note}{'' if note.endswith('?') else '.'}" for note in notes)
-        return Message("done", "Done", f"{_done(decision)}{number}.{noted}")
+        return Message("done", "Done", f"{_done(decision)}{_number(decision)}.{noted}")
     reason = decision.reason
     if reason is None:
         return Message("refused", str(decision.outcome).capitalize(), "Nothing was changed.")
     words = refusal_words(decision, current=current)
     return Message("refused", f"Refused: {REASONS[reason].title}", f"{words} Nothing was changed.")
+
+
+def _number(decision: Decision) -> str:
+    return f" (decision {decision.sequence:,} of this dataset)" if decision.sequence else ""
 
 
 def _done(decision: Decision) -> str:

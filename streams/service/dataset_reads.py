@@ -136,12 +136,9 @@ async def _overview(
     budget = None
     if caller is not None and roles.asks:
         budget = await service.budget_for(dataset, caller.name)
-    held = await service.reservations(
-        dataset,
-        after=0,
-        limit=MOST_RESERVATIONS,
-        holder=None if access.sees_all else access.name,
-    )
+    own = None if access.sees_all else access.name
+    held = await service.reservations(dataset, after=0, limit=MOST_RESERVATIONS, holder=own)
+    waiting = await service.pending(dataset, holder=own)
     overview = Overview(
         dataset=view,
         caller=roles,
@@ -150,6 +147,7 @@ async def _overview(
         budget=budget,
         requests=await _recent(service, view, access),
         reservations=held.reservations,
+        pending=tuple(waiting[:MOST_RESERVATIONS]),
     )
     analyst = roles.name if roles.asks else None
     try:

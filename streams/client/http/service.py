@@ -192,6 +192,9 @@ class HttpService(OverHttp):
         if response.status_code in {200, 409} and not is_problem(response):
             return self._answer(response.content)
         if response.status_code == 202:
+            # Not decided yet, or decided to wait for an owner's approval.
+            if self._decode(response.content, _decode_line).outcome:
+                return self._answer(response.content)
             return Submission(decision=None, partition=0)
         problem = problem_of(response)
         if problem.decision:

@@ -15,7 +15,9 @@ is meant.
 _MORE: Final[dict[type[Body], str]] = {
     MechanismRequest: """
 200 with the decision: granted, refused, repeated or expired. 202 with a `Location` if it is
-not decided in time: `Prefer: wait=N` seconds, by default 5, at most 30. A repeat has `granted`
+not decided in time: `Prefer: wait=N` seconds, by default 5, at most 30. 202 with the decision
+`pending` if it takes so much that an owner must approve it: nothing is charged until then, and
+`Location` shows the owner's answer once there is one. A repeat has `granted`
 false; `first.outcome` beside it says what was decided at first. With `Prefer:
 replay=original` the caller's own repeat is answered with that first decision, marked by
 `Preference-Applied` and `Privacy-Replayed: true`. Run no mechanism on a response so marked:

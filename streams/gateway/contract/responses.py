@@ -90,6 +90,12 @@ _SUBMITTED: Final = {
         Retry_After=_AGAIN,
     ),
 }
+_WAITS: Final = ResponseSpec(
+    "not decided in time: poll Location, or send the same bytes again. Or the decision `pending`: "
+    "the request waits until an owner approves or denies it, which Location then shows",
+    {"oneOf": [reference("Pending"), reference("Decision")]},
+    {"Location": _WHERE, "Retry-After": _AGAIN},
+)
 _NOT_ITS_SOURCE: Final = _problem(
     "the caller is not allowed to do this, or the source of the dataset's schema is not for it, or "
     "answers no question now; nothing was appended"
@@ -113,7 +119,7 @@ _ASKING_BACK: Final = {
     kind.operation: _SUBMITTED | {"409": _ASKED_BACK} for kind in KINDS if kind.asks_back
 }
 _SUBMITTED_ON_SOURCES: Final = _ASKING_BACK | {
-    REQUEST.operation: _SUBMITTED | {"403": _NOT_ITS_SOURCE, "409": _NOT_ASKED},
+    REQUEST.operation: _SUBMITTED | {"202": _WAITS, "403": _NOT_ITS_SOURCE, "409": _NOT_ASKED},
     OPENING.operation: _ASKING_BACK[OPENING.operation] | {"403": _NOT_ITS_SOURCE},
 }
 # For every operation that needs a token, where authentication is on.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
 from accountant.errors import BudgetError
-from accountant.views.alerts import limit_alerts_of_view
+from accountant.views.alerts import alerts_of_waiting, limit_alerts_of_view
 from accountant.views.datasets import DatasetView, alerts
 from accountant.views.limit_views import ScopeView
 from accountant.views.visibility import WHOLE, DatasetAccess, sees_alert
@@ -123,7 +123,7 @@ class EventStream:
             _log.info("stream_of_events_ended", why=str(error))
 
     async def _past_limit_alerts(self, views: list[DatasetView]) -> AsyncIterator[bytes]:
-        """Yield alerts for the thresholds that limits have reached so far, in batches."""
+        """Yield alerts of the thresholds that limits have reached, and of requests that wait."""
         for number, view in enumerate(views, 1):
             if number % _BATCH == 0:
                 await asyncio.sleep(0)
@@ -135,6 +135,11 @@ class EventStream:
             piece = list[bytes]()
             for level in await self._limits_of(view.dataset):
                 for alert in limit_alerts_of_view(view, level):
+                    if sees_alert(access, alert):
+                        piece.append(alert_event(alert))
+            if view.policy.approve_above:
+                waiting = await self._service.pending(view.dataset)
+                for alert in alerts_of_waiting(view, waiting):
                     if sees_alert(access, alert):
                         piece.append(alert_event(alert))
             if piece:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
 from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import UNSET
@@ -40,6 +41,7 @@ from streams.pages.dataset.form_data import FormData
 from streams.pages.dataset.headline import headline, own_budget
 from streams.pages.dataset.odometers import odometer_rows
 from streams.pages.dataset.page_data import PageData, preview_claim, preview_question, read_page
+from streams.pages.dataset.pending_rows import waiting_request
 from streams.pages.dataset.question_form import QuestionForm
 from streams.pages.dataset.request_rows import RequestRow, request_row
 from streams.pages.dataset.reservation_rows import reservation_row
@@ -74,13 +76,14 @@ async def dataset_page(
     limit: FormData | None = None,
     pause: FormData | None = None,
     void: FormData | None = None,
+    answer: FormData | None = None,
     flash: Message | None = None,
 ) -> Response[Any]:
     """Return the page of a dataset.
 
     Args:
-        member, limit, pause, void: the forms as the browser sent them, to be corrected and sent
-            again.
+        member, limit, pause, void, answer: the forms as the browser sent them, to be corrected and
+            sent again.
         flash: the message on top of the page.
     """
     context, service = context_of(request), context_of(request).service
@@ -105,6 +108,8 @@ async def dataset_page(
         "limit_form": limit or _limit_form(found, query),
         "pause_form": pause or _pause_form(found),
         "void_form": void or _void_form(found),
+        "answer_form": answer or _answer_form(found),
+        "blank_answer": _answer_form(found),
         "preview": preview,
         "flash": flash,
     }
@@ -172,6 +177,8 @@ def _shown(found: PageData) -> dict[str, Any]:
         "alerts": _limit_alerts(found, found.levels if sees_all else own_levels),
         "reservations": list(map(reservation_row, found.reservations)),
         "more_reservations": found.has_more_reservations,
+        "pending": [waiting_request(view, *each, viewer.name, now) for each in found.pending],
+        "more_pending": found.has_more_pending,
         "usage": found.usage,
         "requests": [
             _request_row(found, each, found.levels or own_levels) for each in found.decisions
@@ -233,7 +240,8 @@ async def _decision(
         return None
     decision = decode_decision(value)
     # Never show requests here: the id comes from the query string.
-    return decision if analyst_in(decision.request) is None else None
+    own = msgspec.Raw(decision.input_body)  # of an approval the request is an analyst's
+    return decision if analyst_in(own) is None else None
 
 
 def _refill(
@@ -277,6 +285,12 @@ def _void_form(found: PageData) -> FormData | None:
     if not found.viewer.sets_limits or not found.reservations:
         return None
     return form_data.void_form(new_id(found.now), by=_by(found))
+
+
+def _answer_form(found: PageData) -> FormData | None:
+    if not found.viewer.sets_limits or not found.pending:
+        return None
+    return form_data.answer_form(new_id(found.now), by=_by(found))
 
 
 def _limit_form(found: PageData, query: Mapping[str, str]) -> FormData | None:

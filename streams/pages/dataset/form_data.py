@@ -39,6 +39,7 @@ _LIMIT: Final = (
 )
 _PAUSE: Final = ("reason", "by")
 _VOID: Final = ("grant", "by")
+_ANSWER: Final = ("pending", "reason", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
 
@@ -84,7 +85,8 @@ class FormRecord(NamedTuple):
 
 def parse_form(kind: str, fields: Mapping[str, str]) -> FormData:
     """Return the contents of a submitted form; each role is a separate checkbox."""
-    names = {"member": _MEMBER, "pause": _PAUSE, "void": _VOID}.get(kind, (*_LIMIT, *_BUDGET))
+    own = {"member": _MEMBER, "pause": _PAUSE, "void": _VOID, "answer": _ANSWER}
+    names = own.get(kind, (*_LIMIT, *_BUDGET))
     values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
     roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
     changes = fields.get("changes") == "yes"
@@ -114,6 +116,11 @@ def pause_form(request_id: str, **more: str) -> FormData:
 def void_form(request_id: str, **more: str) -> FormData:
     """Return the empty form that voids a reservation."""
     return FormData(request_id, dict.fromkeys(_VOID, "") | more)
+
+
+def answer_form(request_id: str, **more: str) -> FormData:
+    """Return the empty form that approves or denies a request that waits."""
+    return FormData(request_id, dict.fromkeys(_ANSWER, "") | more)
 
 
 def limit_form(request_id: str, limit: ScopeView | None, **more: str) -> FormData:
@@ -215,6 +222,17 @@ def void_record(sent: SentForm) -> FormRecord:
     names = {"analyst": sent.by, "dataset": sent.dataset}
     body = encode({**head, **names, "grant": sent.form.values["grant"]})
     return FormRecord(body, check_body("requests", body))
+
+
+def answer_record(sent: SentForm, *, denies: bool) -> FormRecord:
+    """Return the record of an owner who approves or denies a request that waits.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    if denies and not sent.form.values["reason"]:
+        raise RequestInvalid("reason", "must be set to deny a request: the analyst sees it", "")
+    pending = {"pending": sent.form.values["pending"]}
+    return _record("deny" if denies else "approve", sent, pending)
 
 
 def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:

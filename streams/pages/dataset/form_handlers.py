@@ -1,4 +1,4 @@
-"""POST /pages/datasets/{dataset}/members, /limits, /pause and /reservations: owners' forms."""
+"""POST of owners' forms below /pages/datasets/{dataset}: members, limits, pause and more."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 from streams.service.ledger_service import LedgerService
 
-Kind = Literal["member", "limit", "pause", "void"]
+Kind = Literal["member", "limit", "pause", "void", "answer"]
 
+_BY_OWNERS: Final[frozenset[Kind]] = frozenset({"limit", "void", "answer"})
 _REPLACES: Final = (
     "This scope has a limit already, and yours would replace it. Nothing was saved. The fields "
     "that you left empty now show the current limit: check the form and send it again."
@@ -69,6 +70,12 @@ async def post_void(request: HttpRequest, dataset: FromPath[str]) -> Response[An
     return await _post(request, dataset, "void")
 
 
+@post("/pages/datasets/{dataset:str}/pending", include_in_schema=False, status_code=303)
+async def post_answer(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
+    """Approve or deny a request that waits by the page's form."""
+    return await _post(request, dataset, "answer")
+
+
 async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
     fields = await read_form(request)
     visibility = visibility_of(request)
@@ -77,7 +84,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await dataset_not_found(request, dataset)
     view, access = found
     viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
-    if not (viewer.sets_limits if kind in {"limit", "void"} else viewer.sets_members):
+    if not (viewer.sets_limits if kind in _BY_OWNERS else viewer.sets_members):
         return _refused(request, dataset, kind)
     removes = fields.get("action") == "remove"
     form = form_data.parse_form(kind, fields)
@@ -136,6 +143,8 @@ def _record(kind: Kind, sent: form_data.SentForm, action: str) -> form_data.Form
         return form_data.void_record(sent)
     if kind == "limit":
         return form_data.limit_record(sent, removes=action == "remove")
+    if kind == "answer":
+        return form_data.answer_record(sent, denies=action == "deny")
     if kind == "pause":
         return form_data.pause_record(sent, resumes=action == "resume")
     return form_data.member_record(sent, removes=action == "remove")
@@ -168,6 +177,8 @@ async def _page_with_form(
         return await dataset_page(request, dataset, status=status, pause=form, flash=flash)
     if kind == "void":
         return await dataset_page(request, dataset, status=status, void=form, flash=flash)
+    if kind == "answer":
+        return await dataset_page(request, dataset, status=status, answer=form, flash=flash)
     return await dataset_page(request, dataset, status=status, limit=form, flash=flash)
 
 
@@ -194,6 +205,7 @@ def _refused(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
         "limit": "set its limits",
         "pause": "pause or resume it",
         "void": "void the reservations of others",
+        "answer": "approve or deny its requests",
     }
     values: dict[str, Any] = {
         "dataset": dataset,

@@ -24,10 +24,12 @@ from accountant.records.http_bodies import logged_decision
 from accountant.records.members import Member, Role
 from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
+from accountant.records.requests import Reserve
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview, RecentRequests
+from accountant.views.pending import PendingView
 from accountant.views.reservations import ReservationView
 from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.dataset.preview_form import PreviewForm, PreviewResult, claim_of
@@ -40,6 +42,7 @@ from streams.service.ledger_service import LedgerService
 
 _NO_PURPOSE: Final = "(no purpose)"
 _MOST_RESERVATIONS: Final = 50
+_MOST_PENDING: Final = 20
 
 
 class UsageData(NamedTuple):
@@ -61,6 +64,17 @@ class UsageData(NamedTuple):
     trouble: str = ""
 
 
+class PreviewOfPending(NamedTuple):
+    """A request that waits for approval.
+
+    Attributes:
+        preview: the decision that it would get now, None where that is not known.
+    """
+
+    request: PendingView
+    preview: Preview | None = None
+
+
 class PageData(NamedTuple):
     """A dataset and everything that its page shows.
 
@@ -69,6 +83,8 @@ class PageData(NamedTuple):
         levels: all limits for viewers who see all, else none. `budget`: an analyst's own.
         reservations: all open ones for viewers who see all, else the viewer's own.
         has_more_reservations: there are others, which are not among them.
+        pending: requests that wait for approval, likewise, each with the decision that it would
+            get now. `has_more_pending`: there are others.
         recent: the latest requests of `viewer.own`; `decisions`: the same, decoded.
         steps: the last step of each reservation among them, by the number of its decision.
         remarks: owners' remarks on each of them, by its number, the newest first.
@@ -82,6 +98,8 @@ class PageData(NamedTuple):
     budget: AnalystBudget | None
     reservations: Sequence[ReservationView]
     has_more_reservations: bool
+    pending: Sequence[PreviewOfPending]
+    has_more_pending: bool
     recent: RecentRequests
     decisions: Sequence[Decision]
     steps: Mapping[int, Decision]
@@ -109,7 +127,33 @@ async def read_page(
     overview = await service.overview(dataset, caller)
     if overview is None:
         return None
-    return page_data(overview, caller, now, await last_pause(service, overview.dataset))
+    found = page_data(overview, caller, now, await last_pause(service, overview.dataset))
+    if not overview.pending:
+        return found
+    waiting = [await _previewed(service, found.view, each) for each in found.pending]
+    return found._replace(pending=waiting)
+
+
+async def _previewed(
+    service: LedgerService, view: DatasetView, waiting: PreviewOfPending
+) -> PreviewOfPending:
+    """Return a request that waits with the decision that it would get now, were it approved.
+
+    Raises: Unavailable.
+    """
+    asked, policy = waiting.request, view.policy
+    is_claim = asked.claim is not None
+    terms = PreviewRequest(
+        claim=asked.claim or UNSET,
+        unit=policy.unit if is_claim else UNSET,
+        neighbours=policy.neighbours if is_claim else UNSET,
+        analyst=asked.analyst,
+        via=asked.via or UNSET,
+        reserve=UNSET if asked.reserve is None else Reserve(asked.reserve),
+        question=asked.question or UNSET,
+        noise=asked.noise or UNSET,
+    )
+    return waiting._replace(preview=await service.preview(view.dataset, terms))
 
 
 def page_data(
@@ -132,6 +176,8 @@ def page_data(
         budget=overview.budget,
         reservations=overview.reservations[:_MOST_RESERVATIONS],
         has_more_reservations=len(overview.reservations) > _MOST_RESERVATIONS,
+        pending=list(map(PreviewOfPending, overview.pending[:_MOST_PENDING])),
+        has_more_pending=len(overview.pending) > _MOST_PENDING,
         recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
         decisions=[_decoded(raw) for raw in recent.decisions],
         steps={number: _decoded(raw) for number, raw in recent.steps.items()},
@@ -237,6 +283,7 @@ def _preview_result(
         ends=ending_words(preview),
         refusal=refusal(preview, levels, found.now, found.now, found.current, asked),
         other_filter=other_filter,
+        waits=bool(preview.needs_approval),
     )
 
 

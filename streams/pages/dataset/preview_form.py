@@ -56,6 +56,7 @@ class PreviewResult(NamedTuple):
         more: how many more such requests would fit, in words.
         ends: what the request would end for good, in words; "" for nothing.
         other_filter: after a refusal, which other filter would grant the claim; "" if none.
+        waits: it would wait until an owner approves it.
     """
 
     claim: str
@@ -66,6 +67,7 @@ class PreviewResult(NamedTuple):
     ends: str
     refusal: RefusalText | None
     other_filter: str
+    waits: bool = False
 
 
 class PreviewForm(NamedTuple):

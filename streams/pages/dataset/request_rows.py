@@ -30,6 +30,7 @@ from accountant.views.limit_views import PeriodLimitView, ScopeView
 _LONG_CLAIM: Final = 80
 _COST_LABELS: Final = {
     "refused": "would cost",
+    "pending": "would cost",
     "reserved": "holds at most",
     "begun": "holds at most",
     "voided": "gave back",
@@ -69,11 +70,11 @@ class RequestRow(NamedTuple):
     Attributes:
         analyst, via: the analyst and the engine, "" for none.
         claim: shortened if it is long; then `whole_claim` is the whole one, else "".
-        outcome: `granted` or `refused`; of a reservation its last step, or `lapsed`.
+        outcome: `granted`, `refused` or `pending`; of a reservation its last step, or `lapsed`.
         cost: an amount, and `cost_label` what of it: what a grant cost, what a reservation holds or
-            has cost in the end, or what a refused request would have cost.
+            has cost in the end, or what one that is refused or waits would have cost.
         ends: which filter a grant has ended, or the claim that would fit would end; "" for none.
-        refusal: None for a grant.
+        refusal: None for any other.
         question: with its noise, as text; "" for a request that states a claim.
         remarks: owners' remarks on it, the newest first.
     """
@@ -163,6 +164,8 @@ def _outcome_and_cost(
     decision: Decision, step: Decision | None, *, is_open: bool
 ) -> tuple[str, Texts]:
     """Return what has become of a request, and the amounts that go with it."""
+    if decision.outcome.waits:
+        return decision.outcome.value, decision.asked or {}
     if not decision.outcome.charges:
         return "refused", decision.asked or {}
     cost = decision.cost or {}

@@ -12,7 +12,9 @@ from accountant.records.operator_records import Rollback
 from accountant.views.alerts import alerts_of
 from accountant.views.datasets import AlertOrigin
 from streams.alerts.alert_scan import AlertScan
+from streams.alerts.relay_start import gives_rise_to
 from tests.accountant.histories import worlds
+from tests.accountant.partition.test_approvals import Waiting
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 
@@ -59,6 +61,31 @@ def test_a_share_that_a_release_made_elsewhere_cuts_has_an_alert() -> None:
     (alert,) = alerts
     assert alert.cut == {"epsilon": "0.2", "delta": "0"}
     assert (alert.team, alert.version, alert.threshold) == ("red", 1, "")
+    assert gives_rise_to(world.log[-1], [alert]), "as a start of the relay compares it"
+
+
+def test_a_request_that_waits_has_an_alert_and_its_answer_has_one() -> None:
+    world = Waiting()
+    for kind in ("approve", "deny"):
+        waiting = world.waits()
+        assert world.encoded[-1].crossed, "whoever decides it looks for its alerts"
+        world.answer(kind, waiting)
+        assert world.encoded[-1].crossed
+    world.answer("approve", waiting)  # refused: it is answered
+    scan = AlertScan(0, 0)
+    alerts = [each for value in world.log for each in scan.take(value)]
+    assert [(alert.alert_id, alert.approval, alert.by) for alert in alerts] == [
+        ("census/1/pending/2", "pending", None),
+        ("census/1/approved/3", "approved", "olga"),
+        ("census/1/pending/4", "pending", None),
+        ("census/1/denied/5", "denied", "olga"),
+    ]
+    assert {(alert.analyst, alert.until, alert.threshold) for alert in alerts} == {
+        ("ana", "2026-11-28T10:00:00.000Z", "")
+    }
+    (first,) = [value for value in world.log if b'"outcome":"pending"' in value][:1]
+    assert gives_rise_to(first, [alerts[0]])
+    assert not gives_rise_to(first, alerts[1:])
 
 
 def test_a_decision_of_another_format_is_not_passed_unread() -> None:

@@ -58,7 +58,7 @@ def spend(server: RolesServer) -> None:
 
 
 def label_of(alert: dict[str, Any]) -> str:
-    named = (alert.get(field) for field in ("scope", "name", "analyst"))
+    named = (alert.get(field) for field in ("approval", "scope", "name", "analyst"))
     return " ".join(each for each in named if each)
 
 
@@ -84,7 +84,7 @@ class Alerts(threading.Thread):
                 kind = value if field == "event" else kind
                 if field == "data" and kind == "alert":
                     alert = json.loads(value)
-                    if "scope" not in alert:
+                    if not {"scope", "approval"} & alert.keys():
                         return
                     self.found.append(label_of(alert))
 

@@ -18,9 +18,11 @@ from accountant.policy import Policy
 from accountant.records import Decision
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
+from accountant.records.pending_rows import MAX_PENDING_EACH
 from accountant.records.person_pauses import MAX_PAUSES
 from accountant.views.datasets import view_of_ledger
 from streams.cli.root import command
+from tests.accountant.partition.test_approvals import Waiting
 from tests.accountant.partition.test_derived_claims import ask as ask_question
 from tests.accountant.partition.test_derived_claims import opened as with_schema
 from tests.accountant.reservations.scene import NOBODYS, Scene
@@ -84,6 +86,34 @@ def overloaded() -> Decision:
     world.open(epsilon="1", delta="1e-6")
     sent = [world.ask("pure:0.001") for _ in range(3)]
     return next(each for each in sent if each.reason is Reason.OVERLOADED)
+
+
+def answered(kind: str, *, by: str = "olga", analyst: str = "ana", times: int = 1) -> Decision:
+    world = Waiting()
+    waiting = world.waits(analyst=analyst)
+    return [world.answer(kind, waiting, by=by, reason="see table 4") for _ in range(times)][-1]
+
+
+def not_pending() -> Decision:
+    world = Waiting()
+    return world.send("admin", world.admin("deny", by="olga", pending="sha256:" + "0" * 64))
+
+
+def not_alone() -> Decision:
+    world = Waiting()
+    world.send("admin", world.admin("open", dataset="more", policy=POLICY))
+    return world.ask("pure:0.3", other_datasets=["more"])
+
+
+def no_approver() -> Decision:
+    world = Waiting()
+    world.send("admin", world.admin("member", by="olga", member="otto", roles=[]))
+    return world.ask("pure:0.3", analyst="olga")
+
+
+def too_many_pending() -> Decision:
+    world = Waiting()
+    return [world.ask("pure:0.3") for _ in range(MAX_PENDING_EACH + 1)][-1]
 
 
 def never_renewable() -> Decision:
@@ -307,6 +337,28 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     Reason.BEYOND_LIFETIME: (
         lambda: renewal(with_lifetime(), epsilon="2"),
         ("fixed at the first opening", "Renew with less"),
+    ),
+    Reason.NOT_PENDING: (
+        not_pending,
+        ("Dataset census has no request of this hash", "approval list census"),
+    ),
+    Reason.ALREADY_ANSWERED: (
+        lambda: answered("approve", times=2),
+        ("An owner has approved or denied this request", "approval list census"),
+    ),
+    Reason.OWN_REQUEST: (
+        lambda: answered("approve", analyst="olga"),
+        ("Nobody approves a request of their own", "another owner"),
+    ),
+    Reason.DENIED: (
+        lambda: answered("deny"),
+        ("olga has denied the request of ana", 'The reason: "see table 4"', OWNERS),
+    ),
+    Reason.NOT_ALONE: (not_alone, ("more of dataset census than", "ask each dataset alone")),
+    Reason.NO_APPROVER: (no_approver, ("no other owner", "member set census NAME --role owner")),
+    Reason.TOO_MANY_PENDING: (
+        too_many_pending,
+        ("At most 50 requests of one analyst", OWNERS, "approval list census"),
     ),
     Reason.HALTED: (
         lambda: (here := scene(**POLICY, halt_on_refusal=True), here.halt())[0].ask(),

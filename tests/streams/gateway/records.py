@@ -56,3 +56,15 @@ def pausing(
     clock: Clock, dataset: str = "census", kind: str = "pause", **fields: Any
 ) -> dict[str, Any]:
     return _owners(clock, kind, dataset, **fields)
+
+
+def answering(
+    clock: Clock,
+    dataset: str = "census",
+    kind: str = "approve",
+    *,
+    pending: str = "sha256:" + "0" * 64,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Return an owner's answer to a request that waits, by default to none that is known."""
+    return _owners(clock, kind, dataset, pending=pending, **fields)

@@ -14,6 +14,7 @@ from accountant.records.previews import PreviewRequest
 from streams.client import Accountant, NoSuchLedger
 from streams.client.http.service import HttpService
 from streams.service.ledger_service import Service
+from tests.streams.gateway.asking import opening_with_schema
 from tests.streams.gateway.local_server import LocalServer
 
 SMALL = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbours": "add_remove"}
@@ -57,6 +58,20 @@ def test_a_preview_above_the_request_cap_is_refused(server: LocalServer) -> None
     assert (shown["reason"], shown["fits"]) == ("above_cap", "pure:0.25")
 
 
+def test_a_preview_says_that_a_request_would_wait(server: LocalServer) -> None:
+    server.open("plans", approve_above="0.1", most_per_request="0.5")
+    body = {**SMALL, "claim": {"type": "pure", "epsilon": "0.11"}}
+    shown = server.post("/datasets/plans/preview", body).json()
+    assert (shown["granted"], shown["needs_approval"]) == (True, True)
+    assert (shown["cost"]["epsilon"], shown["left"]["epsilon"]) == ("0.11", "0.89")
+    assert "needs_approval" not in server.post("/datasets/plans/preview", SMALL).json()
+    refused = server.post("/datasets/plans/preview", LARGE).json()
+    assert (refused["reason"], "needs_approval" in refused) == ("above_cap", False)
+    question = {"question": {"ask": "count"}, "noise": {"epsilon": "0.3"}}
+    server.post("/datasets", opening_with_schema(server.clock, "ages", approve_above="0.2"))
+    assert server.post("/datasets/ages/preview", question).json()["needs_approval"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "field"),
     [
@@ -93,6 +108,9 @@ async def shown_by(service: Service, dataset: str, claim: str) -> Preview | None
 async def test_the_http_client_previews_as_the_ledger_does(server: LocalServer) -> None:
     remote = HttpService(server.url)
     try:
+        server.open("plans", approve_above="0.1")
+        waits = await shown_by(remote, "plans", "pure:0.2")
+        assert waits == await shown_by(server.service, "plans", "pure:0.2")
         for claim in ("pure:0.1", "gaussian:sigma=1,sensitivity=1", "pure:3", "2*pure:0.3"):
             result = await shown_by(remote, "census", claim)
             assert result is not None

@@ -38,7 +38,7 @@ from streams.server.app import Pages
 from tests.streams.clock import TestClock
 from tests.streams.gateway.contract.document import document, schema_of
 from tests.streams.gateway.local_server import LocalServer
-from tests.streams.gateway.records import amending, new_id, request
+from tests.streams.gateway.records import amending, answering, new_id, opening, request
 
 SCHEMAS = components()
 AMOUNTS = sorted(name for name, schema in SCHEMAS.items() if "x-minimum" in schema)
@@ -310,6 +310,52 @@ def test_responses_match_the_document(server: LocalServer, clock: TestClock) -> 
         required = {name for name, header in headers.items() if header["required"]}
         assert required <= {name.title() for name in response.headers}
     assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
+
+
+def test_a_request_that_waits_matches_the_document(server: LocalServer, clock: TestClock) -> None:
+    whole = document(server)
+    opened = server.post("/datasets", opening(clock, "plans", approve_above="0.05"))
+    assert opened.json()["outcome"] == "opened"
+    waiting = server.ask(dataset="plans")
+    assert (waiting.status_code, waiting.json()["outcome"]) == (202, "pending")
+    where = waiting.headers["location"]
+    assert where == waiting.headers["content-location"]
+    asked = json.loads(waiting.request.content)
+    repeated = server.post("/requests", asked)
+    replayed = server.post("/requests", asked, prefer="replay=original")
+    listed = server.http.get("/datasets/plans/pending")
+    preview = {name: asked[name] for name in ("claim", "unit", "neighbours")}
+    (found,) = listed.json()
+    answer = answering(clock, "plans", pending=found["pending"])
+    one = "/datasets/{dataset}/requests/{request_id}"
+    for method, path, response, status in (
+        ("post", "/requests", waiting, 202),
+        ("post", "/requests", repeated, 200),
+        ("post", "/requests", replayed, 202),
+        ("get", "/datasets/{dataset}/pending", listed, 200),
+        ("get", one, server.http.get(where), 200),
+        (
+            "post",
+            "/datasets/{dataset}/preview",
+            server.post("/datasets/plans/preview", preview),
+            200,
+        ),
+        (
+            "post",
+            "/datasets/{dataset}/approve",
+            server.post("/datasets/plans/approve", answer),
+            200,
+        ),
+        ("get", one, server.http.get(where), 200),
+    ):
+        assert response.status_code == status, response.text
+        stated = whole["paths"][path][method]["responses"][str(status)]
+        schema = stated["content"]["application/json"]["schema"]
+        schema_of(whole, schema).validate(response.json())
+        headers = stated.get("headers", {})
+        required = {name for name, header in headers.items() if header["required"]}
+        assert required <= {name.title() for name in response.headers}
+    assert response.json()["outcome"] == "granted", "the request's address shows its answer"
 
 
 def test_limits_match_the_document(server: LocalServer, clock: TestClock) -> None:

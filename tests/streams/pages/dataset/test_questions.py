@@ -313,3 +313,30 @@ def test_the_cause_that_closes_a_source_is_for_owners_alone(tmp_path: Path, page
                 person.sign_in(server.tokens[name])
                 text = person.look("/pages/datasets/closed-own").text
                 assert ("hiv_status" in text) == is_owner, name
+
+
+def test_a_question_that_waits_is_answered_on_the_page_after_its_approval(
+    tmp_path: Path, pages: Pages
+) -> None:
+    settings = Settings(port=0, **data_settings(tmp_path))
+    with (
+        LocalServer(tmp_path / "l.db", TestClock(), settings, pages=pages) as server,
+        Person(server) as person,
+    ):
+        body = opening_with_schema(server.clock, "survey", approve_above="0.01", **POLICY)
+        assert server.post("/datasets", body).json()["outcome"] == "opened"
+        shown = preview(person)
+        assert "It would wait until an owner approves it" in shown
+        assert ask(person, hidden(shown)).status_code == 303
+        assert '<span class="outcome">pending</span>' in latest(person)
+        waiting = section(person.look(PAGE).text, "pending")
+        assert "histogram(region) where age &gt; 30 (epsilon: 0.5)" in waiting
+        assert "would cost ρ 0.1225" in waiting
+        answer = {**hidden(waiting), "by": "owner", "action": "approve"}
+        assert person.http.post(f"{PAGE}/pending", data=answer).status_code == 303
+        asked = server.http.get("/datasets/survey/requests").json()["decisions"][-1]["request"]
+        query = {"dataset": "survey", "analyst": "ana"}
+        path = f"/answers/{asked['request_id']}"
+        found = server.http.get(path, params=query, headers={"prefer": "wait=30"})
+        assert found.status_code == 200, found.text
+        assert "histogram(region) where age &gt; 30, 95 % intervals" in latest(person)

@@ -1,0 +1,71 @@
+"""`accountant approval`: what waits is listed, answered, and shown by `watch`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from streams.cli.printing.exit_codes import Exit
+from tests.streams.cli.here import run_here
+
+OPENING = (
+    *("--filter", "basic", "--epsilon", "1", "--access", "anyone", "--most-per-request", "1"),
+    *("--approve-above", "0.1", "--approve-within", "P3D", "--by", "olga"),
+)
+
+
+class Plans:
+    """A ledger in a file with a dataset, of which more than a tenth waits."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self("dataset", "open", "plans", *OPENING)
+
+    def __call__(self, *arguments: str, code: int = 0) -> Any:
+        done = run_here(self.directory, *arguments)
+        assert done.code == code, (done.code, done.out, done.err)
+        return done
+
+    def ask(self, analyst: str = "ana", claim: str = "pure:0.3", code: int = Exit.PENDING) -> str:
+        said = self("ask", "plans", claim, "--analyst", analyst, code=code)
+        return " ".join((said.out + said.err).split())
+
+    @property
+    def waiting(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self("approval", "list", "plans", "--json").rows
+        return found
+
+
+def test_what_waits_is_listed_and_answered(tmp_path: Path) -> None:
+    plans = Plans(tmp_path)
+    assert "no request on plans that you may see waits" in plans("approval", "list", "plans").out
+    assert "must approve it until" in plans.ask()
+    plans.ask("ben")
+    first, second = plans.waiting
+    assert (first["analyst"], first["claim"]) == ("ana", {"type": "pure", "epsilon": "0.3"})
+    assert "pure:0.3" in plans("approval", "list", "plans").out
+    short = first["pending"].removeprefix("sha256:")[:12]
+    granted = plans("approval", "approve", "plans", short, "--by", "olga")
+    assert "granted" in granted.out
+    denied = plans(
+        *("approval", "deny", "plans", second["pending"], "--by", "olga"),
+        *("--reason", "see table 4"),
+        code=Exit.FAILED,
+    )
+    assert 'The reason: "see table 4"' in " ".join((denied.out + denied.err).split())
+    assert plans.waiting == []
+    assert "30 %" in plans("dataset", "show", "plans").out
+
+
+def test_watch_shows_what_waits_once(tmp_path: Path) -> None:
+    plans = Plans(tmp_path)
+    plans.ask()
+    (alert,) = plans("watch", "--once", "--alerts", "--json").rows
+    (waiting,) = plans.waiting
+    assert alert["alert_id"] == f"plans/1/pending/{waiting['sequence']}"
+    assert (alert["approval"], alert["analyst"]) == ("pending", "ana")
+    assert alert["until"] == waiting["until"]
+    said = " ".join(plans("watch", "--once", "--alerts").out.split())
+    assert "a request of ana on plans waits until" in said
+    plans("approval", "approve", "plans", waiting["pending"], "--by", "olga")
+    assert plans("watch", "--once", "--alerts", "--json").rows == []
