@@ -15,13 +15,7 @@ from streams.pages.assets import dataset_style, icon, style
 from streams.pages.csrf import set_form_secret
 from streams.pages.dataset.ask import post_question
 from streams.pages.dataset.dataset_page import show_dataset_page
-from streams.pages.dataset.form_handlers import (
-    post_answer,
-    post_limit,
-    post_member,
-    post_pause,
-    post_void,
-)
+from streams.pages.dataset.form_handlers import POST_FORMS
 from streams.pages.login.browser_sessions import BrowserSessions
 from streams.pages.login.provider_client import ProviderClient
 from streams.pages.login.session_auth import SessionAuth, set_session_auth
@@ -47,8 +41,7 @@ class HtmlPages:
     routes: Final[Sequence[HTTPRouteHandler]] = (
         *(overview, sign_in_page, sign_in, sign_out),
         *(start_at_provider, finish_at_provider),
-        *(show_dataset_page, post_member, post_limit, post_pause, post_void, post_answer),
-        post_question,
+        *(show_dataset_page, *POST_FORMS, post_question),
         *(style, dataset_style, icon),
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.records.person_pauses import pause_of
-from accountant.times import from_iso, issued_at, uuid7
+from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import ScopeView
@@ -38,6 +39,7 @@ from streams.pages.dataset import form_data, preview_form, question_form
 from streams.pages.dataset.answer_rows import recent_answers
 from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.form_data import FormData
+from streams.pages.dataset.forms import FORMS, new_id
 from streams.pages.dataset.headline import headline, own_budget
 from streams.pages.dataset.odometers import odometer_rows
 from streams.pages.dataset.page_data import PageData, preview_claim, preview_question, read_page
@@ -61,8 +63,8 @@ async def show_dataset_page(request: HttpRequest, dataset: FromPath[str]) -> Res
     """Return the page of a dataset.
 
     Query parameters: `done` is the id of a form's record, and `by` its author without
-    authentication. `member`, or `scope` and `name`, fill a form with current values. `kind` and
-    the fields of a claim ask for a preview.
+    authentication. `member`, `person`, or `scope` and `name`, fill a form with current values.
+    `kind` and the fields of a claim ask for a preview.
     """
     return await dataset_page(request, dataset)
 
@@ -72,18 +74,13 @@ async def dataset_page(
     dataset: str,
     *,
     status: int = 200,
-    member: FormData | None = None,
-    limit: FormData | None = None,
-    pause: FormData | None = None,
-    void: FormData | None = None,
-    answer: FormData | None = None,
+    sent: Mapping[str, FormData] = MappingProxyType({}),
     flash: Message | None = None,
 ) -> Response[Any]:
     """Return the page of a dataset.
 
     Args:
-        member, limit, pause, void, answer: the forms as the browser sent them, to be corrected and
-            sent again.
+        sent: forms as the browser sent them, by name, to be corrected and sent again.
         flash: the message on top of the page.
     """
     context, service = context_of(request), context_of(request).service
@@ -95,21 +92,20 @@ async def dataset_page(
     if flash is None and "done" in query:
         decision = await _decision(service, found, query)
         flash = message(decision, _team_notes(found, decision), found.current)
-        member, limit = _refill(found, decision, member, limit)
+        sent = _refill(found, decision)
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:
         preview = await preview_claim(service, found, preview)
     questions = await _question_form(context, found, query, previews=status == 200)
+    blank = {name: form.shown(found, query) for name, form in FORMS.items()}
+    forms = {**blank, **sent}
     values: dict[str, Any] = {
         "source_words": await _source_words(request, found),
         "questions": questions,
         "answers": await recent_answers(context.answers, found.view.dataset, found.decisions),
-        "member_form": member or _member_form(found, query),
-        "limit_form": limit or _limit_form(found, query),
-        "pause_form": pause or _pause_form(found),
-        "void_form": void or _void_form(found),
-        "answer_form": answer or _answer_form(found),
-        "blank_answer": _answer_form(found),
+        **{f"{name}_form": form for name, form in forms.items()},
+        "blank_answer": blank["answer"],
+        "to_form": _anchor_of_error(forms),
         "preview": preview,
         "flash": flash,
     }
@@ -153,11 +149,6 @@ async def dataset_not_found(request: HttpRequest, dataset: str) -> Response[Any]
     meant = await closest_dataset(request, dataset)
     values: dict[str, Any] = {"dataset": dataset[:100], "meant": meant}
     return render_page(request, "dataset/not_found.html", status=404, **values)
-
-
-def new_id(now: int) -> str:
-    """Return an id for a form's record."""
-    return uuid7(now, os.urandom(10))
 
 
 def _shown(found: PageData) -> dict[str, Any]:
@@ -244,58 +235,20 @@ async def _decision(
     return decision if analyst_in(own) is None else None
 
 
-def _refill(
-    found: PageData, decision: Decision | None, member: FormData | None, limit: FormData | None
-) -> tuple[FormData | None, FormData | None]:
-    """Return the forms; the one whose record was refused keeps its values, with a new id."""
+def _refill(found: PageData, decision: Decision | None) -> dict[str, FormData]:
+    """Return the form whose record was refused with its values, and a new id."""
     if decision is None or not decision.outcome.is_refusal:
-        return member, limit
-    viewer, again = found.viewer, new_id(found.now)
-    try:
-        if viewer.sets_members:
-            member = form_data.refill("member", decision.request, again) or member
-        if viewer.sets_limits and not found.view.closed:
-            limit = form_data.refill("limit", decision.request, again) or limit
-    except RequestInvalid:  # not the record of a form
-        pass
-    return member, limit
+        return {}
+    filled = dict[str, FormData]()
+    for name in ("member", "limit"):
+        if FORMS[name].shown(found, {}) is not None:
+            with contextlib.suppress(RequestInvalid):  # not the record of a form
+                form = form_data.refill(name, decision.request, new_id(found.now))
+                filled |= {} if form is None else {name: form}
+    return filled
 
 
-def _by(found: PageData) -> str:
-    """Return the author that a form suggests without authentication: the only owner."""
-    owners = [each.member for each in found.members if "owner" in each.roles]
-    return owners[0] if not found.viewer.is_authenticated and len(owners) == 1 else ""
-
-
-def _member_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
-    if not found.viewer.sets_members:
-        return None
-    name = query.get("member")
-    known = next((each for each in found.members if each.member == name), None)
-    return form_data.member_form(new_id(found.now), known, by=_by(found))
-
-
-def _pause_form(found: PageData) -> FormData | None:
-    if not found.viewer.sets_members or found.view.closed:
-        return None
-    return form_data.pause_form(new_id(found.now), by=_by(found))
-
-
-def _void_form(found: PageData) -> FormData | None:
-    if not found.viewer.sets_limits or not found.reservations:
-        return None
-    return form_data.void_form(new_id(found.now), by=_by(found))
-
-
-def _answer_form(found: PageData) -> FormData | None:
-    if not found.viewer.sets_limits or not found.pending:
-        return None
-    return form_data.answer_form(new_id(found.now), by=_by(found))
-
-
-def _limit_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
-    if not found.viewer.sets_limits or found.view.closed:
-        return None
-    wanted = query.get("scope"), query.get("name") or None
-    known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
-    return form_data.limit_form(new_id(found.now), known, by=_by(found))
+def _anchor_of_error(forms: Mapping[str, FormData | None]) -> str:
+    """Return where the first form with an error is on the page, "" for none."""
+    wrong = (FORMS[name].anchor for name in FORMS if (form := forms[name]) and form.errors)
+    return next(wrong, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
@@ -32,16 +32,17 @@ _BEYOND: Final = (
 )
 _CONFIRMED: Final = "confirmed"
 """The hidden input with the name about which the page has asked back."""
-_MEMBER: Final = ("member", "team", "until", "reason", "by", _CONFIRMED)
-_LIMIT: Final = (
-    *("scope", "name", "part", "pace_part", "pace_days", "reserved", "until", "reason", "by"),
-    _CONFIRMED,
-)
-_PAUSE: Final = ("reason", "by")
-_VOID: Final = ("grant", "by")
-_ANSWER: Final = ("pending", "reason", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
+MEMBER: Final = ("member", "team", "until", "reason", "by", _CONFIRMED)
+LIMIT: Final = (
+    *("scope", "name", "part", "pace_part", "pace_days", "reserved", "until", "reason", "by"),
+    *(_CONFIRMED, *_BUDGET),
+)
+PAUSE: Final = ("reason", "by")
+PERSON: Final = ("member", "team", "reason", "by")
+VOID: Final = ("grant", "by")
+ANSWER: Final = ("pending", "reason", "by")
 
 
 class FormData(NamedTuple):
@@ -83,19 +84,26 @@ class FormRecord(NamedTuple):
     checked: CheckedInput
 
 
-def parse_form(kind: str, fields: Mapping[str, str]) -> FormData:
-    """Return the contents of a submitted form; each role is a separate checkbox."""
-    own = {"member": _MEMBER, "pause": _PAUSE, "void": _VOID, "answer": _ANSWER}
-    names = own.get(kind, (*_LIMIT, *_BUDGET))
+def parse_form(names: Sequence[str], fields: Mapping[str, str]) -> FormData:
+    """Return the contents of a submitted form; each role is a separate checkbox.
+
+    Args:
+        names: of its inputs. Only these are read.
+    """
     values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
     roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
     changes = fields.get("changes") == "yes"
     return FormData(fields.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)
 
 
+def blank_form(names: Sequence[str], request_id: str, **more: str) -> FormData:
+    """Return an empty form with these inputs."""
+    return FormData(request_id, dict.fromkeys(names, "") | more)
+
+
 def member_form(request_id: str, member: Member | None, **more: str) -> FormData:
     """Return the form that changes a member, or an empty form."""
-    values = dict.fromkeys(_MEMBER, "") | more
+    values = dict.fromkeys(MEMBER, "") | more
     if member is None:
         return FormData(request_id, values, frozenset({"analyst"}))
     values |= {"member": member.member, "team": member.team or ""}
@@ -108,24 +116,9 @@ def _day_or_time(until: str | None) -> str:
     return until[:10] if until.endswith("T00:00:00.000Z") else until
 
 
-def pause_form(request_id: str, **more: str) -> FormData:
-    """Return the empty form that pauses or resumes a dataset."""
-    return FormData(request_id, dict.fromkeys(_PAUSE, "") | more)
-
-
-def void_form(request_id: str, **more: str) -> FormData:
-    """Return the empty form that voids a reservation."""
-    return FormData(request_id, dict.fromkeys(_VOID, "") | more)
-
-
-def answer_form(request_id: str, **more: str) -> FormData:
-    """Return the empty form that approves or denies a request that waits."""
-    return FormData(request_id, dict.fromkeys(_ANSWER, "") | more)
-
-
 def limit_form(request_id: str, limit: ScopeView | None, **more: str) -> FormData:
     """Return the form that changes a limit, or an empty form."""
-    values = dict.fromkeys((*_LIMIT, *_BUDGET), "") | more
+    values = dict.fromkeys(LIMIT, "") | more
     if limit is None:
         return FormData(request_id, values)
     values |= {"scope": limit.scope, "name": limit.name or "", "part": _percent(limit.part)}
@@ -211,6 +204,15 @@ def pause_record(sent: SentForm, *, resumes: bool) -> FormRecord:
     Raises: RequestInvalid: a field breaks a rule.
     """
     return _record("resume" if resumes else "pause", sent, {})
+
+
+def person_record(sent: SentForm, *, resumes: bool) -> FormRecord:
+    """Return the record of a form that pauses or resumes one person or one team.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    fields = {name: sent.form.values[name] or None for name in ("member", "team")}
+    return _record("resume_member" if resumes else "pause_member", sent, fields)
 
 
 def void_record(sent: SentForm) -> FormRecord:
@@ -331,7 +333,7 @@ def refill(kind: str, request: bytes | msgspec.Raw, new_id: str) -> FormData | N
         return again._replace(changes=True, is_open=True)
     shown = {name: fields.get(name) for name in ("scope", "name", "part", "policy")}
     pace, reserved = fields.get("pace"), fields.get("reserved")
-    values = dict.fromkeys((*_LIMIT, *_BUDGET), "")
+    values = dict.fromkeys(LIMIT, "")
     values |= {name: str(shown[name] or "") for name in ("scope", "name")}
     values |= {"part": _percent(shown["part"]), "reserved": _percent(reserved)}
     values |= _budget(shown["policy"])

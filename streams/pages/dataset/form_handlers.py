@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from litestar import Response, post
+from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.response import Redirect
 
 from accountant.display.reasons import REASONS
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
-from accountant.records import Decision, FieldError, Source, decode_decision
+from accountant.records import Decision, FieldError, decode_decision
 from accountant.records.outcomes import Outcome
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
@@ -22,8 +24,9 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
 from streams.pages.dataset import form_data
-from streams.pages.dataset.dataset_page import dataset_not_found, dataset_page, new_id
+from streams.pages.dataset.dataset_page import dataset_not_found, dataset_page
 from streams.pages.dataset.form_data import FormData
+from streams.pages.dataset.forms import FORMS, Form, new_id
 from streams.pages.dataset.page_data import Viewer, viewer_of
 from streams.pages.flash import Message
 from streams.pages.paths import HOME
@@ -31,9 +34,6 @@ from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 from streams.service.ledger_service import LedgerService
 
-Kind = Literal["member", "limit", "pause", "void", "answer"]
-
-_BY_OWNERS: Final[frozenset[Kind]] = frozenset({"limit", "void", "answer"})
 _REPLACES: Final = (
     "This scope has a limit already, and yours would replace it. Nothing was saved. The fields "
     "that you left empty now show the current limit: check the form and send it again."
@@ -46,37 +46,18 @@ _WORDS: Final = {
 }
 
 
-@post("/pages/datasets/{dataset:str}/members", include_in_schema=False, status_code=303)
-async def post_member(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
-    """Set or remove a member by the page's form."""
-    return await _post(request, dataset, "member")
+def _handler(name: str, form: Form) -> HTTPRouteHandler:
+    path = f"/pages/datasets/{{dataset:str}}/{form.path}"
+
+    @post(path, include_in_schema=False, status_code=303, name=f"form {name}")
+    async def send(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
+        return await _post(request, dataset, name)
+
+    return send
 
 
-@post("/pages/datasets/{dataset:str}/limits", include_in_schema=False, status_code=303)
-async def post_limit(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
-    """Set or remove a limit by the page's form."""
-    return await _post(request, dataset, "limit")
-
-
-@post("/pages/datasets/{dataset:str}/pause", include_in_schema=False, status_code=303)
-async def post_pause(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
-    """Pause or resume a dataset by the page's form."""
-    return await _post(request, dataset, "pause")
-
-
-@post("/pages/datasets/{dataset:str}/reservations", include_in_schema=False, status_code=303)
-async def post_void(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
-    """Void a reservation by the page's form."""
-    return await _post(request, dataset, "void")
-
-
-@post("/pages/datasets/{dataset:str}/pending", include_in_schema=False, status_code=303)
-async def post_answer(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
-    """Approve or deny a request that waits by the page's form."""
-    return await _post(request, dataset, "answer")
-
-
-async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
+async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
+    wanted = FORMS[kind]
     fields = await read_form(request)
     visibility = visibility_of(request)
     found = await visibility.dataset(dataset)
@@ -84,14 +65,14 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await dataset_not_found(request, dataset)
     view, access = found
     viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
-    if not (viewer.sets_limits if kind in _BY_OWNERS else viewer.sets_members):
+    if not (viewer.sets_members if wanted.for_administrators else viewer.sets_limits):
         return _refused(request, dataset, kind)
     removes = fields.get("action") == "remove"
-    form = form_data.parse_form(kind, fields)
+    form = form_data.parse_form(wanted.names, fields)
     by = viewer.name or form.values["by"]
     try:
         sent = form_data.SentForm(form, dataset, by, viewer.as_administrator)
-        record = _record(kind, sent, fields.get("action", ""))
+        record = wanted.record(sent, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
     try:
@@ -106,9 +87,8 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     if asked and not form_data.confirms(form, asked[0]):
         again, what = form_data.to_confirm(form, asked[0]), capital(asked[0].text)
         return await _page_with_form(request, dataset, kind, again, status=409, text=what)
-    source: Source = "requests" if kind == "void" else "admin"
     answer = await visibility.service.submit(
-        source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
+        wanted.source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )
     if answer.decision is None:
         return _redirect_to_page(dataset, form, viewer, by)
@@ -138,18 +118,6 @@ async def _existing_limit(
     return None
 
 
-def _record(kind: Kind, sent: form_data.SentForm, action: str) -> form_data.FormRecord:
-    if kind == "void":
-        return form_data.void_record(sent)
-    if kind == "limit":
-        return form_data.limit_record(sent, removes=action == "remove")
-    if kind == "answer":
-        return form_data.answer_record(sent, denies=action == "deny")
-    if kind == "pause":
-        return form_data.pause_record(sent, resumes=action == "resume")
-    return form_data.member_record(sent, removes=action == "remove")
-
-
 def _redirect_to_page(dataset: str, form: FormData, viewer: Viewer, by: str) -> Redirect:
     """Redirect to the page, which shows the decision on the record."""
     query = (
@@ -163,7 +131,7 @@ def _redirect_to_page(dataset: str, form: FormData, viewer: Viewer, by: str) -> 
 async def _page_with_form(
     request: HttpRequest,
     dataset: str,
-    kind: Kind,
+    kind: str,
     form: FormData,
     *,
     status: int = 422,
@@ -171,19 +139,11 @@ async def _page_with_form(
 ) -> Response[Any]:
     """Return the page with the form as sent, and its errors."""
     flash = Message("refused", "Not saved", text)
-    if kind == "member":
-        return await dataset_page(request, dataset, status=status, member=form, flash=flash)
-    if kind == "pause":
-        return await dataset_page(request, dataset, status=status, pause=form, flash=flash)
-    if kind == "void":
-        return await dataset_page(request, dataset, status=status, void=form, flash=flash)
-    if kind == "answer":
-        return await dataset_page(request, dataset, status=status, answer=form, flash=flash)
-    return await dataset_page(request, dataset, status=status, limit=form, flash=flash)
+    return await dataset_page(request, dataset, status=status, sent={kind: form}, flash=flash)
 
 
 async def _not_accepted(
-    request: HttpRequest, dataset: str, kind: Kind, form: FormData, decision: Decision
+    request: HttpRequest, dataset: str, kind: str, form: FormData, decision: Decision
 ) -> Response[Any]:
     """Return the page with the form under a new id, for a record that was not decided as sent."""
     again = form._replace(request_id=new_id(context_of(request).clock.now()))
@@ -199,17 +159,16 @@ async def _not_accepted(
     return await _page_with_form(request, dataset, kind, form_data.with_error(again, wrong))
 
 
-def _refused(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
-    what = {
-        "member": "set its members",
-        "limit": "set its limits",
-        "pause": "pause or resume it",
-        "void": "void the reservations of others",
-        "answer": "approve or deny its requests",
-    }
+def _refused(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     values: dict[str, Any] = {
         "dataset": dataset,
-        "what": what[kind],
+        "what": FORMS[kind].what,
         "page_url": dataset_address(dataset),
     }
     return render_page(request, "dataset/not_permitted.html", status=403, **values)
+
+
+POST_FORMS: Final[Sequence[HTTPRouteHandler]] = [
+    _handler(name, form) for name, form in FORMS.items()
+]
+"""One handler for each form of the page."""

@@ -84,7 +84,8 @@ class _Forms(HTMLParser):
 
 
 def form_of(page: str, kind: str) -> dict[str, str]:
-    """Return what a form of a page would send: `members`, `limits`."""
+    """Return what a form of a dataset's page would send: `members`, `limits`, `members/pause`."""
     forms = _Forms()
     forms.feed(page)
-    return next(each for action, each in forms.forms.items() if action.endswith(f"/{kind}"))
+    sent = {action.split("/", 4)[-1]: each for action, each in forms.forms.items()}
+    return sent[kind]

@@ -17,6 +17,8 @@ from streams.client.requests.admin_requests import (
     member_fields,
 )
 from streams.pages.dataset.form_data import (
+    LIMIT,
+    MEMBER,
     FormData,
     SentForm,
     filters,
@@ -37,11 +39,11 @@ _ID = "0199a000-0000-7000-8000-000000000000"
 
 def member(*roles: str, **inputs: str) -> FormData:
     ticked = {f"role_{role}": "yes" for role in roles}
-    return parse_form("member", {"request_id": _ID, **inputs, **ticked})
+    return parse_form(MEMBER, {"request_id": _ID, **inputs, **ticked})
 
 
 def limit(**inputs: str) -> FormData:
-    return parse_form("limit", {"request_id": _ID, **inputs})
+    return parse_form(LIMIT, {"request_id": _ID, **inputs})
 
 
 def member_made(form: FormData, *, removes: bool = False, as_administrator: bool = False) -> Any:

@@ -350,6 +350,45 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     assert "Nothing is granted now" not in words(paged.page("zoe").text)
 
 
+def test_an_owner_pauses_one_person_and_resumes_their_team(paged: PagesServer) -> None:
+    def send(**fields: str) -> str:
+        answer = paged.fill("olga", "members/pause", **fields)
+        return words(paged.followed("olga", answer).text)
+
+    assert 'value="zoe"' in paged.page("olga", person="zoe").text
+    page = send(action="pause", member="zoe", reason="a loop")
+    assert "Done. Zoe is paused" in page
+    assert "zoe analyst (paused)" in page
+    paged.ask("zoe", "0.001", outcome="refused")
+    paged.ask("ana", "0.001")
+    assert "a loop" in words(paged.page("zoe").text)
+    assert "Done. Zoe is not paused any more" in send(action="resume", member="zoe")
+    paged.ask("zoe", "0.001")
+    assert "Done. Team red is paused" in send(action="pause", team="red", reason="moves")
+    assert "Refused: Not paused" in send(action="resume", member="ana")
+    assert "Done. Team red is not paused any more" in send(action="resume", team="red")
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"member": "zoe"}, "reason"),
+        ({"member": "zoe", "reason": "x" * 201}, "reason"),
+        ({"member": "zoe", "team": "red", "reason": "two"}, "member"),
+        ({"reason": "nobody"}, "member"),
+        ({"member": "z\u0000e", "reason": "a name"}, "member"),
+    ],
+)
+def test_an_error_in_the_form_of_a_person_stands_beside_its_field(
+    paged: PagesServer, fields: dict[str, str], field: str
+) -> None:
+    before = paged.stored_rows()
+    answer = paged.fill("olga", "members/pause", action="pause", **fields)
+    assert answer.status_code == 422
+    assert f'id="w-{field}-error"' in answer.text
+    assert paged.stored_rows() == before
+
+
 def test_a_form_of_another_moment_is_refused_and_changes_nothing(paged: PagesServer) -> None:
     brake(paged, "olga", "pause")
     page = words(brake(paged, "olga", "pause").text)

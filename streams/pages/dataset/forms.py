@@ -1,0 +1,154 @@
+"""The owners' forms on a dataset's page: one entry for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from accountant.records import Source
+from accountant.times import uuid7
+from streams.pages.dataset import form_data
+from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
+from streams.pages.dataset.page_data import PageData
+
+Query = Mapping[str, str]
+
+
+class Form(NamedTuple):
+    """A form of a dataset's page.
+
+    Attributes:
+        path: where a browser sends it, below the page's address.
+        anchor: where the page has it.
+        what: what it does with the dataset, as a refusal says it: `set its members`.
+        names: of its inputs.
+        shown: it with current values, by the query of the page; None where the page has none.
+        record: the record that it makes, by the button that was pressed. Raises RequestInvalid: a
+            field breaks a rule.
+        source: the topic of its record.
+        for_administrators: administrators send it, too, where they are not owners.
+    """
+
+    path: str
+    anchor: str
+    what: str
+    names: tuple[str, ...]
+    shown: Callable[[PageData, Query], FormData | None]
+    record: Callable[[SentForm, str], FormRecord]
+    source: Source = "admin"
+    for_administrators: bool = False
+
+
+def new_id(now: int) -> str:
+    """Return the id of a new form's record."""
+    return uuid7(now, os.urandom(10))
+
+
+def _by(found: PageData) -> str:
+    """Return the author that a form suggests without authentication: the only owner."""
+    owners = [each.member for each in found.members if "owner" in each.roles]
+    return owners[0] if not found.viewer.is_authenticated and len(owners) == 1 else ""
+
+
+def _blank(found: PageData, names: tuple[str, ...], **more: str) -> FormData:
+    return form_data.blank_form(names, new_id(found.now), by=_by(found), **more)
+
+
+def _member(found: PageData, query: Query) -> FormData | None:
+    if not found.viewer.sets_members:
+        return None
+    name = query.get("member")
+    known = next((each for each in found.members if each.member == name), None)
+    return form_data.member_form(new_id(found.now), known, by=_by(found))
+
+
+def _limit(found: PageData, query: Query) -> FormData | None:
+    if not found.viewer.sets_limits or found.view.closed:
+        return None
+    wanted = query.get("scope"), query.get("name") or None
+    known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
+    return form_data.limit_form(new_id(found.now), known, by=_by(found))
+
+
+def _pause(found: PageData, _: Query) -> FormData | None:
+    if not found.viewer.sets_members or found.view.closed:
+        return None
+    return _blank(found, form_data.PAUSE)
+
+
+def _person(found: PageData, query: Query) -> FormData | None:
+    if not found.viewer.sets_members or found.view.closed:
+        return None
+    shown = _blank(found, form_data.PERSON, member=query.get("person", ""))
+    return shown._replace(is_open="person" in query)
+
+
+def _void(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or not found.reservations
+    return None if has_none else _blank(found, form_data.VOID)
+
+
+def _answer(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or not found.pending
+    return None if has_none else _blank(found, form_data.ANSWER)
+
+
+FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {
+        "limit": Form(
+            path="limits",
+            anchor="set-limit",
+            what="set its limits",
+            names=form_data.LIMIT,
+            shown=_limit,
+            record=lambda sent, action: form_data.limit_record(sent, removes=action == "remove"),
+        ),
+        "member": Form(
+            path="members",
+            anchor="set-member",
+            what="set its members",
+            names=form_data.MEMBER,
+            shown=_member,
+            record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
+            for_administrators=True,
+        ),
+        "pause": Form(
+            path="pause",
+            anchor="pause",
+            what="pause or resume it",
+            names=form_data.PAUSE,
+            shown=_pause,
+            record=lambda sent, action: form_data.pause_record(sent, resumes=action == "resume"),
+            for_administrators=True,
+        ),
+        "person": Form(
+            path="members/pause",
+            anchor="pause-person",
+            what="pause or resume its people",
+            names=form_data.PERSON,
+            shown=_person,
+            record=lambda sent, action: form_data.person_record(sent, resumes=action == "resume"),
+            for_administrators=True,
+        ),
+        "answer": Form(
+            path="pending",
+            anchor="pending",
+            what="approve or deny its requests",
+            names=form_data.ANSWER,
+            shown=_answer,
+            record=lambda sent, action: form_data.answer_record(sent, denies=action != "approve"),
+        ),
+        "void": Form(
+            path="reservations",
+            anchor="reservations",
+            what="void the reservations of others",
+            names=form_data.VOID,
+            shown=_void,
+            record=lambda sent, _: form_data.void_record(sent),
+            source="requests",
+        ),
+    }
+)
+"""By name; the first one with an error is where the page's message leads."""
