@@ -365,7 +365,7 @@ def test_an_owner_pauses_one_person_and_resumes_their_team(paged: PagesServer) -
     assert "Done. Zoe is not paused any more" in send(action="resume", member="zoe")
     paged.ask("zoe", "0.001")
     assert "Done. Team red is paused" in send(action="pause", team="red", reason="moves")
-    assert "Refused: Not paused" in send(action="resume", member="ana")
+    assert "Refused: Person not paused" in send(action="resume", member="ana")
     assert "Done. Team red is not paused any more" in send(action="resume", team="red")
 
 
