@@ -49,7 +49,7 @@ class Checksum:
     def __len__(self) -> int:
         return len(self._crcs)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._crcs
 
     def of(self, name: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from accountant.checksum import Checksum
@@ -99,6 +99,13 @@ class PendingTable:
         for _, rows in sorted(self._rows.items()):
             for _, row in sorted(rows.items()):
                 yield row
+
+    def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each row for `state` as (key, value), but not of known keys."""
+        for row in self:
+            key = pending_row_key(*row.key)
+            if key.decode() not in known:
+                yield key, encode(row)
 
 
 class PendingChanges(RowChanges[PendingRow]):

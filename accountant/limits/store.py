@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
 from accountant.checksum import Checksum, crc_of_row
@@ -149,6 +149,13 @@ class LimitTable:
         """Yield every limit, by dataset, scope, team and name."""
         for _, level in sorted(self.levels.items()):
             yield level
+
+    def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each row for `state` as (key, value), but not of known keys."""
+        for level in self:
+            key = scope_row_key(*level.key)
+            if key.decode() not in known:
+                yield key, encode(row_of(level))
 
 
 class Reserved(NamedTuple):

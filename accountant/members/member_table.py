@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from accountant.records import encode
@@ -56,6 +56,13 @@ class MemberTable:
         for _, rows in sorted(self._rows.items()):
             for _, row in sorted(rows.items()):
                 yield row
+
+    def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each row for `state` as (key, value), but not of known keys."""
+        for row in self:
+            key = member_row_key(row.dataset, row.member)
+            if key.decode() not in known:
+                yield key, encode(row)
 
 
 class MemberChanges(RowChanges[MemberRow]):

@@ -10,13 +10,13 @@ import hashlib
 from binascii import hexlify
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from accountant.amounts import Units
 from accountant.approvals.pending_table import PendingChanges
-from accountant.checksum import crc_of_row, text_of
+from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.store import LimitChanges, end_limits
 from accountant.members.member_table import MemberChanges
@@ -28,6 +28,7 @@ from accountant.partition.ids import (
     oldest_tenth,
     second_of,
 )
+from accountant.partition.partition import counts_of
 from accountant.records import (
     FORMAT,
     RULES,
@@ -42,6 +43,7 @@ from accountant.records import (
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import join
+from accountant.records.state_rows import TableName
 from accountant.reservations.table import ReservationChanges
 from accountant.times import ClockResets, iso
 
@@ -51,6 +53,21 @@ _SPARED_MS: Final = 60_000
 
 Mark = tuple[int, bytes, int, int, dict[Source, int]]
 """A point that a draft can return to; see `Draft.mark`."""
+
+
+class TableChanges(Protocol):
+    """Changes to a table of the partition that are decided but not committed.
+
+    Attributes:
+        count: number of rows, with the changes.
+    """
+
+    @property
+    def count(self) -> int: ...
+    def mark(self) -> None: ...
+    def undo(self) -> None: ...
+    def rows(self, sums: Checksum) -> tuple[list[tuple[bytes, bytes | None]], int]: ...
+    def absorb(self, sums: Checksum) -> None: ...
 
 
 class Draft:
@@ -79,6 +96,12 @@ class Draft:
         self.levels = LimitChanges(partition.levels)
         self.reservations = ReservationChanges(partition.reservations)
         self.pending = PendingChanges(partition.pending)
+        self._changes: dict[TableName, TableChanges] = {
+            "members": self.members,
+            "levels": self.levels,
+            "reservations": self.reservations,
+            "pending": self.pending,
+        }
         self.resets = partition.resets
         self._amounts: dict[str, tuple[DatasetLedger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[DatasetLedger, int]] = {}  # of the rows written last
@@ -177,10 +200,8 @@ class Draft:
         """Return what `rewind` needs to undo the next decision, and only that one."""
         self._undo_ledgers.clear()
         self._undo_id = None
-        self.members.mark()
-        self.levels.mark()
-        self.reservations.mark()
-        self.pending.mark()
+        for changes in self._changes.values():
+            changes.mark()
         return self.sequence, self.head_bytes, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
@@ -192,10 +213,8 @@ class Draft:
                 del self.ledgers[name]
             else:
                 self.ledgers[name] = before
-        self.members.undo()
-        self.levels.undo()
-        self.reservations.undo()
-        self.pending.undo()
+        for changes in self._changes.values():
+            changes.undo()
         if self._undo_id is not None:
             del self._ids[self._undo_id]
         self._undo_id = None
@@ -307,11 +326,11 @@ class Draft:
         A value of None deletes the row.
         """
         sums = self.partition.full_checksum()
-        members, moved = self.members.rows(sums)
-        levels, moved_too = self.levels.rows(sums)
-        reservations, moved_then = self.reservations.rows(sums)
-        pending, moved_last = self.pending.rows(sums)
-        total = sums.total + moved + moved_too + moved_then + moved_last
+        total, of_tables = sums.total, list[tuple[bytes, bytes | None]]()
+        for changes in self._changes.values():
+            changed, moved = changes.rows(sums)
+            of_tables += changed
+            total += moved
         rows = list[tuple[bytes, bytes | None]]()
         for name, ledger in self.ledgers.items():
             written, amounts = self._amounts[name]
@@ -335,15 +354,12 @@ class Draft:
             checksum=text_of(total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
-            members=self.members.count or msgspec.UNSET,
-            levels=self.levels.count or msgspec.UNSET,
-            reservations=self.reservations.count or msgspec.UNSET,
-            pending=self.pending.count or msgspec.UNSET,
             resets=self.resets.number or msgspec.UNSET,
             reset_at=self.resets.last_to or msgspec.UNSET,
+            **counts_of(self._changes),
         )
         own = partition_row_key(genesis.partition), encode(last)
-        return [*rows, *members, *levels, *reservations, *pending, own]
+        return [*rows, *of_tables, own]
 
     def absorb(self) -> None:
         """Move the changes into the partition. Call this after their commit."""
@@ -367,10 +383,8 @@ class Draft:
                 state.checksum.put(name, crc)
             else:  # nobody asked for its row
                 state.checksum.forget(name)
-        self.members.absorb(state.checksum)
-        self.levels.absorb(state.checksum)
-        self.reservations.absorb(state.checksum)
-        self.pending.absorb(state.checksum)
+        for changes in self._changes.values():
+            changes.absorb(state.checksum)
         state.ids.add_all(self._ids)
         state.ids.forget(state.floor)
         state.full = self._full

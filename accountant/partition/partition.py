@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Container, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from accountant.approvals.pending_table import PendingTable
 from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
-from accountant.limits.state import row_of
 from accountant.limits.store import LimitTable
 from accountant.members.member_table import MemberTable
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
-from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
-from accountant.records.limit_records import scope_row_key
-from accountant.records.members import member_row_key
-from accountant.records.pending_rows import pending_row_key
-from accountant.records.reservation_rows import reservation_row_key
-from accountant.reservations.reservation import row_of as reservation_row
+from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source
+from accountant.records.state_rows import TableName
 from accountant.reservations.table import ReservationTable
 from accountant.times import NO_RESETS
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
 """What the first decision of a log names as the one before it."""
+
+
+class StateTable(Protocol):
+    """A table of what datasets have, beside their own rows.
+
+    Attributes:
+        count: number of rows.
+    """
+
+    @property
+    def count(self) -> int: ...
+    def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]: ...
+
+
+class Counted(Protocol):
+    """What has rows."""
+
+    @property
+    def count(self) -> int: ...
+
+
+def counts_of(tables: Mapping[TableName, Counted]) -> dict[str, Any]:
+    """Return the counts of tables as a partition's row has them."""
+    return {name: table.count or msgspec.UNSET for name, table in tables.items()}
 
 
 class Partition:
@@ -95,31 +116,26 @@ class Partition:
         self.checksum = Checksum()
         self.moves = 0
 
+    @property
+    def tables(self) -> dict[TableName, StateTable]:
+        """The tables of its datasets by name, in the order of their rows."""
+        return {
+            "members": self.members,
+            "levels": self.levels,
+            "reservations": self.reservations,
+            "pending": self.pending,
+        }
+
     def full_checksum(self) -> Checksum:
         """Return the checksum of all rows, after adding the rows that were never written."""
         checksum = self.checksum
-        others = self.members.count + self.levels.count
-        others += self.reservations.count + self.pending.count
-        if len(checksum) < len(self.ledgers) + others:
+        tables = self.tables.values()
+        if len(checksum) < len(self.ledgers) + sum(table.count for table in tables):
             for name, ledger in self.ledgers.items():
                 if name not in checksum:
                     checksum.put(name, crc_of_row(row(ledger, None)))
-            for member in self.members:
-                key = member_row_key(member.dataset, member.member).decode()
-                if key not in checksum:
-                    checksum.put(key, crc_of_row(encode(member)))
-            for level in self.levels:
-                key = scope_row_key(*level.key).decode()
-                if key not in checksum:
-                    checksum.put(key, crc_of_row(encode(row_of(level))))
-            for reservation in self.reservations:
-                key = reservation_row_key(*reservation.key).decode()
-                if key not in checksum:
-                    checksum.put(key, crc_of_row(encode(reservation_row(reservation))))
-            for pending in self.pending:
-                key = pending_row_key(*pending.key).decode()
-                if key not in checksum:
-                    checksum.put(key, crc_of_row(encode(pending)))
+            for key, value in chain.from_iterable(table.rows(checksum) for table in tables):
+                checksum.put(key.decode(), crc_of_row(value))
         return checksum
 
     def row(self) -> PartitionRow:
@@ -137,12 +153,9 @@ class Partition:
             checksum=text_of(self.full_checksum().total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
-            members=self.members.count or msgspec.UNSET,
-            levels=self.levels.count or msgspec.UNSET,
-            reservations=self.reservations.count or msgspec.UNSET,
-            pending=self.pending.count or msgspec.UNSET,
             resets=self.resets.number or msgspec.UNSET,
             reset_at=self.resets.last_to or msgspec.UNSET,
+            **counts_of(self.tables),
         )
 
 

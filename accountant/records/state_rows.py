@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -21,6 +22,11 @@ class NextOffsets(msgspec.Struct, frozen=True):
 
     requests: int = 0
     admin: int = 0
+
+
+TableName = Literal["members", "levels", "reservations", "pending"]
+TABLES: Final[tuple[TableName, ...]] = get_args(TableName)
+"""What datasets have beside their own rows, in the order of the rows."""
 
 
 class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="partition"):
@@ -67,8 +73,11 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     @property
     def rows(self) -> int:
         """Number of the partition's other rows."""
-        others = (self.members, self.levels, self.reservations, self.pending)
-        return self.datasets + sum(each or 0 for each in others)
+        return self.datasets + sum(map(self.count_of, TABLES))
+
+    def count_of(self, table: TableName) -> int:
+        """Return the number of rows of a table."""
+        return getattr(self, table) or 0
 
 
 _decode_partition_row = msgspec.json.Decoder(PartitionRow).decode

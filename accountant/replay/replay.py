@@ -20,7 +20,6 @@ from accountant.errors import (
     MadeByOtherVersion,
 )
 from accountant.ledger.snapshots import ledger_of_row, snapshot
-from accountant.limits.state import row_of
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.records import (
     DECODE_ERRORS,
@@ -35,24 +34,12 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.limit_records import is_scope_row_key, scope_row_key
-from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.parts import by_dataset
-from accountant.records.pending_rows import is_pending_row_key, pending_row_key
-from accountant.records.reservation_rows import is_reservation_row_key, reservation_row_key
 from accountant.replay.apply import apply, parse_source, remember
 from accountant.replay.check_admin_records import check_admin_rows
 from accountant.replay.check_rows import ResetsRead, check_row, check_rows_found, miscounted_resets
-from accountant.replay.members_and_limits import (
-    miscounted_scopes,
-    take_member_row,
-    take_scope_row,
-    wrong_member_counts,
-)
-from accountant.replay.pending_requests import miscounted_pending, take_pending_row
-from accountant.replay.reservations import miscounted_reservations, take_reservation_row
 from accountant.replay.state_witness import StateWitness, check_reaches
-from accountant.reservations.reservation import row_of as reservation_row
+from accountant.replay.table_rows import ROWS, take_of_row
 from accountant.times import from_iso
 
 _FORGET_EVERY: Final = 4096
@@ -131,14 +118,8 @@ class Replay:
         try:
             if key == partition_row_key(self._genesis.partition):
                 self._row = decode_partition_row(value or b"")
-            elif is_member_row_key(key):
-                take_member_row(partition, key, value)
-            elif is_scope_row_key(key):
-                take_scope_row(partition, key, value)
-            elif is_reservation_row_key(key):
-                take_reservation_row(partition, key, value)
-            elif is_pending_row_key(key):
-                take_pending_row(partition, key, value)
+            elif (take := take_of_row(key)) is not None:
+                take(partition, key, value)
             elif value is None:
                 name = key.decode(errors="replace")  # a key that is no UTF-8 names no ledger
                 partition.ledgers.pop(name, None)
@@ -170,25 +151,18 @@ class Replay:
             return None
         if row.genesis.settings != self._genesis.settings:
             raise StateMismatch(f"state belongs to {row.genesis}, not to {self._genesis}")
+        tables = self._partition.tables.items()
         for what, found, expected in (
             ("datasets", len(self._partition.ledgers), row.datasets),
-            ("members", self._partition.members.count, row.members or 0),
-            ("levels", self._partition.levels.count, row.levels or 0),
-            ("reservations", self._partition.reservations.count, row.reservations or 0),
-            ("requests for approval", self._partition.pending.count, row.pending or 0),
+            *((ROWS[name].words, table.count, row.count_of(name)) for name, table in tables),
         ):
             if found != expected:
                 raise StateMismatch(
                     f"`state` has {found} {what}, but the partition's row says {expected}"
                 )
-        wrong = (
-            wrong_member_counts(self._partition)
-            or miscounted_scopes(self._partition)
-            or miscounted_reservations(self._partition)
-            or miscounted_pending(self._partition)
-        )
-        if wrong is not None:
-            raise StateMismatch(wrong)
+        for rows in ROWS.values():
+            if (wrong := rows.miscounted(self._partition)) is not None:
+                raise StateMismatch(wrong)
         checksum = text_of(self._partition.checksum.total, row.clock_resets)
         if row.checksum is not msgspec.UNSET and row.checksum != checksum:
             raise StateMismatch(
@@ -421,13 +395,6 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
         (name.encode(), encode(snapshot(ledger)))
         for name, ledger in sorted(partition.ledgers.items())
     ]
-    rows += [
-        (member_row_key(each.dataset, each.member), encode(each)) for each in partition.members
-    ]
-    rows += [(scope_row_key(*each.key), encode(row_of(each))) for each in partition.levels]
-    rows += [
-        (reservation_row_key(*each.key), encode(reservation_row(each)))
-        for each in partition.reservations
-    ]
-    rows += [(pending_row_key(*each.key), encode(each)) for each in partition.pending]
+    for table in partition.tables.values():
+        rows += table.rows()
     return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]

@@ -21,7 +21,6 @@ import msgspec
 from accountant.amounts import format_units, parse_units
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.ledger.snapshots import snapshot
-from accountant.limits.state import row_of
 from accountant.partition import Partition, hash_of
 from accountant.records import (
     DECODE_ERRORS,
@@ -37,7 +36,6 @@ from accountant.records.operator_records import Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row, key_of_row
 from accountant.replay.replay import Replay, StateMismatch, check_genesis
-from accountant.reservations.reservation import row_of as reservation_row
 from accountant.views.tallies import DecisionTally, Tallies, Tally
 
 _BY: Final = ("analyst", "purpose", "day")
@@ -97,10 +95,8 @@ def sealed_state(partition: Partition) -> list[bytes]:
     """
     ledgers = (ledger for _, ledger in sorted(partition.ledgers.items()))
     rows = [encode(msgspec.structs.replace(snapshot(each), odometers={})) for each in ledgers]
-    rows += [encode(each) for each in partition.members]
-    rows += [encode(row_of(each)) for each in partition.levels]
-    rows += [encode(reservation_row(each)) for each in partition.reservations]
-    rows += [encode(each) for each in partition.pending]
+    for table in partition.tables.values():
+        rows += (value for _, value in table.rows())
     own = msgspec.structs.replace(partition.row(), checksum=msgspec.UNSET)
     return [*rows, encode(own)]
 
