@@ -15,6 +15,7 @@ from accountant.amounts import format_units, parse_in, parse_part, precise, unit
 from accountant.claims.fields import MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.field_rules import (
+    ApproveWithin,
     Delta,
     EpsilonBudget,
     Horizon,
@@ -125,7 +126,7 @@ class Policy(
     open_per_holder: OpenPerHolder | UnsetType = UNSET
     outside: bool | UnsetType = UNSET
     approve_above: Ratio | UnsetType = UNSET
-    approve_within: Horizon | UnsetType = UNSET
+    approve_within: ApproveWithin | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(

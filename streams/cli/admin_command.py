@@ -119,11 +119,13 @@ class AdminOptions(NamedTuple):
     ) -> NoReturn:
         """Print the decision, and end the command: exit code 1 if it is refused.
 
+        A request that an owner denies is refused to its analyst; the owner's command has done it.
         What explains it is asked after it is printed.
 
         Args:
             notes: returns what is printed after it, to stderr.
         """
+        from accountant.records.outcomes import Reason
         from streams.cli.printing.tables import verdict
 
         request.print(
@@ -135,8 +137,9 @@ class AdminOptions(NamedTuple):
         if notes is not None and not self.json:
             for note in notes():
                 say(f"note: {note}", err=True)
-        outcome, _ = verdict(decision)
-        raise typer.Exit(Exit.OK if outcome.is_applied else Exit.FAILED)
+        outcome, reason = verdict(decision)
+        is_done = outcome.is_applied or reason is Reason.DENIED
+        raise typer.Exit(Exit.OK if is_done else Exit.FAILED)
 
     def _without_name(self, ledger: Accountant, decision: Decision) -> str:
         """Return what to do where only a missing name is refused, else ""."""

@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser.conftest import Opens
 from tests.browser.page_checks import overflow, picture, violations
+from tests.streams.gateway.records import request
 from tests.streams.pages.dataset.pages_server import PagesServer
 
 if TYPE_CHECKING:
@@ -221,3 +222,35 @@ def test_an_owner_voids_a_reservation_by_keyboard_alone(opens: Opens, survey: Pa
         in page.locator("#flash").inner_text()
     )
     assert buttons.count() == 1
+
+
+def test_an_owner_answers_what_waits_by_keyboard_on_a_card_that_passes_axe(
+    opens: Opens, survey: PagesServer
+) -> None:
+    survey.open_for_olga("plans", approve_above="0.1", filter="basic", epsilon="1")
+    for name in ("ana", "ben"):
+        claim = {"type": "pure", "epsilon": "0.3"}
+        asked = request(survey.clock, dataset="plans", analyst=name, claim=claim)
+        assert survey.send(name, "/requests", asked | {"purpose": "table 4"}).status_code == 202
+    page = open_dataset_page(opens, survey, "olga")
+    page.goto("/pages/datasets/plans")
+    for width, scheme in ((DESK, "light"), (PHONE, "dark"), (PHONE, "light"), (DESK, "dark")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert not violations(page)
+        assert overflow(page) == 0
+    card = page.locator("section", has=page.locator("#pending"))
+    tab_to(page, "button[value=deny]")
+    page.keyboard.press("Enter")
+    page.get_by_text("Must be set to deny a request").wait_for()
+    assert not violations(page)
+    tab_to(page, "#a-reason-1")
+    page.keyboard.type("see table 4")
+    tab_to(page, "button[value=deny]")
+    page.keyboard.press("Enter")
+    page.get_by_text("Done. Olga has denied the request of ana").wait_for()
+    assert "table 4" in card.inner_text()
+    tab_to(page, "button[value=approve]")
+    page.keyboard.press("Enter")
+    page.get_by_text("Done. Olga has approved the request of ben: ε 0.3 is charged").wait_for()
+    assert card.count() == 0

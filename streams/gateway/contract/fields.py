@@ -27,6 +27,7 @@ from accountant.policy.policy import (
     MAX_ALERTS,
     MAX_ODOMETERS,
     MAX_OPEN,
+    MOST_DAYS_TO_APPROVE,
     UNIT_PATTERN,
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
@@ -196,6 +197,9 @@ _UNTIL: Final = f"P(?:(?:{_counted(30)})D|T(?:{_counted(720)})H|T(?:{_counted(43
 # The rules that a field's type names and that are no components of the document.
 RULES: Final[dict[str, JsonSchema]] = {
     "Amounts": _SUMS,
+    "ApproveWithin": text(
+        f"P(?:{_counted(MOST_DAYS_TO_APPROVE)})D", f"days, at most P{MOST_DAYS_TO_APPROVE}D"
+    ),
     "ContinuedGrant": text(
         GRANT_PATTERN, "the hash of the decision `reserved` of the session before"
     ),

@@ -50,9 +50,9 @@ def test_what_waits_is_listed_and_answered(tmp_path: Path) -> None:
     denied = plans(
         *("approval", "deny", "plans", second["pending"], "--by", "olga"),
         *("--reason", "see table 4"),
-        code=Exit.FAILED,
     )
     assert 'The reason: "see table 4"' in " ".join((denied.out + denied.err).split())
+    plans("approval", "deny", "plans", second["pending"], "--by", "olga", code=Exit.FAILED)
     assert plans.waiting == []
     assert "30 %" in plans("dataset", "show", "plans").out
 

@@ -174,8 +174,11 @@ def amounts_of_the_filter(policy: Fields) -> None:
     policy["epsilon" if policy.get("epsilon") else "rho"] = "1"
     policy["delta"] = "1e-6"
     policy.pop("delta_for_claims", None)
-    if policy.get("most_per_request") is not None:
-        policy["most_per_request"] = "0.1"  # times the budget it is an amount above 0
+    for part in ("most_per_request", "approve_above"):
+        if policy.get(part) is not None:
+            policy[part] = "0.1"  # times the budget it is an amount above 0
+    if policy.get("approve_above") is None:
+        policy.pop("approve_within", None)
     if "delta_ex_post" in policy:
         policy["delta_ex_post"] = "1e-7"
     if "epsilon_each" in policy:
