@@ -27,7 +27,7 @@ _sha256: Final = hashlib.sha256
 
 def approvals_of(draft: Draft) -> Approvals:
     """Return what decides whether a request of a partition may wait."""
-    return Approvals(draft.pending.open_of, draft.pending.count_of, draft.members.of)
+    return Approvals(draft.pending.of, draft.members.of)
 
 
 def clock_of(ledger: DatasetLedger, at: int) -> int:

@@ -6,7 +6,7 @@ Live decisions and previews both call `decide_request`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol
 
@@ -35,7 +35,7 @@ from accountant.questions.statistics import Question
 from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.pending_rows import MAX_KEPT, MAX_PENDING, MAX_PENDING_EACH
+from accountant.records.pending_rows import MAX_KEPT, MAX_PENDING, MAX_PENDING_EACH, PendingRow
 from accountant.records.reservation_rows import HolderCount
 from accountant.reservations.continuation import may_continue
 from accountant.reservations.reservation import Reservation
@@ -56,13 +56,11 @@ class Approvals(NamedTuple):
     """What decides whether a request may wait for an owner's approval.
 
     Attributes:
-        waiting: of a dataset, how many requests of each analyst wait.
-        kept: of a dataset, how many rows it has, those of answered requests included.
+        rows: of a dataset, its rows of requests that wait or did, by hash.
         roster: the rows of all of a dataset's members.
     """
 
-    waiting: Callable[[str], Counter[str]]
-    kept: Callable[[str], int]
+    rows: Callable[[str], Mapping[str, PendingRow]]
     roster: Roster
 
 
@@ -287,11 +285,12 @@ def _pending(
     roster = approvals.roster(ledger.dataset)
     if not any(row.holds("owner", at) and row.member not in own for row in roster):
         return Verdict(Outcome.REFUSED, Reason.NO_APPROVER, asked)
-    waiting = approvals.waiting(ledger.dataset)
+    rows, clock = approvals.rows(ledger.dataset).values(), max(at, ledger.changed_at)
+    waiting = Counter(row.analyst for row in rows if row.waits(clock))
     if (
         waiting[request.analyst] >= MAX_PENDING_EACH
         or waiting.total() >= MAX_PENDING
-        or approvals.kept(ledger.dataset) >= MAX_KEPT
+        or len(rows) >= MAX_KEPT
     ):
         return Verdict(Outcome.REFUSED, Reason.TOO_MANY_PENDING, asked)
     return Verdict(Outcome.PENDING, None, asked)

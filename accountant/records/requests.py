@@ -235,8 +235,9 @@ class Amend(_Admin, frozen=True, tag="amend"):
             its id.
         policy: the whole policy, with a lower budget and the same filter, unit and neighbours;
             without any of the fields below.
-        alert_at, horizon, most_per_request, access, visibility, open_per_holder: fields of the
-            policy to change. What is left out stays; `open_per_holder` 0 removes that limit.
+        alert_at, horizon, most_per_request, access, visibility, open_per_holder, approve_above,
+            approve_within: fields of the policy to change. What is left out stays;
+            `open_per_holder` 0 removes that limit, and `approve_above` 1 lets no request wait.
     """
 
     alert_at: Thresholds | None = None
@@ -248,6 +249,8 @@ class Amend(_Admin, frozen=True, tag="amend"):
     access: Access | None = None
     visibility: Visibility | None = None
     open_per_holder: int | None = None
+    approve_above: Ratio | None = None
+    approve_within: Horizon | None = None
 
 
 class Close(_Admin, frozen=True, tag="close"):

@@ -319,7 +319,10 @@ def _keeps_no_delta(plan: CompiledPolicy) -> bool:
     return takes_delta and plan.policy.delta != "0" and plan.policy.delta_for_claims == "0"
 
 
-_AMENDED: Final = ("horizon", "most_per_request", "open_per_holder", "access", "visibility")
+_AMENDED: Final = (
+    *("horizon", "most_per_request", "approve_above", "approve_within", "open_per_holder"),
+    *("access", "visibility"),
+)
 _FIXED: Final = tuple(field for field in _OF_A_POLICY if field not in _AMENDED)
 """The options of `open` that say what never changes."""
 
@@ -342,6 +345,17 @@ def amend(
     most_per_request: Annotated[
         str | None,
         typer.Option(help="Largest part of the budget for one request, a ratio; 1: no cap."),
+    ] = None,
+    approve_above: Annotated[
+        str | None,
+        typer.Option(
+            help="A request above this part of the budget waits until an owner approves it; "
+            "1: none waits."
+        ),
+    ] = None,
+    approve_within: Annotated[
+        str | None,
+        typer.Option(help="How long it may wait, P1D to P30D; with --approve-above."),
     ] = None,
     lower_to: Annotated[
         Path | None,
@@ -376,8 +390,8 @@ def amend(
     if typed := [field for field in fixed if is_typed(context, field)]:
         options = " and ".join(f"--{field.replace('_', '-')}" for field in typed)
         fail(Exit.USAGE, f"{options} cannot be amended: {_IS_FIXED}", hint=_OF_FIXED)
-    values = (horizon, most_per_request, open_per_holder, lower_to, access, visibility)
-    if not alert_at and all(each is None for each in values):
+    values = (horizon, most_per_request, approve_above, approve_within, open_per_holder, lower_to)
+    if not alert_at and all(each is None for each in (*values, access, visibility)):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
         fail(Exit.USAGE, "nothing to change", hint=f"{hint} or --access members")
     check_words(access=access, visibility=visibility)
@@ -392,6 +406,8 @@ def amend(
         "access": access,
         "visibility": visibility,
         "open_per_holder": most_open,
+        "approve_above": approve_above,
+        "approve_within": approve_within,
     }
     admin.send(lambda owner: owner.amend(name, **fields), follows=follows)
 

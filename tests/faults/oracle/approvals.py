@@ -71,7 +71,9 @@ class Approvals:
         members = dataset.members
         if not any(members.may_govern({"by": name}, at) for name in members.all if name not in own):
             return "no_approver"
-        waiting = [row.request["analyst"] for row in self.rows.values() if row.first is None]
+        now = max(at, dataset.changed_at)
+        waits = [row for row in self.rows.values() if row.first is None and now < row.deadline]
+        waiting = [row.request["analyst"] for row in waits]
         many = waiting.count(request["analyst"]) >= _MOST_EACH or len(waiting) >= _MOST
         return "too_many_pending" if many or len(self.rows) >= _MOST_ROWS else None
 
