@@ -267,7 +267,8 @@ def decide_request(
     assert verdict.price is not None
     if approval.admits(verdict.price):
         return after, verdict
-    return advance(ledger, at), _pending(ledger, request, verdict.price, datasets, at, approvals)
+    waits = _pending(ledger, request, verdict.price, datasets, at, resets, approvals)
+    return advance(ledger, at), waits
 
 
 def _pending(
@@ -276,6 +277,7 @@ def _pending(
     asked: Price,
     datasets: tuple[str, ...],
     at: int,
+    resets: ClockResets,
     approvals: Approvals,
 ) -> Verdict:
     """Return the verdict on a request that fits, and that an owner has to approve."""
@@ -286,7 +288,7 @@ def _pending(
     if not any(row.holds("owner", at) and row.member not in own for row in roster):
         return Verdict(Outcome.REFUSED, Reason.NO_APPROVER, asked)
     rows, clock = approvals.rows(ledger.dataset).values(), max(at, ledger.changed_at)
-    waiting = Counter(row.analyst for row in rows if row.waits(clock))
+    waiting = Counter(row.analyst for row in rows if row.waits(clock, resets.number))
     if (
         waiting[request.analyst] >= MAX_PENDING_EACH
         or waiting.total() >= MAX_PENDING

@@ -7,6 +7,7 @@ from random import Random
 import msgspec
 import pytest
 
+from accountant.partition.operate import reset_clock
 from accountant.policy import Policy, resolve
 from accountant.policy.proposal import differences
 from accountant.records import Decision, encode
@@ -209,6 +210,38 @@ def test_what_does_not_fit_is_refused_and_does_not_wait() -> None:
     for _ in range(9):
         world.ask("pure:0.1")
     assert code(world.ask("pure:0.3")) == "exhausted"
+    world.check()
+
+
+def test_a_clock_that_is_set_back_revives_no_request() -> None:
+    world = Waiting()
+    body = world.request("pure:0.3")
+    waiting = world.send("requests", body)
+    world.now += 7 * DAY_MS
+    assert code(world.answer("approve", waiting)) == "lapsed"
+    world.commit()
+    world.took(reset_clock(world.draft, START, "it was ahead"))
+    world.now = START + 600_000
+    assert code(world.answer("approve", waiting)) == "lapsed"
+    assert code(world.answer("approve", waiting)) == "lapsed"
+    again = world.send("requests", body)
+    assert again.first is not None
+    assert (again.first.outcome, again.first.reason) == ("pending", "lapsed")
+    assert code(world.answer("approve", world.waits())) == "granted"
+    world.check()
+
+
+def test_a_repeat_says_that_its_deadline_is_over() -> None:
+    world = Waiting()
+    body = world.request("pure:0.3")
+    world.send("requests", body)
+    said = []
+    for later in (7 * DAY_MS - 1, 1):
+        world.now += later
+        first = world.send("requests", body).first
+        assert first is not None
+        said.append((first.outcome, first.reason))
+    assert said == [("pending", None), ("pending", "lapsed")]
     world.check()
 
 
