@@ -116,12 +116,12 @@ def answer(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
 
 def _answered(row: Waiting, record: Fields) -> Fields:
     """Return what the decision says that answers a request; `answers` is for the partition."""
-    told = {"reason": record["reason"]} if record.get("reason") else {}
+    why = {"reason": record["reason"]} if record.get("reason") else {}
     pending = {
         "until": at_text(row.deadline),
         "analyst": row.request["analyst"],
         "by": record["by"],
-        **told,
+        **why,
         "request": row.hash,
     }
     return {"pending": pending, "answers": row}
