@@ -235,9 +235,9 @@ class Amend(_Admin, frozen=True, tag="amend"):
             its id.
         policy: the whole policy, with a lower budget and the same filter, unit and neighbours;
             without any of the fields below.
-        alert_at, horizon, most_per_request, access, visibility, open_per_holder, approve_above,
-            approve_within: fields of the policy to change. What is left out stays;
-            `open_per_holder` 0 removes that limit, and `approve_above` 1 lets no request wait.
+        alert_at, horizon, most_per_request, access, visibility, open_per_holder: fields of the
+            policy to change. What is left out stays; `open_per_holder` 0 removes that limit.
+        approve_above, approve_within: likewise; `approve_above` 1 lets no request wait.
     """
 
     alert_at: Thresholds | None = None
@@ -401,7 +401,6 @@ class Deny(_Admin, frozen=True, tag="deny"):
 
     Attributes:
         pending: as of `Approve`.
-        reason: for the analyst, at most 200 characters.
     """
 
     pending: Grant

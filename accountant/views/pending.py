@@ -20,7 +20,7 @@ class PendingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """A request that waits for an owner's approval.
 
     Attributes:
-        pending: hash of the decision `pending`, by which records name it.
+        dataset, pending: hash of the decision `pending`, by which records name it.
         sequence: number of that decision in the dataset.
         analyst, via, request_id, purpose: of the request.
         claim: what it asks for; left out of a question.
