@@ -277,6 +277,21 @@ def test_a_request_is_approved_once() -> None:
         log.decision(json.loads(value), "")
 
 
+def test_a_reset_ends_what_waits() -> None:
+    log, value = until_approved()
+    hashes = log.hashes[0]
+    reset = {
+        "type": "decision",
+        "version": 2,
+        "rules": 1,
+        "outcome": "clock_reset",
+        "note": "ahead",
+    }
+    log.decision(reset, hashes[-1])
+    with pytest.raises(verify.Wrong, match="does not wait"):
+        log.decision(json.loads(value), "")
+
+
 def test_a_request_that_waits_is_charged_nothing() -> None:
     log = verify.Log()
     for value in played("approvals").log:
