@@ -202,6 +202,8 @@ _OWNERS: Final = (
             "alert_at": ["0.5"],
             "most_per_request": "0.1",
             "open_per_holder": 100,
+            "approve_above": "0.1",
+            "approve_within": "P7D",
             "policy": POLICY,
             "visibility": "own",
         },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
@@ -26,16 +25,17 @@ def due_rows(rows: Iterable[PendingRow], at: int) -> list[PendingRow]:
 class PendingTable:
     """Rows by dataset and hash, and by analyst and request id; lookups and changes are O(1).
 
+    What waits of a dataset is counted when one more request would: at most 10,000 rows.
+
     Attributes:
         count: number of rows.
     """
 
-    __slots__ = ("_by_request", "_next_due", "_open", "_rows", "count")
+    __slots__ = ("_by_request", "_next_due", "_rows", "count")
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, PendingRow]] = {}
         self._by_request: dict[tuple[str, str, str], str] = {}
-        self._open: dict[str, Counter[str]] = {}
         self._next_due: dict[str, int] = {}
         self.count = 0
 
@@ -53,10 +53,6 @@ class PendingTable:
         """Return a dataset's rows by hash."""
         return self._rows.get(dataset, _NONE)
 
-    def open_of(self, dataset: str) -> Counter[str]:
-        """Return how many unanswered requests of a dataset each analyst has."""
-        return self._open.get(dataset, Counter())
-
     def next_due(self, dataset: str) -> int:
         """Return a time before which each of a dataset's rows is kept."""
         return self._next_due.get(dataset, NEVER)
@@ -72,8 +68,6 @@ class PendingTable:
         self._next_due[row.dataset] = min(self.next_due(row.dataset), row.due)
         self._rows.setdefault(row.dataset, {})[row.pending] = row
         self._by_request[row.dataset, *row.request_key] = row.pending
-        if row.is_open:
-            self._open.setdefault(row.dataset, Counter())[row.analyst] += 1
         self.count += 1
 
     def remove(self, dataset: str, pending: str) -> None:
@@ -83,14 +77,8 @@ class PendingTable:
         if row is None:
             return
         del self._by_request[dataset, *row.request_key]
-        if row.is_open:
-            of = self._open[dataset]
-            of[row.analyst] -= 1
-            if not of[row.analyst]:
-                del of[row.analyst]
         if not rows:
             self._rows.pop(dataset, None)
-            self._open.pop(dataset, None)
             self._next_due.pop(dataset, None)
         self.count -= 1
 
@@ -135,22 +123,15 @@ class PendingChanges(RowChanges[PendingRow]):
         found = self._committed.of_request(dataset, analyst, request_id)
         return None if found is None else self.get(*found.key)
 
-    def open_of(self, dataset: str) -> Counter[str]:
-        """Return how many unanswered requests of a dataset each analyst has, as of now."""
-        counts = self._committed.open_of(dataset).copy()
+    def of(self, dataset: str) -> dict[str, PendingRow]:
+        """Return a dataset's rows by hash, as of now."""
+        rows = dict(self._committed.of(dataset))
         for name, row in self.changed_of(dataset):
-            before = self._committed.get(dataset, name)
-            for each, by in ((before, -1), (row, 1)):
-                if each is not None and each.is_open:
-                    counts[each.analyst] += by
-        return counts
-
-    def count_of(self, dataset: str) -> int:
-        """Return how many rows a dataset has as of now."""
-        count = len(self._committed.of(dataset))
-        for name, row in self.changed_of(dataset):
-            count += (row is not None) - (self._committed.get(dataset, name) is not None)
-        return count
+            if row is None:
+                rows.pop(name, None)
+            else:
+                rows[name] = row
+        return rows
 
     def put(self, row: PendingRow) -> None:
         """Replace a row."""
@@ -166,12 +147,7 @@ class PendingChanges(RowChanges[PendingRow]):
         """Drop a dataset's first rows that are not kept any more; return how many."""
         if at < self._next(dataset):
             return 0
-        rows = dict(self._committed.of(dataset))
-        for name, row in self.changed_of(dataset):
-            if row is None:
-                rows.pop(name, None)
-            else:
-                rows[name] = row
+        rows = self.of(dataset)
         taken = due_rows(rows.values(), at)
         for row in taken:
             self.change(row.key, None)

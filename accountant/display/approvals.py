@@ -14,9 +14,13 @@ _THEN = (
 
 
 def waits(decision: Decision) -> bool:
-    """Tell whether a decision, or the one that it repeats, is that a request waits."""
+    """Tell whether a decision, or the one that it repeats, is that a request waits.
+
+    A repeat has a reason once nobody may approve the request any more.
+    """
     first: First | None = decision.first if decision.outcome.is_repeat else None
-    return decision.outcome.waits or (first is not None and first.outcome.waits)
+    waited = first is not None and first.outcome.waits and first.reason is None
+    return decision.outcome.waits or waited
 
 
 def waiting_words(decision: Decision, owner: str) -> str:

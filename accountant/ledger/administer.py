@@ -223,6 +223,8 @@ def _amend(ledger: DatasetLedger, record: Amend, at: int) -> _Change:
             if record.open_per_holder is None
             else record.open_per_holder or UNSET
         ),
+        approve_above=record.approve_above or before.approve_above,
+        approve_within=record.approve_within or before.approve_within,
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity, ledger.plan.in_force)
     amended = _after_decision(ledger, at, plan=plan, crossed=crossed_under(plan, ledger))
@@ -258,11 +260,18 @@ def count_reported(alert_at: tuple[str, ...], reported: tuple[str, ...]) -> int:
     return sum(Fraction(each) <= last for each in alert_at)
 
 
+_KEPT: Final = (
+    *("access", "visibility", "population", "open_per_holder", "approve_above", "approve_within"),
+)
+"""The fields of a policy that stay as they are where a lowered one leaves them out."""
+
+
 def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
     """Give a dataset of which nothing was granted a lower budget, and the whole policy with it.
 
     The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
-    see, the population, and what one holder may have open, stay where the policy leaves them out:
+    see, the population, what one holder may have open, and what needs an approval, stay where the
+    policy leaves them out:
     who lowers a budget must not open the dataset to anyone by a field that is not there. Of a
     dataset with a population or a lifetime nothing is lowered: its guarantee is added to those of
     others, and would then be chosen after a look at what these have answered.
@@ -274,9 +283,7 @@ def _lower(ledger: DatasetLedger, wanted: Policy, at: int) -> _Change:
         return _refuse(ledger, Reason.HAS_LIMITS, at)
     before = ledger.plan
     unchanged = {
-        field: getattr(before.policy, field)
-        for field in ("access", "visibility", "population", "open_per_holder")
-        if getattr(wanted, field) is UNSET
+        field: getattr(before.policy, field) for field in _KEPT if getattr(wanted, field) is UNSET
     }
     plan = open_plan(resolve(msgspec.structs.replace(wanted, **unchanged)))
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)

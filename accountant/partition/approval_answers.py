@@ -52,7 +52,7 @@ def append_pending(
 ) -> EncodedDecision:
     """Append the decision that a request waits, and put its row in the draft."""
     after = with_pending(advanced, 1)
-    row = pending_row(after, request, body, draft.decided_at)
+    row = pending_row(after, request, body, draft.decided_at, draft.resets.number)
     extra: dict[str, object] = {"pending": update_of(row), "derived": derived}
     decision = ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, request.analyst)
@@ -78,7 +78,7 @@ def decide_answer(
     """
     at = draft.decided_at
     row = draft.pending.get(ledger.dataset, answer.pending)
-    reason = answer_refusal(row, answer, clock_of(ledger, at))
+    reason = answer_refusal(row, answer, clock_of(ledger, at), draft.resets.number)
     if not may_decide(partial(draft.members.get, ledger.dataset), answer, at):
         reason = Reason.NOT_PERMITTED
     if reason is not None or row is None:

@@ -28,7 +28,7 @@ _sha256: Final = hashlib.sha256
 
 def approvals_of(draft: Draft) -> Approvals:
     """Return what decides whether a request of a partition may wait."""
-    return Approvals(draft.pending.open_of, draft.pending.count_of, draft.members.of)
+    return Approvals(draft.pending.of, draft.members.of)
 
 
 def clock_of(ledger: DatasetLedger, at: int) -> int:
@@ -74,7 +74,7 @@ def with_pending(ledger: DatasetLedger, more: int) -> DatasetLedger:
 
 
 def pending_row(
-    ledger: DatasetLedger, request: MechanismRequest, body: bytes, at: int
+    ledger: DatasetLedger, request: MechanismRequest, body: bytes, at: int, resets: int
 ) -> PendingRow:
     """Return the row of a request that begins to wait, but for the place and hash of its decision.
 
@@ -82,6 +82,7 @@ def pending_row(
 
     Args:
         ledger: after the decision.
+        resets: how many times the partition's clock has been set back.
     """
     return PendingRow(
         version=FORMAT,
@@ -94,6 +95,7 @@ def pending_row(
         via=request.via,
         request_id=request.request_id,
         deadline=at + ledger.plan.approve_ms,
+        resets=resets or UNSET,
         body=msgspec.Raw(body),
         body_hash=_sha256(body).hexdigest(),
     )
@@ -124,17 +126,17 @@ def update_of(row: PendingRow, answer: Answer | None = None) -> PendingUpdate:
     return PendingUpdate(iso(row.deadline), row.analyst, answer.by, answer.reason, answer.pending)
 
 
-def answer_refusal(row: PendingRow | None, answer: Answer, at: int) -> Reason | None:
+def answer_refusal(row: PendingRow | None, answer: Answer, at: int, resets: int) -> Reason | None:
     """Return why an owner may not answer a request, None where they may.
 
     Args:
-        at: as of `clock_of`.
+        at: as of `clock_of`. `resets`: how many times the clock has been set back.
     """
     if row is None:
         return Reason.NOT_PENDING
     if not row.is_open:
         return Reason.ALREADY_ANSWERED
-    if row.deadline <= at:
+    if not row.waits(at, resets):
         return Reason.LAPSED
     if isinstance(answer, Approve) and answer.by in {row.analyst, row.via}:
         return Reason.OWN_REQUEST

@@ -21,6 +21,7 @@ from accountant.partition.approval_answers import append_pending, decide_answer
 from accountant.partition.approvals import (
     approvals_of,
     begin_decision,
+    clock_of,
 )
 from accountant.partition.decision_writer import (
     NOTHING_MORE,
@@ -149,7 +150,8 @@ def _decide_checked(
         if row is not None:
             same = row.body_hash == _sha256(body).hexdigest()
             outcome = Outcome.REPEATED if same else Outcome.CONFLICT
-            return append_uncharged(draft, record, checked, body, outcome, first=row.shown)
+            first = row.shown(clock_of(ledger, draft.decided_at), draft.resets.number)
+            return append_uncharged(draft, record, checked, body, outcome, first=first)
     if issued <= floor:
         return append_uncharged(draft, record, checked, body, Outcome.EXPIRED)
     if issued > draft.decided_at + genesis.skew_ms:

@@ -6,7 +6,7 @@ Live decisions and previews both call `decide_request`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol
 
@@ -36,7 +36,7 @@ from accountant.questions.statistics import Question
 from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.pending_rows import MAX_KEPT, MAX_PENDING, MAX_PENDING_EACH
+from accountant.records.pending_rows import MAX_KEPT, MAX_PENDING, MAX_PENDING_EACH, PendingRow
 from accountant.records.person_pauses import PersonPause
 from accountant.records.reservation_rows import HolderCount
 from accountant.reservations.continuation import may_continue
@@ -58,13 +58,11 @@ class Approvals(NamedTuple):
     """What decides whether a request may wait for an owner's approval.
 
     Attributes:
-        waiting: of a dataset, how many requests of each analyst wait.
-        kept: of a dataset, how many rows it has, those of answered requests included.
+        rows: of a dataset, its rows of requests that wait or did, by hash.
         roster: the rows of all of a dataset's members.
     """
 
-    waiting: Callable[[str], Counter[str]]
-    kept: Callable[[str], int]
+    rows: Callable[[str], Mapping[str, PendingRow]]
     roster: Roster
 
 
@@ -287,7 +285,8 @@ def decide_request(
     assert verdict.price is not None
     if approval.admits(verdict.price):
         return after, verdict
-    return advance(ledger, at), _pending(ledger, request, verdict.price, datasets, at, approvals)
+    waits = _pending(ledger, request, verdict.price, datasets, at, resets, approvals)
+    return advance(ledger, at), waits
 
 
 def _pending(
@@ -296,6 +295,7 @@ def _pending(
     asked: Price,
     datasets: tuple[str, ...],
     at: int,
+    resets: ClockResets,
     approvals: Approvals,
 ) -> Verdict:
     """Return the verdict on a request that fits, and that an owner has to approve."""
@@ -305,11 +305,12 @@ def _pending(
     roster = approvals.roster(ledger.dataset)
     if not any(row.holds("owner", at) and row.member not in own for row in roster):
         return Verdict(Outcome.REFUSED, Reason.NO_APPROVER, asked)
-    waiting = approvals.waiting(ledger.dataset)
+    rows, clock = approvals.rows(ledger.dataset).values(), max(at, ledger.changed_at)
+    waiting = Counter(row.analyst for row in rows if row.waits(clock, resets.number))
     if (
         waiting[request.analyst] >= MAX_PENDING_EACH
         or waiting.total() >= MAX_PENDING
-        or approvals.kept(ledger.dataset) >= MAX_KEPT
+        or len(rows) >= MAX_KEPT
     ):
         return Verdict(Outcome.REFUSED, Reason.TOO_MANY_PENDING, asked)
     return Verdict(Outcome.PENDING, None, asked)

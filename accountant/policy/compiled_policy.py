@@ -204,8 +204,6 @@ def open_plan(policy: Policy) -> CompiledPolicy:
         raise RequestInvalid("policy", rule, format_units(capacity[0]))
     if policy.most_per_request is not UNSET:
         check_cap(policy.most_per_request, capacity, field="policy.most_per_request")
-    if policy.approve_above is not UNSET:
-        check_cap(policy.approve_above, capacity, field="policy.approve_above")
     return CompiledPolicy(policy, capacity)
 
 

@@ -275,7 +275,7 @@ def resolve(policy: Policy) -> Policy:
         check_ratio(policy.most_per_request, field="policy.most_per_request")
     if policy.approve_above is not UNSET:
         check_ratio(policy.approve_above, field="policy.approve_above")
-    check_approve_within(policy, field="policy.approve_within")
+    check_approve_within(policy.approve_above, policy.approve_within, field="policy.approve_within")
     if policy.open_per_holder is not UNSET:
         check_open_per_holder(policy.open_per_holder, 1, field="policy.open_per_holder")
     odometers = policy.odometers
@@ -318,12 +318,15 @@ def check_horizon(text: str, *, field: str) -> None:
         raise RequestInvalid(field, rule, text, hint=partial(period_to_write, text))
 
 
-def check_approve_within(policy: Policy, *, field: str) -> None:
-    """Raise RequestInvalid unless the time that a request may wait is 1 to 30 days."""
-    text = policy.approve_within
+def check_approve_within(above: str | UnsetType, text: str | UnsetType, *, field: str) -> None:
+    """Raise RequestInvalid unless the time that a request may wait is 1 to 30 days.
+
+    Args:
+        above: the `approve_above` beside it.
+    """
     if text is UNSET:
         return
-    if policy.approve_above is UNSET:
+    if above is UNSET:
         raise RequestInvalid(field, "must be left out without approve_above", text)
     check_horizon(text, field=field)
     if int(text[1:-1]) > MOST_DAYS_TO_APPROVE:

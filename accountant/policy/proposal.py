@@ -67,6 +67,8 @@ def _effective(policy: Policy) -> dict[str, Any]:
         "access": "anyone",
         "visibility": "own" if sees_only_own(policy) else "members",
         "most_per_request": "1",
+        "approve_above": "1",
+        "approve_within": "P7D",
         "halt_on_refusal": False,
     }
     return {field: found.get(field, meant.get(field)) for field in Policy.__struct_fields__}

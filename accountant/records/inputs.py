@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.claims.fields import check_grant, check_noise
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import Policy, check_open_per_holder, resolve
+from accountant.policy import Policy, check_approve_within, check_open_per_holder, resolve
 from accountant.policy.compiled_policy import budget_below, open_plan
 from accountant.policy.in_force import BudgetInForce, check_one_amount, policy_under
 from accountant.policy.lifetime import check_lifetime
@@ -476,6 +476,9 @@ def _check_person(record: PauseMember | ResumeMember) -> None:
 def _check_amend(record: Amend) -> None:
     if record.open_per_holder is not None:
         check_open_per_holder(record.open_per_holder, 0, field="open_per_holder")
+    check_approve_within(
+        *(record.approve_above or UNSET, record.approve_within or UNSET), field="approve_within"
+    )
     if record.policy is not None:
         _check_lower(record)
         _check_policy(record.policy)
@@ -483,7 +486,7 @@ def _check_amend(record: Amend) -> None:
 
 def _check_lower(record: Amend) -> None:
     beside = ("alert_at", "horizon", "most_per_request", "access", "visibility")
-    for field in (*beside, "open_per_holder"):
+    for field in (*beside, "open_per_holder", "approve_above", "approve_within"):
         value = getattr(record, field)
         if value is not None:
             raise RequestInvalid(field, "must be left out where policy is given", value)

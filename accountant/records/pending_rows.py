@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import First
 from accountant.times import iso
 from accountant.versions import Format, reader
@@ -32,6 +32,8 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
         sequence, partition_sequence, pending_at: of that decision.
         analyst, via, request_id: of the request.
         deadline: time until which an owner may approve it.
+        resets: how many times the clock had been set back; left out if 0. Once it is set back
+            again, the request has lapsed.
         body: the request, verbatim, while nobody has answered it.
         body_hash: SHA-256 of the body, in hexadecimal digits.
         first: the decision that answered it, as a repeat of the request shows it.
@@ -47,6 +49,7 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     via: str | UnsetType = UNSET
     request_id: str
     deadline: int
+    resets: int | UnsetType = UNSET
     body: msgspec.Raw | UnsetType = UNSET
     body_hash: str
     first: First | UnsetType = UNSET
@@ -67,8 +70,16 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
         return self.first is UNSET
 
     @property
-    def shown(self) -> First:
-        """The decision that a repeat of the request shows: the answer, once there is one."""
+    def latest(self) -> int:
+        """Number in the partition of the decision that answered it, else of `pending`."""
+        return self.partition_sequence if self.first is UNSET else self.first.partition_sequence
+
+    def shown(self, at: int, resets: int) -> First:
+        """Return the decision that a repeat of the request shows: the answer, once there is one.
+
+        Args:
+            at, resets: as of `waits`.
+        """
         if self.first is not UNSET:
             return self.first
         return First(
@@ -76,6 +87,7 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
             decided_at=iso(self.pending_at),
             outcome=Outcome.PENDING,
             hash=self.pending,
+            reason=None if self.waits(at, resets) else Reason.LAPSED,
         )
 
     @property
@@ -83,9 +95,13 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
         """The time from which it is not kept any more."""
         return self.deadline + KEPT_MS
 
-    def waits(self, at: int) -> bool:
-        """Tell whether an owner may still answer it, at a time of the log."""
-        return self.is_open and at < self.deadline
+    def waits(self, at: int, resets: int) -> bool:
+        """Tell whether an owner may still answer it.
+
+        Args:
+            at: a time of the log. `resets`: how many times its clock has been set back.
+        """
+        return self.is_open and at < self.deadline and (self.resets or 0) == resets
 
 
 decode_pending_row = reader(PendingRow)

@@ -237,6 +237,7 @@ class Amend(_Admin, frozen=True, tag="amend"):
             without any of the fields below.
         alert_at, horizon, most_per_request, access, visibility, open_per_holder: fields of the
             policy to change. What is left out stays; `open_per_holder` 0 removes that limit.
+        approve_above, approve_within: likewise; `approve_above` 1 lets no request wait.
     """
 
     alert_at: Thresholds | None = None
@@ -248,6 +249,8 @@ class Amend(_Admin, frozen=True, tag="amend"):
     access: Access | None = None
     visibility: Visibility | None = None
     open_per_holder: int | None = None
+    approve_above: Ratio | None = None
+    approve_within: Horizon | None = None
 
 
 class Close(_Admin, frozen=True, tag="close"):
@@ -433,7 +436,6 @@ class Deny(_Admin, frozen=True, tag="deny"):
 
     Attributes:
         pending: as of `Approve`.
-        reason: for the analyst, at most 200 characters.
     """
 
     pending: Grant

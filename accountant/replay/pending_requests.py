@@ -65,7 +65,8 @@ def take_pending(
     table = ReplayedPending(partition)
     if decision.outcome.waits:
         body = bytes(decision.request)
-        row = pending_row(after, _decode_request(body), body, from_iso(decision.decided_at))
+        at, resets = from_iso(decision.decided_at), partition.resets.number
+        row = pending_row(after, _decode_request(body), body, at, resets)
         number = decision.partition_sequence
         table.put(msgspec.structs.replace(row, pending=digest, partition_sequence=number))
         return with_pending(after, 1)

@@ -265,7 +265,7 @@ def _check_approval(partition: Partition, decision: Decision) -> Findings:
         yield Finding("pending.request", "a request that waits", plain(said))
         return
     yield from same("request", bytes(row.body or b""), bytes(decision.request))
-    if from_iso(decision.decided_at) >= row.deadline:
+    if not row.waits(from_iso(decision.decided_at), partition.resets.number):
         yield Finding("decided_at", f"before {iso(row.deadline)}", decision.decided_at)
     if decision.outcome.charges and said.by in {row.analyst, row.via}:
         yield Finding("pending.by", "another owner", str(said.by))

@@ -20,7 +20,7 @@ class PendingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """A request that waits for an owner's approval.
 
     Attributes:
-        pending: hash of the decision `pending`, by which records name it.
+        dataset, pending: hash of the decision `pending`, by which records name it.
         sequence: number of that decision in the dataset.
         analyst, via, request_id, purpose: of the request.
         claim: what it asks for; left out of a question.
@@ -55,9 +55,13 @@ decode_pending_views = msgspec.json.Decoder(tuple[PendingView, ...]).decode
 _decode_request = msgspec.json.Decoder(MechanismRequest).decode
 
 
-def pending_views(rows: Iterable[PendingRow], at: int) -> tuple[PendingView, ...]:
-    """Return the requests that wait at a time of the log, in the order of their decisions."""
-    waiting = sorted((row for row in rows if row.waits(at)), key=lambda row: row.sequence)
+def pending_views(rows: Iterable[PendingRow], at: int, resets: int) -> tuple[PendingView, ...]:
+    """Return the requests that wait, in the order of their decisions.
+
+    Args:
+        at: a time of the log. `resets`: how many times its clock has been set back.
+    """
+    waiting = sorted((row for row in rows if row.waits(at, resets)), key=lambda row: row.sequence)
     return tuple(map(_view, waiting))
 
 

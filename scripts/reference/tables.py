@@ -20,12 +20,15 @@ from accountant.records import Snapshot
 from accountant.records.kinds import KINDS, RecordKind
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
+from accountant.records.pending_rows import PendingRow
 from accountant.records.previews import PreviewRequest
+from accountant.records.records import PendingUpdate
 from accountant.records.reservation_rows import ReservationRow
 from accountant.records.state_rows import PartitionRow, ScopeRow
 from accountant.versions import Format
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
+from accountant.views.pending import PendingView
 from accountant.views.why import Why
 from streams import AsyncAccountant
 from streams.cli.root import app
@@ -38,6 +41,7 @@ _STRUCTS: Final[dict[str, type]] = {
     for each in (
         *(kind.body for kind in KINDS),
         *(PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow),
+        *(PendingRow, PendingUpdate, PendingView),
         *(DatasetView, ScopeView, AnalystBudget, PreviewRequest, Preview, Why),
     )
 }
@@ -86,10 +90,11 @@ def input_fields(known: Known, struct: str) -> str:
 
 
 def _kinds(chosen: str, without: str = "without", *names: str) -> list[RecordKind]:
-    """Return the kinds of an input, of the routes below a dataset, of administrators, or one."""
+    """Return the kinds of an input, of the routes of a dataset, of answers and so on, or one."""
     selections: dict[str, Callable[[RecordKind], bool]] = {
         "admin": lambda kind: kind.source == "admin",
         "owner": lambda kind: kind.source == "admin" and kind.path is not None,
+        "answer": lambda kind: kind.source == "admin" and kind.group == "requests",
         "administrator": lambda kind: kind.allows_administrator,
     }
     chooses = selections.get(chosen, lambda kind: kind.name == chosen)

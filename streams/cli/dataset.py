@@ -319,13 +319,23 @@ def _keeps_no_delta(plan: CompiledPolicy) -> bool:
     return takes_delta and plan.policy.delta != "0" and plan.policy.delta_for_claims == "0"
 
 
-_AMENDED: Final = ("horizon", "most_per_request", "open_per_holder", "access", "visibility")
+_APPROVALS: Final = ("approve_above", "approve_within")
+_AMENDED: Final = (
+    *("horizon", "most_per_request", *_APPROVALS, "open_per_holder", "access", "visibility"),
+)
 _FIXED: Final = tuple(field for field in _OF_A_POLICY if field not in _AMENDED)
 """The options of `open` that say what never changes."""
 
 
 @app.command("amend")
 @policy_options(*_FIXED, after="follows", hidden=True)
+@policy_options(
+    *_APPROVALS,
+    after="most_per_request",
+    approve_above="A request above this part of the budget waits until an owner approves it; "
+    "1: none waits.",
+    approve_within="How long it may wait, P1D to P30D; with --approve-above.",
+)
 @admin_command()
 def amend(
     context: typer.Context,
@@ -373,11 +383,12 @@ def amend(
 
     Options that you leave out change nothing.
     """
+    approvals = {field: fixed.pop(field) for field in _APPROVALS}
     if typed := [field for field in fixed if is_typed(context, field)]:
         options = " and ".join(f"--{field.replace('_', '-')}" for field in typed)
         fail(Exit.USAGE, f"{options} cannot be amended: {_IS_FIXED}", hint=_OF_FIXED)
     values = (horizon, most_per_request, open_per_holder, lower_to, access, visibility)
-    if not alert_at and all(each is None for each in values):
+    if not alert_at and all(each is None for each in (*values, *approvals.values())):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
         fail(Exit.USAGE, "nothing to change", hint=f"{hint} or --access members")
     check_words(access=access, visibility=visibility)
@@ -392,6 +403,7 @@ def amend(
         "access": access,
         "visibility": visibility,
         "open_per_holder": most_open,
+        **approvals,
     }
     admin.send(lambda owner: owner.amend(name, **fields), follows=follows)
 

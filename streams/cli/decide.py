@@ -80,13 +80,12 @@ def _decided(
     """Yield the whole log: the genesis, then decisions; openings precede a first request."""
     from accountant.advice.offline import OfflineLedger
     from accountant.display.refusals import broken_rule
-    from accountant.records.outcomes import Outcome
 
     ledger = OfflineLedger(policy, application)
     for number, line in lines:
         for encoded in ledger.take(line):
             decision = encoded.decision
-            if decision.outcome is not Outcome.GENESIS:
+            if decision.partition_sequence:  # 0 is the genesis, which decides nothing
                 counts[decision.outcome] += 1
             if decision.outcome.is_not_considered:
                 why = "" if decision.error is None else broken_rule(decision.error)

@@ -259,7 +259,7 @@ class EmbeddedService(LedgerReads):
         """Call `find` in this thread."""
         waited = self._partition().pending.of_request(dataset, caller, request_id)
         if waited is not None:
-            return self._decision(waited.shown.partition_sequence)
+            return self._decision(waited.latest)
         issued = issued_at(request_id)
         if issued is None or not (dataset.isascii() and caller.isascii()):
             return None  # no id, or no names

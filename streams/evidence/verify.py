@@ -367,6 +367,7 @@ OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
     *("budget_set", "remarked", "renewed", "recorded", "member_paused", "member_resumed"),
+    "pending",
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }
@@ -496,6 +497,7 @@ class Log:
         needs: what only `accountant audit` checks, with how often.
         hashes: of each partition, by number; "" of records in an archive.
         grants: by the hash of their decision.
+        waiting: requests that wait for an owner's approval, by the hash of their decision.
         commands: branch and record of what commands wrote, by partition.
     """
 
@@ -503,6 +505,7 @@ class Log:
         self.needs: Counter[str] = Counter()
         self.datasets: dict[str, Dataset] = {}
         self.grants: dict[str, Record] = {}
+        self.waiting: dict[str, Record] = {}
         self.hashes: dict[int, list[str]] = {}
         self.commands: dict[int, list[tuple[int, Record]]] = {}
         self.genesis: Record = {}
@@ -552,6 +555,7 @@ class Log:
         expect("outcome", True, record["outcome"] in OUTCOMES)
         request, partition = record.get("request"), self.genesis.get("partition", 0)
         request = request if isinstance(request, dict) and record["outcome"] != "invalid" else {}
+        self.approval(record, request, digest)
         if "note" in record:  # a command wrote it
             found = record.keys() & {"totals", "cost", "levels", "dataset", "parts", "request"}
             expect("fields of a command's record", set(), found)
@@ -582,6 +586,47 @@ class Log:
             due = "begun" if record["outcome"] == "settled" else ""
             expect("stage", due, grant.get("stage", due))
             grant |= {"stage": record["outcome"], "shown": request.get("shown")}
+
+    def approval(self, record: Record, request: Record, digest: str) -> None:
+        """Check when a request waits, and that an owner answers it once, in time, as it is."""
+        outcome, said = record["outcome"], record.get("pending") or Record()
+        own = self.genesis.get("partition", 0)
+        if outcome == "clock_reset":  # what waits has lapsed, for ever
+            self.waiting = {n: w for n, w in self.waiting.items() if w["partition"] != own}
+        if outcome == "pending":
+            expect("pending.analyst", request["analyst"], said["analyst"])
+            expect("approval", None, record.get("approval"))
+            self.waiting[digest] = {"request": request, "until": said["until"], "partition": own}
+        elif said or "approval" in record:
+            answer, waited = record["approval"], self.waiting.pop(said["request"], None)
+            require(waited is not None or self.is_cut, f"{said['request']} does not wait")
+            due = answer["dataset"], answer["pending"], answer["by"]
+            expect("pending", due, (record["dataset"], said["request"], said["by"]))
+            if answer["type"] == "approve":
+                expect("outcome of an approval", True, outcome in GRANTS)
+                own_names = request["analyst"], request.get("via")
+                require(answer["by"] not in own_names, f"{answer['by']} approves their own request")
+            else:
+                said_so = outcome, record.get("reason")
+                expect("outcome of a denial", ("refused", "denied"), said_so)
+            if waited is not None:
+                expect("request that waited", waited["request"], request)
+                expect("pending.until", waited["until"], said["until"])
+            require(record["decided_at"] < said["until"], "an answer after the deadline")
+
+    def without_approval(self, data: Dataset, claim: Record) -> None:
+        """Check a grant that nobody approved: alone it takes no more than needs no approval."""
+        above, names = data.policy.get("approve_above", "1"), [*data.budget][:1]
+        if Fraction(above) == 1:
+            return
+        names += ["epsilon"] if "beside" in data.policy and not lacks_epsilon(claim) else []
+        adds = adds_up(data.policy) and data.policy["filter"] != "split"
+        found = [costs(n, claim) for n in names] if adds else [None]
+        parts = [each[0] / data.allowed(n) for n, each in zip(names, found, strict=True) if each]
+        self.known(None not in found, "whether a grant needed an approval")
+        slack = 1 + Fraction(1, 10**9)
+        is_small = None in found or min(parts) <= Fraction(above) * slack
+        require(is_small, f"a grant above {above} of the budget, which no owner approved")
 
     def lifetime(self, part: Record, request: Record) -> None:
         """Check what a dataset takes of its lifetime: all that its policy guarantees."""
@@ -692,6 +737,8 @@ class Log:
             require(not data.stopped, f"a grant after a stop: {name} is {data.stopped}")
             for field in ("unit", "neighbours") if "claim" in request else ():
                 expect(f"{field} of the claim", data.policy[field], request.get(field))
+            if "approval" not in part:
+                self.without_approval(data, claim)
             grant["charged"][name] = growth
             self.charge(data, part, grant, growth)
         elif outcome in STEPS:

@@ -36,7 +36,7 @@ class _WithFirst(msgspec.Struct):
     first: _Repeat = msgspec.field(default_factory=_Repeat)
 
 
-class Replay(NamedTuple):
+class OriginalDecision(NamedTuple):
     """The first decision on a request, as its caller may see it."""
 
     outcome: Outcome
@@ -53,7 +53,7 @@ def asks_for_replay(prefer: str) -> bool:
 
 async def replay_of(
     request: HttpRequest, checked: CheckedInput, header: DecisionHeader, decision: bytes
-) -> Replay | None:
+) -> OriginalDecision | None:
     """Return the first decision on a repeated request, as the caller may see it.
 
     None for any other outcome, in particular a conflict; if the first decision is no longer known;
@@ -76,7 +76,7 @@ async def replay_of(
     first, found = visibility_of(request).of_decision(body.dataset, found, first)
     if not sees_decision(access, first):
         return None
-    return Replay(first.outcome, redact_decision(access, first, found))
+    return OriginalDecision(first.outcome, redact_decision(access, first, found))
 
 
 def _own_access(request: HttpRequest, body: MechanismRequest) -> DatasetAccess | None:

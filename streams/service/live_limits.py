@@ -67,7 +67,8 @@ class LiveLimits:
         if ledger is None:
             return ()
         rows = partition.pending.of(dataset).copy().values()
-        return pending_views(rows, clock_of(ledger, partition.decided_at))
+        at = clock_of(ledger, partition.decided_at)
+        return pending_views(rows, at, partition.resets.number)
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """As `Service.preview`."""

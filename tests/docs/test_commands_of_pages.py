@@ -330,6 +330,7 @@ def test_the_commands_that_pages_run_are_these() -> None:
         if is_accountants(line) and not need(line)
     }
     assert found == {
+        "approval",
         "ask",
         "audit",
         "compare",

@@ -43,6 +43,7 @@ STRUCTS = {
     "request": [],
     "preview": [],
     "admin": [],
+    "approvals": [],
     "outside": [],
     "member": [],
     "limits": [PeriodLimitView, ShareView],
@@ -115,7 +116,7 @@ def test_the_other_examples_decode_as_their_types():
     check_preview(preview)
     (policy,) = examples("policy")
     resolve(msgspec.json.decode(policy, type=Policy))
-    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 3
+    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 4
     member, level = examples("state")
     msgspec.json.decode(member, type=MemberRow)
     msgspec.json.decode(level, type=ScopeRow)

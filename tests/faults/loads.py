@@ -521,9 +521,9 @@ class Load:
                 [
                     {"alert_at": ["0.1", "0.5", "0.99"]},
                     {"alert_at": ["0.05"], "open_per_holder": 0},
-                    {"horizon": "P400D", "open_per_holder": 1},
+                    {"horizon": "P400D", "open_per_holder": 1, "approve_above": "0.02"},
                     {"most_per_request": "0.4"},
-                    {"most_per_request": "1"},
+                    {"most_per_request": "1", "approve_above": "1", "approve_within": "P30D"},
                     {"access": "members"},
                     {"access": "anyone", "visibility": "own"},
                     {"alert_at": None, "horizon": None},

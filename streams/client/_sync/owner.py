@@ -325,6 +325,8 @@ class Owner(Administrator):
         access: Access | None = None,
         visibility: Visibility | None = None,
         open_per_holder: int | None = None,
+        approve_above: object = None,
+        approve_within: str | None = None,
     ) -> Decision:
         """Change thresholds, horizon, cap or access; before any grant, also lower the budget.
 
@@ -336,6 +338,9 @@ class Owner(Administrator):
             access: `members` may ask, or `anyone`.
             visibility: an analyst sees `own` decisions, or those of all `members`.
             open_per_holder: the most open reservations of one analyst or engine; 0: no limit.
+            approve_above: a request above this ratio of the budget waits until an owner approves
+                it; 1: none waits.
+            approve_within: how long it may wait, `P1D` to `P30D`; together with `approve_above`.
             policy: the whole policy with a lower budget, and no other argument; refused after
                 the first grant. It gets the defaults of `open`.
             as_given: add no defaults.
@@ -349,6 +354,8 @@ class Owner(Administrator):
             access=access,
             visibility=visibility,
             open_per_holder=open_per_holder,
+            approve_above=approve_above,
+            approve_within=approve_within,
         )
         return self._send("amend", dataset, fields)
 

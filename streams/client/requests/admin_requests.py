@@ -324,28 +324,29 @@ def amend_fields(
     access: str | None,
     visibility: str | None,
     open_per_holder: int | None,
+    approve_above: object,
+    approve_within: str | None,
 ) -> dict[str, object]:
     """Return the fields that amend a dataset, as of `Amend`.
 
     Raises: RequestInvalid: also if all are None.
     """
-    changes = (alert_at, horizon, most_per_request, policy, access, visibility, open_per_holder)
-    if all(each is None for each in changes):
-        rule = (
-            "must be passed, or horizon, most_per_request, access, visibility, open_per_holder or "
-            "policy"
-        )
-        raise RequestInvalid("alert_at", rule, None)
     lower = None if policy is None else coerce_policy(policy)
-    return {
+    fields: dict[str, object] = {
         "alert_at": None if alert_at is None else coerce_ratios(alert_at),
         "horizon": horizon,
         "most_per_request": _ratio("most_per_request", most_per_request),
         "access": access,
         "visibility": visibility,
         "open_per_holder": open_per_holder,
+        "approve_above": _ratio("approve_above", approve_above),
+        "approve_within": approve_within,
         "policy": lower if lower is None or as_given else propose_defaults(lower),
     }
+    if all(each is None for each in fields.values()):
+        first, *others, last = fields
+        raise RequestInvalid(first, f"must be passed, or {', '.join(others)} or {last}", None)
+    return fields
 
 
 def member_fields(

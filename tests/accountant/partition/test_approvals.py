@@ -7,6 +7,9 @@ from random import Random
 import msgspec
 import pytest
 
+from accountant.partition.operate import reset_clock
+from accountant.policy import Policy, resolve
+from accountant.policy.proposal import differences
 from accountant.records import Decision, encode
 from accountant.records.pending_rows import DAY_MS, MAX_PENDING_EACH
 from accountant.replay.audit import audit
@@ -151,6 +154,54 @@ def test_somebody_s_requests_that_wait_are_bounded() -> None:
     world.check()
 
 
+def test_a_request_whose_deadline_is_over_makes_room_for_another() -> None:
+    world = Waiting()
+    for _ in range(MAX_PENDING_EACH):
+        world.waits()
+    world.now += 7 * DAY_MS
+    world.waits()
+    world.check()
+
+
+@pytest.mark.parametrize("named", [{}, {"approve_above": "0.3"}])
+def test_a_lowered_budget_leaves_approvals_unless_it_names_others(named: dict[str, str]) -> None:
+    world = Waiting(approve_within="P2D")
+    lower = {"filter": "basic", "epsilon": "0.5", **named}
+    assert code(world.send("admin", world.admin("amend", by="olga", policy=lower))) == "amended"
+    assert code(world.ask("pure:0.1")) == ("granted" if named else "pending")
+    last = world.waits("pure:0.2")
+    assert last.pending is not None
+    assert last.pending.until == "2026-11-23T10:00:00.000Z"
+    world.check()
+
+
+def test_what_needs_an_approval_may_be_amended() -> None:
+    world = Waiting()
+    waiting = world.waits()
+
+    def amend(**fields: str) -> str:
+        return code(world.send("admin", world.admin("amend", by="olga", **fields)))
+
+    assert amend(approve_within="P1D") == "invalid_field"
+    assert amend(approve_above="1", approve_within="P31D") == "invalid_field"
+    assert amend(approve_above="1") == "amended"
+    assert code(world.ask("pure:0.3")) == "granted"
+    assert code(world.answer("approve", waiting)) == "granted"
+    assert amend(approve_above="0.2", approve_within="P1D") == "amended"
+    assert code(world.ask("pure:0.1")) == "granted"
+    again = world.waits("pure:0.21")
+    assert again.pending is not None
+    assert again.pending.until == "2026-11-22T10:00:00.000Z"
+    world.check()
+
+
+def test_a_policy_without_approvals_is_one_that_asks_for_none() -> None:
+    plain = Policy(filter="basic", epsilon="1")
+    none, some = (msgspec.structs.replace(plain, approve_above=part) for part in ("1", "0.1"))
+    assert differences(resolve(none), plain) == {}
+    assert differences(resolve(some), plain) == {"approve_above": ("0.1", "1")}
+
+
 def test_what_does_not_fit_is_refused_and_does_not_wait() -> None:
     world = Waiting(most_per_request="0.5")
     assert code(world.ask("pure:0.6")) == "above_cap"
@@ -159,6 +210,38 @@ def test_what_does_not_fit_is_refused_and_does_not_wait() -> None:
     for _ in range(9):
         world.ask("pure:0.1")
     assert code(world.ask("pure:0.3")) == "exhausted"
+    world.check()
+
+
+def test_a_clock_that_is_set_back_revives_no_request() -> None:
+    world = Waiting()
+    body = world.request("pure:0.3")
+    waiting = world.send("requests", body)
+    world.now += 7 * DAY_MS
+    assert code(world.answer("approve", waiting)) == "lapsed"
+    world.commit()
+    world.took(reset_clock(world.draft, START, "it was ahead"))
+    world.now = START + 600_000
+    assert code(world.answer("approve", waiting)) == "lapsed"
+    assert code(world.answer("approve", waiting)) == "lapsed"
+    again = world.send("requests", body)
+    assert again.first is not None
+    assert (again.first.outcome, again.first.reason) == ("pending", "lapsed")
+    assert code(world.answer("approve", world.waits())) == "granted"
+    world.check()
+
+
+def test_a_repeat_says_that_its_deadline_is_over() -> None:
+    world = Waiting()
+    body = world.request("pure:0.3")
+    world.send("requests", body)
+    said = []
+    for later in (7 * DAY_MS - 1, 1):
+        world.now += later
+        first = world.send("requests", body).first
+        assert first is not None
+        said.append((first.outcome, first.reason))
+    assert said == [("pending", None), ("pending", "lapsed")]
     world.check()
 
 

@@ -39,7 +39,9 @@ _OWN_BUDGETS: Final[tuple[Body, ...]] = (
     {"filter": "fully_adaptive", "epsilon": "0.7", "delta": "1e-6"},
     {"filter": "ex_post", "epsilon": "0.4"},
 )
-_NOT_LOWERED: Final = {"access", "visibility", "open_per_holder"}
+_NOT_LOWERED: Final = {
+    *("access", "visibility", "open_per_holder", "approve_above", "approve_within"),
+}
 _LATER: Final = (0, 0, 0, 0, 1, 400, 20_000, 60_000, 900_000, DAY // 12)
 _UNTIL: Final = ("PT1M", "PT20M", "PT2H", "PT2H", "PT12H", "P1D", "P1D", "P3D", "P30D")
 _RATIOS: Final = ("0.05", "0.1", "0.2", "0.25", "0.4", "0.6", "0.3333", "0.5", "0.75", "1")

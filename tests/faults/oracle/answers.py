@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from tests.faults.oracle.disagreement import Disagreement, agree
-from tests.faults.oracle.partition import request_of
+from tests.faults.oracle.repeated import input_of
 from tests.faults.oracle.wire import canonical
 
 _STATUS: Final = {"conflict": 409, "invalid": 422}
@@ -39,7 +39,7 @@ def check_answers(answers: Iterable[Answer], decisions: Iterable[bytes]) -> int:
         record = records.get(shown.get("hash", ""))
         if record is None:
             raise Disagreement("answer", shown, "a decision of the log")
-        agree("answer", canonical(answer.body), request_of(record), "the request that was sent")
+        agree("answer", canonical(answer.body), input_of(record), "the request that was sent")
         check_answer(answer.status, answer.content, record)
         decided += 1
     return decided

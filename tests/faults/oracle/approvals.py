@@ -12,6 +12,7 @@ from tests.faults.oracle.texts import at_text
 
 if TYPE_CHECKING:
     from tests.faults.oracle.dataset import Dataset, Verdict
+    from tests.faults.oracle.limits import Clock
 
 DAY_MS: Final = 86_400_000
 SLACK: Final = 1 + Fraction(1, 10**9)
@@ -32,10 +33,14 @@ class Waiting:
     request: Fields
     body: bytes
     deadline: int
+    resets: int
     first: Fields | None = None
 
-    @property
-    def shown(self) -> Fields:
+    def waits(self, now: int, resets: int) -> bool:
+        """Whether an owner may still answer it."""
+        return self.first is None and now < self.deadline and resets == self.resets
+
+    def shown(self, now: int, resets: int) -> Fields:
         """The decision that a repeat shows."""
         own = {
             "partition_sequence": self.number,
@@ -43,7 +48,7 @@ class Waiting:
             "outcome": "pending",
             "hash": self.hash,
         }
-        return self.first or own
+        return self.first or own | ({} if self.waits(now, resets) else {"reason": "lapsed"})
 
 
 class Approvals:
@@ -65,22 +70,27 @@ class Approvals:
         for row in sorted(due, key=lambda each: (each.deadline, each.sequence))[:_DROPPED]:
             del self.rows[row.hash]
 
-    def refusal(self, dataset: Dataset, request: Fields, at: int) -> str | None:
+    def refusal(self, dataset: Dataset, request: Fields, clock: Clock) -> str | None:
         """Return why a request that needs an approval may not wait."""
         own = {request["analyst"], request.get("via")}
-        members = dataset.members
+        members, at = dataset.members, clock.at
         if not any(members.may_govern({"by": name}, at) for name in members.all if name not in own):
             return "no_approver"
-        waiting = [row.request["analyst"] for row in self.rows.values() if row.first is None]
+        now = max(at, dataset.changed_at)
+        waits = [row for row in self.rows.values() if row.waits(now, clock.resets)]
+        waiting = [row.request["analyst"] for row in waits]
         many = waiting.count(request["analyst"]) >= _MOST_EACH or len(waiting) >= _MOST
         return "too_many_pending" if many or len(self.rows) >= _MOST_ROWS else None
 
 
-def wait(dataset: Dataset, request: Fields, body: bytes, at: int, place: tuple[str, int]) -> Fields:
+def wait(
+    dataset: Dataset, request: Fields, body: bytes, clock: Clock, place: tuple[str, int]
+) -> Fields:
     """Let a request wait; return what its decision says of that."""
     days = int(dataset.policy.get("approve_within", "P7D")[1:-1])
     number = dataset.sequence + 1
-    row = Waiting(*place, number, at, request, body, at + days * DAY_MS)
+    deadline = clock.at + days * DAY_MS
+    row = Waiting(*place, number, clock.at, request, body, deadline, clock.resets)
     dataset.approvals.rows[row.hash] = row
     return {"pending": {"until": at_text(row.deadline), "analyst": request["analyst"]}}
 
@@ -92,7 +102,7 @@ def answer(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
         return "refused", "not_pending", {}
     if row.first is not None:
         return "refused", "already_answered", {}
-    if row.deadline <= max(at, dataset.changed_at):
+    if not row.waits(max(at, dataset.changed_at), dataset.clock.resets):
         return "refused", "lapsed", {}
     if record["type"] == "deny":
         return "refused", "denied", _answered(row, record)
@@ -106,12 +116,12 @@ def answer(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
 
 def _answered(row: Waiting, record: Fields) -> Fields:
     """Return what the decision says that answers a request; `answers` is for the partition."""
-    said = {"reason": record["reason"]} if record.get("reason") else {}
+    why = {"reason": record["reason"]} if record.get("reason") else {}
     pending = {
         "until": at_text(row.deadline),
         "analyst": row.request["analyst"],
         "by": record["by"],
-        **said,
+        **why,
         "request": row.hash,
     }
     return {"pending": pending, "answers": row}
@@ -143,6 +153,7 @@ def approval_rows(dataset: Dataset) -> dict[bytes, Fields]:
             **via,
             "request_id": row.request["request_id"],
             "deadline": row.deadline,
+            **({"resets": row.resets} if row.resets else {}),
             **is_open,
             "body_hash": hashlib.sha256(row.body).hexdigest(),
             **said,

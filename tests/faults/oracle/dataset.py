@@ -253,13 +253,13 @@ class Dataset:
         found = self.considered(request, said, clock)
         if not isinstance(found, Grant):
             return found
-        waits = self.waits(found, request, clock.at)
+        waits = self.waits(found, request, clock)
         if waits is not None:
             return waits
         return self.grant(found, request, said, clock, self.reservations.time(clock.at), place)
 
     def waits(
-        self, found: Grant, request: Fields, at: int, datasets: tuple[str, ...] = ()
+        self, found: Grant, request: Fields, clock: Clock, datasets: tuple[str, ...] = ()
     ) -> Verdict | None:
         """Return the decision on a request that fits and needs an approval, None for another."""
         claim = request["claim"]
@@ -268,10 +268,10 @@ class Dataset:
         if not needs_approval(self, claim, fits.alone(claim, cost)):
             return None
         asked = {"asked": AmountRanges(cost, single=mechanisms(claim) == 1)}
-        reason = "not_alone" if datasets else self.approvals.refusal(self, request, at)
+        reason = "not_alone" if datasets else self.approvals.refusal(self, request, clock)
         if reason is not None:
             return "refused", reason, asked
-        return "pending", None, {**asked, **wait(self, request, self.body, at, self.place)}
+        return "pending", None, {**asked, **wait(self, request, self.body, clock, self.place)}
 
     def approved(self, request: Fields, said: Fields) -> Verdict:
         """Decide a request that waits as if it were sent now, and approved."""

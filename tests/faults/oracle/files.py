@@ -11,7 +11,8 @@ from typing import NamedTuple
 import apsw
 
 from tests.faults.oracle.disagreement import Disagreement
-from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition, request_of
+from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition
+from tests.faults.oracle.repeated import input_of
 from tests.faults.oracle.rows import Letter, check_letters, check_state
 from tests.faults.oracle.wire import canonical
 
@@ -82,7 +83,7 @@ def inputs_of(
         source = decision.get("source")
         if source is None:
             continue
-        body = request_of(value)
+        body = input_of(value)
         if body is None or not sent(body):
             raise Disagreement("inputs", body, "a body that was sent")
         inputs[source["topic"]].append(InputAsSent(source["offset"], None, body, between))

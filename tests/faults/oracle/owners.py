@@ -27,6 +27,7 @@ from tests.faults.oracle.meter import Meter
 from tests.faults.oracle.policies import (
     PARAMETERS,
     broken_policy,
+    is_approve_within,
     is_horizon,
     is_per_holder,
     is_ratio,
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 Rules = dict[str, Callable[[Any], bool]]
 """The rule of each field, by its name."""
 MOST_PAUSES: Final = 100
-_STAYS: Final = ("access", "visibility", "population", "open_per_holder")
+_STAYS: Final = (
+    *("access", "visibility", "population", "open_per_holder", "approve_above", "approve_within"),
+)
 
 
 class OwnersRecord(NamedTuple):
@@ -155,6 +158,12 @@ def _beside_policy(record: Fields) -> set[str]:
     if record.get("policy") is None:
         return set()
     return {name for name in _AMENDED if record.get(name) is not None}
+
+
+def _within_alone(record: Fields) -> set[str]:
+    """Return how long a request may wait, where a record does not say which one."""
+    named = [record.get(name) is not None for name in ("approve_within", "approve_above")]
+    return {"approve_within"} if named == [True, False] else set()
 
 
 def _amended(dataset: Dataset, reported: list[str]) -> Fields:
@@ -405,6 +414,8 @@ _AMENDED: Final[Rules] = {
     "access": _or_none(is_access),
     "visibility": _or_none(is_visibility),
     "open_per_holder": _or_none(lambda v: is_per_holder(v) or (type(v) is int and v == 0)),
+    "approve_above": _or_none(is_ratio),
+    "approve_within": _or_none(is_approve_within),
 }
 OWNERS: Final = {
     "open": OwnersRecord(
@@ -435,7 +446,7 @@ OWNERS: Final = {
     "amend": OwnersRecord(
         _amend,
         optional={"policy": _or_none(lambda v: not broken_policy(v)), **_AMENDED},
-        odd=_beside_policy,
+        odd=lambda record: _beside_policy(record) | _within_alone(record),
     ),
     "close": OwnersRecord(_close),
     "pause": OwnersRecord(_brake, is_administered=True),

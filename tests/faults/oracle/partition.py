@@ -278,7 +278,8 @@ class Partition:
         waiting = self._waiting(source, fields)
         if waiting is not None:
             same = waiting.body == body.text
-            return "repeated" if same else "conflict", None, {"first": waiting.shown}
+            first = waiting.shown(max(self.at, self.datasets[name].changed_at), self.resets)
+            return "repeated" if same else "conflict", None, {"first": first}
         if at <= self.floor:
             return "expired", None, {}
         if at > self.at + self.genesis["skew_ms"]:

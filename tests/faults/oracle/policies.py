@@ -201,10 +201,12 @@ def _of_approvals_is_broken(policy: Policy) -> bool:
         return True
     if "approve_within" not in policy:
         return False
-    within_days = policy["approve_within"]
-    if "approve_above" not in policy or not is_horizon(within_days):
-        return True
-    return int(within_days[1:-1]) > 30
+    return "approve_above" not in policy or not is_approve_within(policy["approve_within"])
+
+
+def is_approve_within(value: Any) -> bool:
+    """Return whether a value is the time that a request may wait."""
+    return is_horizon(value) and int(value[1:-1]) <= 30
 
 
 def _of_people_is_broken(policy: Policy) -> bool:
@@ -249,8 +251,8 @@ def _leaves_nothing(policy: Policy) -> bool:
         return any(most <= 0 for _, most in filters.capacities(full))
     if full["filter"] == "optimal_homogeneous" and first > filters.MOST_COUNTED * UNIT:
         return True
-    caps = [full[name] for name in ("most_per_request", "approve_above") if name in full]
-    return first <= 0 or any(Fraction(cap) * first < 1 for cap in caps)
+    cap = full.get("most_per_request")
+    return first <= 0 or (cap is not None and Fraction(cap) * first < 1)
 
 
 def resolved(policy: Policy) -> Policy:

@@ -25,3 +25,8 @@ def request_of(value: bytes, field: str = "request") -> bytes | None:
     start += len(f'"{field}":')
     _, end = json.JSONDecoder().raw_decode(text, start)
     return text[start:end].encode()
+
+
+def input_of(value: bytes) -> bytes | None:
+    """Return the input that a record decides: an owner's answer, or the request itself."""
+    return request_of(value, "approval" if "approval" in json.loads(value) else "request")

@@ -32,7 +32,7 @@ def asked_of_all(
         found = dataset.considered(request, part, clock, names)
         if not isinstance(found, Grant):
             return refused_by(datasets, number, found)
-        waits = dataset.waits(found, request, clock.at, names)
+        waits = dataset.waits(found, request, clock, names)
         if waits is not None:
             return refused_by(datasets, number, waits)
         grants.append(found)

@@ -242,3 +242,73 @@ def test_a_lifetime_that_nobody_has_fixed_is_noticed() -> None:
     part["lifetime"] = lifetime | {"spent": {"epsilon": "1", "delta": "0.000001"}}
     with pytest.raises(verify.Wrong, match=r"^lifetime"):
         log.decision(part, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('"by":"olga"', '"by":"ana"', "ana approves their own request"),
+        ('"decided_at":"2026-11-21', '"decided_at":"2026-11-23', "an answer after the deadline"),
+        ('"purpose":"table 4"', '"purpose":"table 5"', "request that waited.purpose"),
+        ('"until":"2026-11-23', '"until":"2026-12-23', "pending.until"),
+        ('"type":"approve"', '"type":"deny"', "outcome of a denial"),
+        (',"pending":{', ',"other":{', "sha256:0000.* does not wait"),
+        (',"approval":{', ',"other":{', "approval"),
+    ],
+)
+def test_an_approval_is_one_of_a_request_that_waits(old: str, new: str, why: str) -> None:
+    log, value = until_approved()
+    forged = value.decode().replace(old, new)
+    assert forged != value.decode()
+    record = json.loads(forged)
+    if "pending" not in record:
+        record["pending"] = {**record["other"], "request": "sha256:" + "0" * 64}
+    if "approval" not in record:
+        del record["pending"]
+        why = "a grant above 0.1 of the budget, which no owner approved"
+    with pytest.raises(verify.Wrong, match=f"^{why}"):
+        log.decision(record, "")
+
+
+def test_a_request_is_approved_once() -> None:
+    log, value = until_approved()
+    log.take(value)
+    with pytest.raises(verify.Wrong, match="does not wait"):
+        log.decision(json.loads(value), "")
+
+
+def test_a_reset_ends_what_waits() -> None:
+    log, value = until_approved()
+    hashes = log.hashes[0]
+    reset = {
+        "type": "decision",
+        "version": 2,
+        "rules": 1,
+        "outcome": "clock_reset",
+        "note": "ahead",
+    }
+    log.decision(reset, hashes[-1])
+    with pytest.raises(verify.Wrong, match="does not wait"):
+        log.decision(json.loads(value), "")
+
+
+def test_a_request_that_waits_is_charged_nothing() -> None:
+    log = verify.Log()
+    for value in played("approvals").log:
+        if b'"outcome":"pending"' in value:
+            break
+        log.take(value)
+    record = json.loads(value)
+    record["totals"]["epsilon"], record["left"]["epsilon"] = "0.4", "0.6"
+    with pytest.raises(verify.Wrong, match="growth of totals of census"):
+        log.decision(record, "")
+
+
+def until_approved() -> tuple[verify.Log, bytes]:
+    """Return what is known before an approval of the golden log, and the approval."""
+    log = verify.Log()
+    for value in played("approvals").log:
+        if b'"type":"approve"' in value and b'"outcome":"granted"' in value:
+            break
+        log.take(value)
+    return log, value

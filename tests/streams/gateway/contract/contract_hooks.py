@@ -51,6 +51,8 @@ _IN_A_POLICY = (
     "access",
     "visibility",
     "open_per_holder",
+    "approve_above",
+    "approve_within",
 )
 """The fields of an amendment that are left out where it gives a whole policy."""
 SCHEMA: Fields = {
