@@ -264,8 +264,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.PERSON_NOT_PAUSED: ReasonWords(
         "Person not paused",
         "The person or the team is not paused on {the_dataset}, so there is nothing to resume.",
-        "`accountant member list {dataset}` shows who is paused: a member may be paused with "
-        "their team.",
+        "See who is paused (`accountant member list {dataset}`): it may be their team.",
     ),
     Reason.TOO_MANY_PAUSED: ReasonWords(
         "Too many pauses",

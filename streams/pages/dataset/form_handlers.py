@@ -26,7 +26,7 @@ from streams.pages.csrf import read_form
 from streams.pages.dataset import form_data
 from streams.pages.dataset.dataset_page import dataset_not_found, dataset_page
 from streams.pages.dataset.form_data import FormData
-from streams.pages.dataset.forms import FORMS, Form, new_id
+from streams.pages.dataset.forms import FORMS, PageForm, new_id
 from streams.pages.dataset.page_data import Viewer, viewer_of
 from streams.pages.flash import Message
 from streams.pages.paths import HOME
@@ -46,7 +46,7 @@ _WORDS: Final = {
 }
 
 
-def _handler(name: str, form: Form) -> HTTPRouteHandler:
+def _handler(name: str, form: PageForm) -> HTTPRouteHandler:
     path = f"/pages/datasets/{{dataset:str}}/{form.path}"
 
     @post(path, include_in_schema=False, status_code=303, name=f"form {name}")

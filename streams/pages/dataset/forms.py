@@ -16,7 +16,7 @@ from streams.pages.dataset.page_data import PageData
 Query = Mapping[str, str]
 
 
-class Form(NamedTuple):
+class PageForm(NamedTuple):
     """A form of a dataset's page.
 
     Attributes:
@@ -95,9 +95,9 @@ def _answer(found: PageData, _: Query) -> FormData | None:
     return None if has_none else _blank(found, form_data.ANSWER)
 
 
-FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
     {
-        "limit": Form(
+        "limit": PageForm(
             path="limits",
             anchor="set-limit",
             what="set its limits",
@@ -105,7 +105,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             shown=_limit,
             record=lambda sent, action: form_data.limit_record(sent, removes=action == "remove"),
         ),
-        "member": Form(
+        "member": PageForm(
             path="members",
             anchor="set-member",
             what="set its members",
@@ -114,7 +114,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
             for_administrators=True,
         ),
-        "pause": Form(
+        "pause": PageForm(
             path="pause",
             anchor="pause",
             what="pause or resume it",
@@ -123,7 +123,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             record=lambda sent, action: form_data.pause_record(sent, resumes=action == "resume"),
             for_administrators=True,
         ),
-        "person": Form(
+        "person": PageForm(
             path="members/pause",
             anchor="pause-person",
             what="pause or resume its people",
@@ -132,7 +132,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             record=lambda sent, action: form_data.person_record(sent, resumes=action == "resume"),
             for_administrators=True,
         ),
-        "answer": Form(
+        "answer": PageForm(
             path="pending",
             anchor="pending",
             what="approve or deny its requests",
@@ -140,7 +140,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             shown=_answer,
             record=lambda sent, action: form_data.answer_record(sent, denies=action != "approve"),
         ),
-        "void": Form(
+        "void": PageForm(
             path="reservations",
             anchor="reservations",
             what="void the reservations of others",

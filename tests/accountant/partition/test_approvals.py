@@ -14,6 +14,7 @@ from accountant.records import Decision, encode
 from accountant.records.pending_rows import DAY_MS, MAX_PENDING_EACH
 from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
+from accountant.times import iso
 from tests.accountant.judged_life import START, Body, Ids, Life, Sent
 from tests.accountant.world import World, code
 
@@ -256,6 +257,22 @@ def test_a_reservation_lasts_from_its_approval_on() -> None:
     world.check()
 
 
+@pytest.mark.parametrize("paused", [{"member": "ana"}, {"team": "red"}])
+def test_a_pause_of_who_asks_holds_at_the_approval(paused: dict[str, str]) -> None:
+    world = Waiting()
+    member = world.admin("member", by="olga", member="ana", roles=["analyst"], team="red")
+    world.send("admin", member)
+    waiting = world.waits()
+    pause = world.admin("pause_member", by="olga", reason="on leave", **paused)
+    assert code(world.send("admin", pause)) == "member_paused"
+    refused = world.answer("approve", waiting)
+    assert (code(refused), refused.pause is not None) == ("person_paused", True)
+    world.check()
+    world.send("admin", world.admin("resume_member", by="olga", **paused))
+    assert code(world.answer("approve", waiting)) == "granted"
+    world.check()
+
+
 def test_several_datasets_are_asked_one_by_one() -> None:
     world = Waiting()
     world.send("admin", world.admin("open", dataset="more", policy=TERMS, owners=["olga"]))
@@ -311,8 +328,16 @@ def test_weeks_of_requests_that_wait_are_as_predicted(seed: int) -> None:
             return {"type": "member", "member": chance.choice("xy"), "roles": roles, **by}
         if kind == "l":
             part = {"part": chance.choice(["0.1", "0.4", "1"])}
-            return {"type": "limit", "scope": "analyst", "name": "x", **part, **by}
+            ends = (
+                {"until": iso(at + chance.randrange(1, 4) * DAY_MS)}
+                if chance.random() < 0.5
+                else {}
+            )
+            return {"type": "limit", "scope": "analyst", "name": "x", **part, **ends, **by}
         if kind == "p":
+            if chance.random() < 0.5:
+                pause = chance.choice(["pause_member", "resume_member"])
+                return {"type": pause, "member": "x", "reason": "a loop", **by}
             return {"type": chance.choice(["pause", "resume", "resume"]), **by}
         if kind == "s" and sent:
             return chance.choice(sent)
