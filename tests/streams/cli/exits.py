@@ -259,7 +259,7 @@ class Table:
             schema = SCHEMA if name == "survey" else None
             policy = {**POLICY, "access": "anyone"}
             self.direct.as_owner("olga").open(name, policy, schema=schema, new=True)
-        waits = {**POLICY, "access": "anyone", "approve_above": "1e-6"}
+        waits = {"epsilon": "100", "filter": "basic", "access": "anyone", "approve_above": "1e-6"}
         self.direct.as_owner("olga").open("plans", waits, new=True)
         self.direct.as_owner("olga").set_limit("census", "analyst", "ana", part="0.9")
 
