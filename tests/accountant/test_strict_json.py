@@ -25,6 +25,8 @@ ELSEWHERE: Final = {
         *("accountant/questions/schema.py", "accountant/versions.py"),
         *("accountant/replay/apply.py", "accountant/replay/decider.py"),
         *("accountant/replay/grant_run.py", "accountant/replay/notable_records.py"),
+        *("accountant/records/pending_rows.py", "accountant/replay/pending_requests.py"),
+        *("accountant/views/pending.py", "streams/cli/reading/grants.py"),
         *("accountant/replay/reservations.py", "accountant/replay/sealed_log.py"),
         *("accountant/views/visibility.py", "streams/log/log_filter.py"),
         *("streams/audit/answer_comparison.py", "streams/cli/printing/tables.py"),

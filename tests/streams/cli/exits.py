@@ -68,6 +68,8 @@ POLICY = {"epsilon": "100", "delta": "1e-6"}
 def _line(example: Example) -> tuple[str, ...]:
     """Return the command line of an example; it may close its dataset, unless it has a grant."""
     dataset = "census" if "GRANT" in example.words else "idle"
+    if example.command.startswith("approval"):
+        dataset = "plans"
     new = ("--new",) if example.kind == "open" else ()
     words = example.line(dataset, new="NEW", grant="GRANT")
     return *example.command.split(), *words, *new, *(OWN if example.is_owners else ())
@@ -81,7 +83,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ask --json, a question": ("ask", "survey", "count", "--epsilon", "0.01", *ASKING, "--json"),
     **{name: _line(example) for name, example in EXAMPLES_OF_COMMANDS.items() if name != "ask"},
 }
-"""The commands that send one request. GRANT is a reservation's first digits, NEW a new name."""
+"""The commands that send one request. GRANT is a reservation's first digits, or those of
+a request that waits; NEW is a new name."""
 MANY = {
     "ask-many": ("ask-many", "requests.jsonl"),
     "member sync": ("member", "sync", "census", "members.json", *OWN),
@@ -240,7 +243,7 @@ class Proxy:
 
 
 class Table:
-    """A server with two datasets, and a proxy before it; each run is one command."""
+    """A server with some datasets, and a proxy before it; each run is one command."""
 
     def __init__(self, directory: Path) -> None:
         os.chdir(directory)
@@ -256,6 +259,8 @@ class Table:
             schema = SCHEMA if name == "survey" else None
             policy = {**POLICY, "access": "anyone"}
             self.direct.as_owner("olga").open(name, policy, schema=schema, new=True)
+        waits = {"epsilon": "100", "filter": "basic", "access": "anyone", "approve_above": "1e-6"}
+        self.direct.as_owner("olga").open("plans", waits, new=True)
         self.direct.as_owner("olga").set_limit("census", "analyst", "ana", part="0.9")
 
     def close(self) -> None:
@@ -267,7 +272,9 @@ class Table:
         """Return a command line with a new reservation, and a new name."""
         self._number += 1
         words = {"NEW": f"new-{self._number}-{self._number:b}"}
-        if "GRANT" in command_:
+        if command_[0] == "approval":
+            words["GRANT"] = self.direct.ask("plans", "pure:0.001").hash[7:23]
+        elif "GRANT" in command_:
             words["GRANT"] = self._reserved()
             if command_[1] == "settle":
                 body = {"version": 1, "type": "begin", "request_id": self.direct.new_request_id()}

@@ -10,13 +10,14 @@ from typer.main import get_group
 
 from accountant.records.kinds import KINDS
 from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.approval import app as approval
 from streams.cli.dataset import app as dataset
 from streams.cli.limit import app as limit
 from streams.cli.member import app as member
 from tests.every_case import every_case
 from tests.examples_of_records import COMMANDS
 
-GROUPS = {"dataset": dataset, "limit": limit, "member": member}
+GROUPS = {"approval": approval, "dataset": dataset, "limit": limit, "member": member}
 """The groups with commands of owners."""
 SENT_BY_MANY = {"member sync": "member"}
 """Commands that send several records, and the kind of these."""

@@ -36,6 +36,8 @@ ARGUMENTS: Final = {
     **reading.ARGUMENTS,
     "accept-rollback": ("--lost", "4-5", *WHY),
     "answers": ("census",),
+    "approval approve": ("census", GRANT),
+    "approval deny": ("census", GRANT),
     "dataset resolve": ("census", GRANT, "--mistaken", "x"),
     "fits": ("--claim", "pure:0.1", "--dataset", "census"),
     "me": (),

@@ -65,6 +65,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "evidence": ("folder",),
     "dataset show": ("census",),
     "dataset list": (),
+    "approval list": ("census",),
     "member list": ("census",),
     "member sync": ("census", "members.csv"),
     "limit list": ("census",),

@@ -9,6 +9,7 @@ from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_writing_commands import READING
 
 ARGUMENTS: Final = {
+    "approval list": ("census",),
     "audit": (),
     "dataset list": (),
     "dataset show": ("census",),

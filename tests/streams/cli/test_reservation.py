@@ -79,7 +79,7 @@ def test_an_owner_voids_what_has_not_begun(census: Command, reserve: Reserve) ->
     assert "voided: the reservation of ana is voided: ρ 0.00125 is left again" in voided.out
     gone = census("reservation", "void", "census", digits({"grant": grant}), *ANA)
     assert (gone.code, gone.out) == (1, "")
-    assert "`accountant reservation list census` lists the open ones" in gone.err
+    assert "`accountant reservation list census` lists the open reservations" in gone.err
 
 
 def test_an_owner_voids_all_that_a_holder_has_not_begun(census: Command, reserve: Reserve) -> None:

@@ -54,8 +54,8 @@ NOT_THE_LOG: Final = {
 }
 
 READING: Final = {
-    *("answers", "audit", "dataset list", "dataset show", "evidence", "head", "limit list"),
-    "log export",
+    *("answers", "approval list", "audit", "dataset list", "dataset show", "evidence", "head"),
+    *("limit list", "log export"),
     *("me", "member list", "mine", "ready", "reservation list", "usage", "watch", "why"),
 }
 
