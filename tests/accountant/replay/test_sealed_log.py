@@ -299,3 +299,26 @@ def test_a_note_is_wanted(note: str) -> None:
     assert seal is not None
     with pytest.raises(RequestInvalid, match="reason must be 1 to 200"):
         seal_log(world.draft, world.now, note, seal)
+
+
+def test_a_request_that_waits_is_approved_after_its_decision_was_archived() -> None:
+    world = World()
+    policy = {"filter": "basic", "epsilon": "1", "approve_above": "0.1"}
+    world.send("admin", world.admin("open", policy=policy, owners=["olga", "otto"]))
+    asks = [world.request("pure:0.3") for _ in range(3)]
+    waiting = [world.send("requests", body) for body in asks]
+    named = [hash_of(encode(each)) for each in waiting]
+    world.send("admin", world.admin("approve", by="olga", pending=named[0]))
+    world.now += 5 * HOUR
+    for _ in range(3):
+        world.ask("pure:0.01")
+    archived = sealed(world)
+    assert len(archived.archive) > 4
+    for hash_, kind in zip(named[1:], ("approve", "deny"), strict=True):
+        world.send("admin", world.admin(kind, by="otto", pending=hash_))
+    said = [world.send("requests", body).first for body in asks]
+    assert [each and each.outcome for each in said] == ["granted", "granted", "refused"]
+    log = after(world, archived)
+    assert state_rows(folded(world, log, archived.sealed)) == world.rows()
+    assert audited(world, log, archived.sealed).right
+    assert audited(world, world.log, None).ok
