@@ -216,8 +216,7 @@ class DataSources(Mapping[str, SourceSettings]):
     def interrupt(self) -> None:
         """End what `read_ahead` waits for now, from another thread."""
         if (ahead := self._ahead) is not None:
-            with contextlib.suppress(import_duckdb().Error):  # it is closed meanwhile
-                ahead.interrupt()
+            ahead.interrupt()
 
     def _set_ahead(self, interruption: Interruption) -> None:
         self._ahead = interruption

@@ -70,10 +70,11 @@ class Interruption:
             end()
 
     def interrupt(self) -> None:
-        """End what is waited for now. Raises: duckdb.Error: the connection is closed."""
+        """End what is waited for now. A connection that is closed meanwhile waits for nothing."""
         self._was_called = True
         for end in reversed(self._ends):
-            end()
+            with contextlib.suppress(import_duckdb().Error):
+                end()
 
 
 class _TimeLimit:

@@ -165,6 +165,7 @@ def test_no_dataset_is_renewed_twice() -> None:
         ("opened", ',"lifetime":{', ',"other":{', "lifetime"),
         ("renewed", '"spent":{"epsilon":"3"', '"spent":{"epsilon":"2"', "lifetime.spent.epsilon"),
     ],
+    ids=["spent", "budget", "field", "renewal"],
 )
 def test_a_dataset_is_charged_to_the_lifetime_of_its_population(
     outcome: str, old: str, new: str, why: str

@@ -26,6 +26,7 @@ from accountant.questions.schema import (
 )
 from streams.sources import DataSources, SourceAway, SourceUnreadable
 from streams.sources.database import (
+    Interruption,
     SourceProblem,
     cause_of,
     connected,
@@ -448,6 +449,15 @@ def test_a_file_that_changes_while_it_is_read_is_unreadable(tmp_path: Path) -> N
     settings = write_csv(path, of_rows([("u", 1, "a", True)]))
     with pytest.raises(SourceProblem, match="changed"), connected(settings):
         path.write_text(path.read_text() + "v,1,a,True\n")
+
+
+def test_an_interruption_that_comes_too_late_is_none(tmp_path: Path) -> None:
+    settings = write_csv(tmp_path / "t.csv", of_rows([("u", 1, "a", True)]))
+    given, ended = list[Interruption](), list[str]()
+    with connected(settings, interruptible=given.append):
+        given[0].add(lambda: ended.append("another"))
+    given[0].interrupt()
+    assert ended == ["another"]
 
 
 def test_a_view_in_a_file_reads_no_other_file(tmp_path: Path) -> None:
