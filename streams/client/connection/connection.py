@@ -7,6 +7,7 @@ from the async client.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import threading
@@ -229,7 +230,7 @@ class Connection(ConnectedLedger):
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
         if not self._connect_first():
-            self._run_in_loop(self._connect_to_kafka())
+            self._run_in_loop(self._connect_to_kafka)
 
     def close(self) -> None:
         """Close the service, unless another client of this process uses it."""
@@ -237,7 +238,7 @@ class Connection(ConnectedLedger):
         if isinstance(service, EmbeddedService):
             service.close_sync()
         elif service is not None:
-            self._run_in_loop(service.close())
+            self._run_in_loop(service.close)
         if self._loop is not None and os.getpid() == self._made_by:
             self._loop.close()
             self._loop = None
@@ -253,12 +254,13 @@ class Connection(ConnectedLedger):
 
         Raises: TimeoutError: it takes more than `within` seconds.
         """
-        return self._run_in_loop(_read(self.get_service(), read, within))
+        found: T = self._run_in_loop(_read, self.get_service(), read, within)
+        return found
 
     def submit(self, service: Service, call: PreparedRequest, wait: float) -> LoggedDecision | None:
         """Send a call once; None if it is not decided within `wait` seconds."""
         if not isinstance(service, EmbeddedService):
-            return self._run_in_loop(_submit(service, call, wait))
+            return self._run_in_loop(_submit, service, call, wait)
         decision = service.decide_sync(call.source, call.body, wait, checked=call.checked)
         return None if decision is None else (decision, None)
 
@@ -266,7 +268,7 @@ class Connection(ConnectedLedger):
         self, service: Service, calls: Sequence[PreparedRequest], wait: float
     ) -> list[Outcome]:
         """Send at most `BATCH_LINES` calls once; return an outcome for each, in order."""
-        return self._run_in_loop(_submit_many(service, calls, wait))
+        return self._run_in_loop(_submit_many, service, calls, wait)
 
     def pause(self, seconds: float) -> None:
         """Wait."""
@@ -290,11 +292,11 @@ class Connection(ConnectedLedger):
         async def subscribe_in_loop() -> AsyncIterator[T]:
             return subscribe(self.get_service())
 
-        events = self._run_in_loop(subscribe_in_loop())
+        events = self._run_in_loop(subscribe_in_loop)
         try:
             while True:
                 try:
-                    yield self._run_in_loop(_next(events))
+                    yield self._run_in_loop(_next, events)
                 except StopAsyncIteration:
                     return
         finally:
@@ -309,15 +311,14 @@ class Connection(ConnectedLedger):
         except BudgetError as error:
             return escape(f"{url}: {error}")
 
-    def _run_in_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _run_in_loop(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
         if os.getpid() != self._made_by:
-            coroutine.close()
             raise UsedAfterFork(self._made_by)
         with self._starting:  # two threads may start it at once
             if self._loop is None:
                 self._loop = LoopThread()
             loop = self._loop
-        return loop.call(coroutine)
+        return loop.call(function, *args)
 
 
 class LoopThread:
@@ -330,9 +331,15 @@ class LoopThread:
         )
         self._thread.start()
 
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and return its result; an interrupt cancels it."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+    def call(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
+        """Run a coroutine function and return its result; an interrupt cancels it."""
+        coroutine = function(*args)
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except BaseException:  # an interrupt
+            with contextlib.suppress(ValueError):  # the loop runs it already
+                coroutine.close()
+            raise
         try:
             return future.result()
         except BaseException:
@@ -341,7 +348,7 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancel the running coroutines and end the thread."""
-        self.call(_cancel_others())
+        self.call(_cancel_others)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
