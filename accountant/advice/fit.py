@@ -76,15 +76,16 @@ def fit(claim: Claim, budget: PlanBudget) -> Fit:
     asked = check_claim(claim)
     cost = price(asked, kind.needs)
     unit = kind.sums[0]
-    cap = budget.plan.cap
+    cap, brake = budget.plan.cap, budget.plan.brake
     of_others = asked.only_for and asked.only_for != budget.plan.policy.neighbours
     if of_others or never_fits(kind, capacity, asked, cost):
         return Fit(accepted=False, count=0, cost="inf", unit=unit)
     after = kind.charge(capacity, budget.spent, cost)
-    if after is None or (cap is not None and not cap.admits(cost)):
+    is_above = after is not None and brake is not None and not brake.admits(after)
+    if after is None or is_above or (cap is not None and not cap.admits(cost)):
         return Fit(accepted=True, count=0, cost=format_units(cost.amounts[0]), unit=unit)
     grown = _own_cost(budget, after, cost)
-    count = 0 if budget.closed else kind.count(capacity, budget.spent, cost)
+    count = 0 if budget.closed else (brake or kind).count(capacity, budget.spent, cost)
     ends_after = _ends_after(budget, cost, count)
     return Fit(
         accepted=True,

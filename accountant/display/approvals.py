@@ -8,8 +8,8 @@ from accountant.policy import Policy
 from accountant.records import Decision, First
 
 _THEN = (
-    "Nothing is charged until then. Send the same request again, or run the program again under "
-    "the same name, to learn the answer."
+    "Nothing is charged until then. To learn the answer, repeat it with its id (--id ID), or run "
+    "the program again under the same name."
 )
 
 

@@ -106,8 +106,13 @@ def print_preview(
 def _lines(
     shown: Preview, current: CurrentDataset, levels: Sequence[ScopeView], claim: Claim | None
 ) -> list[Text]:
-    word, style = ("granted", "green") if shown.granted else ("refused", "red")
-    head = Text("would be ").append(word, style=style)
+    head = Text("would ")
+    if shown.needs_approval:
+        head.append("wait for an owner's approval", style="yellow")
+    elif shown.granted:
+        head.append("be ").append("granted", style="green")
+    else:
+        head.append("be ").append("refused", style="red")
     if shown.reason is not None:
         head.append(f" ({shown.reason})")
     lines = [head.append("; this was a dry run, nothing was recorded")]
