@@ -318,6 +318,13 @@ def check_horizon(text: str, *, field: str) -> None:
         raise RequestInvalid(field, rule, text, hint=partial(period_to_write, text))
 
 
+def check_days_to_approve(text: str, *, field: str) -> None:
+    """Raise RequestInvalid unless `text` is a number of days from P1D to P30D."""
+    check_horizon(text, field=field)
+    if int(text[1:-1]) > MOST_DAYS_TO_APPROVE:
+        raise RequestInvalid(field, f"must be at most P{MOST_DAYS_TO_APPROVE}D", text)
+
+
 def check_approve_within(above: str | UnsetType, text: str | UnsetType, *, field: str) -> None:
     """Raise RequestInvalid unless the time that a request may wait is 1 to 30 days.
 
@@ -328,9 +335,7 @@ def check_approve_within(above: str | UnsetType, text: str | UnsetType, *, field
         return
     if above is UNSET:
         raise RequestInvalid(field, "must be left out without approve_above", text)
-    check_horizon(text, field=field)
-    if int(text[1:-1]) > MOST_DAYS_TO_APPROVE:
-        raise RequestInvalid(field, f"must be at most P{MOST_DAYS_TO_APPROVE}D", text)
+    check_days_to_approve(text, field=field)
 
 
 def check_ratio(text: str, *, field: str) -> None:

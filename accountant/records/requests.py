@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
 from accountant.field_rules import (
+    ApproveWithin,
     Grant,
     Hash,
     Horizon,
@@ -250,7 +251,7 @@ class Amend(_Admin, frozen=True, tag="amend"):
     visibility: Visibility | None = None
     open_per_holder: int | None = None
     approve_above: Ratio | None = None
-    approve_within: Horizon | None = None
+    approve_within: ApproveWithin | None = None
 
 
 class Close(_Admin, frozen=True, tag="close"):

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from accountant.claims.fields import check_grant
 from accountant.errors import RequestInvalid
 from accountant.field_rules import rule_of
-from accountant.policy import check_alerts, check_horizon, check_ratio
+from accountant.policy import check_alerts, check_days_to_approve, check_horizon, check_ratio
 from accountant.records.limit_fields import check_period_limit, own_policy
 from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import check_name
@@ -63,6 +63,7 @@ def _check_roles(field: str, roles: tuple[str, ...]) -> None:
 _CHECKS: Final[dict[str, Callable[[str, Any], object]]] = {
     "Grant": lambda field, text: check_grant(text, field),
     "Hash": lambda field, text: check_grant(text, field),
+    "ApproveWithin": lambda field, text: check_days_to_approve(text, field=field),
     "Horizon": lambda field, text: check_horizon(text, field=field),
     "LimitPolicy": lambda _, policy: own_policy(policy),
     "Name": check_name,

@@ -15,6 +15,7 @@ from accountant.records.rule_checks import check_rules
 
 CHECKED_FIRST: Final = {"request_id", "dataset", "by", "reason"}
 VALUES: Final[dict[str, tuple[Any, Any]]] = {
+    "ApproveWithin": ("P30D", "P31D"),
     "Grant": (f"sha256:{0:064}", "sha256:0"),
     "Hash": (f"sha256:{0:064}", "sha256:0"),
     "Horizon": ("P9D", "P9"),

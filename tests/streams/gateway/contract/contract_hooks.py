@@ -216,9 +216,21 @@ def fields_of_a_member(body: Fields) -> None:
         body["until"] = "2027-01-01T00:00:00.000Z"  # a pattern knows no calendar
 
 
+def person_or_team(body: Fields) -> None:
+    """Name one person, or one team instead, and say why they are paused."""
+    if body.get("member") is not None:
+        body.pop("team", None)
+    elif body.get("team") is None:
+        body["member"] = "ana"
+    if body["type"] == "pause_member":
+        body["reason"] = body.get("reason") or "a loop"
+
+
 def fields_of_a_limit(body: Fields) -> None:
     """Name the limit's subject, and keep one separate budget that the scope allows."""
     scope = body["scope"]
+    if body.get("until") is not None:
+        body["until"] = "2027-01-01T00:00:00.000Z"  # a pattern knows no calendar
     for field, scopes in _SCOPES.items():
         if scope not in scopes:
             body.pop(field, None)
@@ -321,8 +333,12 @@ def mended(given: Fields) -> Fields:
     if body.get("type") == "amend" and body.get("policy") is not None:
         for name in _IN_A_POLICY:
             body.pop(name, None)
+    if body.get("type") == "amend" and body.get("approve_above") is None:
+        body.pop("approve_within", None)
     if body.get("type") == "member":
         fields_of_a_member(body)
+    if body.get("type") in ("pause_member", "resume_member"):
+        person_or_team(body)
     if body.get("type") == "limit":
         fields_of_a_limit(body)
     if body.get("policy") is not None:
