@@ -8,7 +8,7 @@ from typing import Final
 from accountant.checksum import Checksum
 from accountant.records import encode
 from accountant.records.pending_rows import PendingRow, pending_row_key
-from accountant.records.row_changes import RowChanges
+from accountant.records.row_changes import RowChanges, unknown_rows
 
 _NONE: Final[dict[str, PendingRow]] = {}
 NEVER: Final = 1 << 62
@@ -89,11 +89,8 @@ class PendingTable:
                 yield row
 
     def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each row for `state` as (key, value), but not of known keys."""
-        for row in self:
-            key = pending_row_key(*row.key)
-            if key.decode() not in known:
-                yield key, encode(row)
+        """Return each row for `state` as (key, value), but not of known keys."""
+        return unknown_rows(self, lambda row: pending_row_key(*row.key), encode, known)
 
 
 class PendingChanges(RowChanges[PendingRow]):

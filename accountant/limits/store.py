@@ -11,6 +11,7 @@ from accountant.limits.reserved_totals import ReservedTotals, Sums, larger, minu
 from accountant.limits.state import Key, LimitState, after_end, row_of
 from accountant.records import encode
 from accountant.records.limit_records import scope_row_key
+from accountant.records.row_changes import unknown_rows
 
 _NONE_RESERVED: Final = ReservedTotals()
 
@@ -151,11 +152,13 @@ class LimitTable:
             yield level
 
     def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each row for `state` as (key, value), but not of known keys."""
-        for level in self:
-            key = scope_row_key(*level.key)
-            if key.decode() not in known:
-                yield key, encode(row_of(level))
+        """Return each row for `state` as (key, value), but not of known keys."""
+        return unknown_rows(
+            self,
+            lambda level: scope_row_key(*level.key),
+            lambda level: encode(row_of(level)),
+            known,
+        )
 
 
 class Reserved(NamedTuple):

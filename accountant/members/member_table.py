@@ -7,7 +7,7 @@ from typing import Final
 
 from accountant.records import encode
 from accountant.records.members import MemberRow, member_row_key
-from accountant.records.row_changes import RowChanges
+from accountant.records.row_changes import RowChanges, unknown_rows
 
 _NOBODY: Final[dict[str, MemberRow]] = {}
 
@@ -58,11 +58,10 @@ class MemberTable:
                 yield row
 
     def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each row for `state` as (key, value), but not of known keys."""
-        for row in self:
-            key = member_row_key(row.dataset, row.member)
-            if key.decode() not in known:
-                yield key, encode(row)
+        """Return each row for `state` as (key, value), but not of known keys."""
+        return unknown_rows(
+            self, lambda row: member_row_key(row.dataset, row.member), encode, known
+        )
 
 
 class MemberChanges(RowChanges[MemberRow]):

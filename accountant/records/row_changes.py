@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from accountant.checksum import Checksum, crc_of_row
@@ -10,6 +10,19 @@ from accountant.checksum import Checksum, crc_of_row
 R = TypeVar("R")
 Key = tuple[str, str]
 """A dataset, and what a row of it is named by."""
+
+
+def unknown_rows(
+    rows: Iterable[R],
+    key_of: Callable[[R], bytes],
+    value_of: Callable[[R], bytes],
+    known: Container[str],
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield rows for `state` as (key, value), but not of known keys, whose bytes nobody needs."""
+    for row in rows:
+        key = key_of(row)
+        if key.decode() not in known:
+            yield key, value_of(row)
 
 
 class RowTable(Protocol[R]):

@@ -9,7 +9,7 @@ from typing import Final
 from accountant.checksum import Checksum
 from accountant.records import encode
 from accountant.records.reservation_rows import reservation_row_key
-from accountant.records.row_changes import RowChanges
+from accountant.records.row_changes import RowChanges, unknown_rows
 from accountant.reservations.deadlines import DeadlineIndex, ReservationCounts
 from accountant.reservations.reservation import NEVER, Reservation, row_of
 
@@ -114,11 +114,10 @@ class ReservationTable:
                 yield row
 
     def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each row for `state` as (key, value), but not of known keys."""
-        for row in self:
-            key = reservation_row_key(*row.key)
-            if key.decode() not in known:
-                yield key, encode(row_of(row))
+        """Return each row for `state` as (key, value), but not of known keys."""
+        return unknown_rows(
+            self, lambda row: reservation_row_key(*row.key), lambda row: encode(row_of(row)), known
+        )
 
 
 def _take(holders: Counter[str], row: Reservation) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +11,10 @@ from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
+
+if TYPE_CHECKING:
+    from accountant.records import Decision
+    from streams.client import Owner
 
 app = typer.Typer(help="List, approve and deny requests that wait.", no_args_is_help=True)
 
@@ -59,12 +64,7 @@ def approve(name: Dataset, pending: Pending, *, admin: AdminOptions) -> None:
     It is decided as if it were sent now. What does not fit now is refused, and waits on. Decide by
     public facts and by what was released: an approval that follows from the data reveals it.
     """
-    from streams.cli.reading.grants import whole_pending
-
-    with admin.ledger() as (ledger, request):
-        caller = admin.name(ledger) or ledger.me().name or ""
-        whole = whole_pending(ledger, name, pending, caller=caller, request_id=admin.request_id)
-        admin.end(ledger, request, admin.owner(ledger, request).approve(name, whole))
+    _answer(admin, name, pending, lambda owner, whole: owner.approve(name, whole))
 
 
 @app.command("deny")
@@ -75,9 +75,16 @@ def deny(name: Dataset, pending: Pending, *, admin: AdminOptions) -> None:
     Nothing is charged. Decide by public facts and by what was released: a denial that follows from
     the data reveals it.
     """
+    _answer(admin, name, pending, lambda owner, whole: owner.deny(name, whole))
+
+
+def _answer(
+    admin: AdminOptions, dataset: str, pending: str, send: Callable[[Owner, str], Decision]
+) -> None:
+    """Send an owner's answer to the request that these digits name, and end the command."""
     from streams.cli.reading.grants import whole_pending
 
     with admin.ledger() as (ledger, request):
         caller = admin.name(ledger) or ledger.me().name or ""
-        whole = whole_pending(ledger, name, pending, caller=caller, request_id=admin.request_id)
-        admin.end(ledger, request, admin.owner(ledger, request).deny(name, whole))
+        whole = whole_pending(ledger, dataset, pending, caller=caller, request_id=admin.request_id)
+        admin.end(ledger, request, send(admin.owner(ledger, request), whole))
