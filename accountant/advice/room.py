@@ -76,7 +76,8 @@ def limit_rooms(budget: AnalystBudget) -> Iterable[LimitRoom]:
             if single or level.part is None:
                 part = _part(left, budget.budget[unit])
             else:
-                part = Fraction(level.part) * (1 - Fraction(level.spent_ratio or 0))
+                part = _in_force(level.part, unit, budget)
+                part *= 1 - Fraction(level.spent_ratio or 0)
             yield LimitRoom(part, unit, left, "limit", level)
         period_limit = level.pace
         if period_limit is not None:
@@ -84,7 +85,8 @@ def limit_rooms(budget: AnalystBudget) -> Iterable[LimitRoom]:
             if single:
                 part = _part(left, budget.budget[unit])
             else:
-                part = Fraction(period_limit.part) * (1 - Fraction(period_limit.spent_ratio))
+                part = _in_force(period_limit.part, unit, budget)
+                part *= 1 - Fraction(period_limit.spent_ratio)
             # An unused period has as much left as the next one.
             ends_at = period_limit.ends_at if period_limit.spent_ratio else None
             if level.until is not None and ends_at is not None and level.until <= ends_at:
@@ -105,6 +107,14 @@ def _largest(left: Texts, budget: Texts) -> tuple[str, Decimal]:
     names = [name for name in _sums(budget) if name in left]
     unit = max(names, key=lambda name: _part(Decimal(left[name]), budget[name]))
     return unit, max(Decimal(0), Decimal(left[unit]))
+
+
+def _in_force(part: str, unit: str, budget: AnalystBudget) -> Fraction:
+    """Return a part of the ceiling as a part of the budget in force, at most 1."""
+    ceiling = budget.ceiling.get(unit)
+    if ceiling is None:
+        return Fraction(part)
+    return min(Fraction(1), Fraction(part) / _part(Decimal(budget.budget[unit]), ceiling))
 
 
 def _part(left: Decimal, whole: str) -> Fraction:

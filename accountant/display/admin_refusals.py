@@ -347,6 +347,15 @@ def _over_reserved(request: _Limit, current: CurrentDataset | None, decided_at: 
     return f"{start}: {found}. {lower}"
 
 
+def _lowered_below_shares(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:
+    return (
+        "Nothing was lowered: what is spent, and what is reserved for others, is more than this "
+        "budget. Lower or remove a reserved share first "
+        f"(`accountant limit list {request.dataset}`). To stop grants at once, pause the dataset "
+        f"(`accountant dataset pause {request.dataset}`)."
+    )
+
+
 def _reservable(request: _Limit, current: CurrentDataset, decided_at: str) -> str | None:
     """Return what could be reserved instead, in words; None if the limits do not explain it."""
     asked = Fraction(str(request.reserved))
@@ -377,7 +386,7 @@ def _reservable(request: _Limit, current: CurrentDataset, decided_at: str) -> st
 def _free(shares: _Shares, own: ShareView | None, view: DatasetView) -> Fraction:
     """Return the part of the budget that is neither spent nor reserved for others."""
     rests = []
-    for name, budget in view.budget.items():
+    for name, budget in (view.ceiling or view.budget).items():  # shares are parts of it
         if Fraction(budget):
             used = Fraction(0)
             if own is not None:  # what is used of a share stays counted after it is replaced
@@ -445,6 +454,7 @@ _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.UNKNOWN_LIMIT, "limit"): _unknown_limit,
     (Reason.LIMIT_NOT_POSSIBLE, "limit"): _limit_not_possible,
     (Reason.OVER_RESERVED, "limit"): _over_reserved,
+    (Reason.OVER_RESERVED, "budget"): _lowered_below_shares,
     (Reason.ABOVE_CEILING, "budget"): _above_ceiling,
 }
 """Refusals with a remedy of their own, or with none; "" stands for every kind of record."""

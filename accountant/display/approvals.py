@@ -6,6 +6,7 @@ from accountant.display.numbers import counted, counting_cost, exact_percent, sp
 from accountant.display.times import moment
 from accountant.policy import Policy
 from accountant.records import Decision, First
+from accountant.records.outcomes import Reason
 
 _THEN = (
     "Nothing is charged until then. To learn the answer, repeat it with its id (--id ID), or run "
@@ -51,6 +52,12 @@ def answer_words(decision: Decision) -> str:
     cost = spent_line(counting_cost(decision.cost, decision.left, decision.totals))
     what = "reserved" if decision.outcome.reserves else "charged"
     return f"{said.by} has approved the request of {said.analyst}: {cost} is {what}"
+
+
+def denial_words(decision: Decision) -> str:
+    """Return what an owner's denial has done, in a sentence, "" for any other decision."""
+    is_denial = decision.reason is Reason.DENIED
+    return f"{answer_words(decision)}." if is_denial and decision.pending else ""
 
 
 def approval_words(policy: Policy) -> str:

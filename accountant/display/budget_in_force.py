@@ -38,7 +38,7 @@ def lowering_words(view: DatasetView, budget: BudgetInForce) -> str:
     shown = f"{percent:,} %" if percent <= _MOST_PERCENT else f"over {_MOST_PERCENT:,} %"
     return (
         f"{shown} of {symbol(budget.field)} {budget.amount} is spent already: dataset "
-        f"{view.dataset} grants nothing more until its budget in force is raised"
+        f"{view.dataset} would grant nothing more until its budget in force is raised"
     )
 
 
@@ -51,5 +51,6 @@ def renewed_budget_words(view: DatasetView, renewed_as: str, policy: Policy | No
     if view.in_force is UNSET or view.budget == view.ceiling:
         return ""
     if policy is None:
-        return f"{renewed_as} will begin with the same budget in force: {in_force_words(view)}"
+        in_force = in_force_words(view.policy, view.in_force)
+        return f"{renewed_as} will begin with the same budget in force: {in_force}"
     return f"{renewed_as} will begin with all of its policy's budget in force"

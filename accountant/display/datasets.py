@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from accountant.display.limits import scope_words
 from accountant.display.numbers import (
@@ -21,11 +21,12 @@ from accountant.display.reasons import OWNER
 from accountant.display.times import moment
 from accountant.foreign_text import escape_text
 from accountant.policy import MAX_OPEN, Policy, guarantee_of
+from accountant.policy.in_force import StoredBudgetInForce
 from accountant.policy.lifetime import remaining
 from accountant.records import Decision
 from accountant.records.reservation_rows import GuaranteeState
 from accountant.views.datasets import Alert, DatasetView, State
-from accountant.views.joint import JointGuarantee
+from accountant.views.joint import BOUNDED_EXCESS, BOUNDED_RELEASES, JointGuarantee
 
 
 class _PauseRequest(msgspec.Struct, rename={"role": "as"}):
@@ -146,11 +147,10 @@ def _condition(view: DatasetView) -> str:
     if state != "if_bounded":
         return ""
     if view.recorded:
-        what = "the size of each release that was recorded afterwards was bounded"
-        return f", if {what} before anything was released"
+        return f", {BOUNDED_RELEASES}"
     if view.guarantee != state:
         return f", if another {_one_of_lifetime(view)} released only what was bounded before"
-    return ", if the size of what a reservation released beyond its maximum was bounded"
+    return f", {BOUNDED_EXCESS}"
 
 
 def _owner_text(text: str, value: Decimal) -> str:
@@ -158,12 +158,11 @@ def _owner_text(text: str, value: Decimal) -> str:
     return text if Decimal(text) == value else f"{value:f}"
 
 
-def in_force_words(view: DatasetView) -> str:
+def in_force_words(policy: Policy, budget: StoredBudgetInForce | UnsetType) -> str:
     """Return how much of a ceiling is in force, "" where all of it is."""
-    budget = view.in_force
     if budget is UNSET:
         return ""
-    sign, ceiling = ("ρ", view.policy.rho) if budget.rho else ("ε", view.policy.epsilon)
+    sign, ceiling = ("ρ", policy.rho) if budget.rho else ("ε", policy.epsilon)
     return f"{sign} = {budget.amount} of {ceiling}, the ceiling to which an owner may raise it"
 
 
@@ -220,7 +219,8 @@ def joint_words(joint: JointGuarantee) -> str:
     """Return what the datasets of a population promise together."""
     if joint.epsilon is None or joint.delta is None:
         return f"no guarantee: {joint.why}"
-    return f"ε = {spent_amount(joint.epsilon)}, δ = {spent_amount(joint.delta)}"
+    constants = f"ε = {spent_amount(joint.epsilon)}, δ = {spent_amount(joint.delta)}"
+    return f"{constants}{joint.with_condition}"
 
 
 def joint_sentence(joint: JointGuarantee) -> str:

@@ -71,6 +71,21 @@ def is_default(limit: ScopeView) -> bool:
     return limit.scope == "each" and limit.analyst is None
 
 
+def ceiling_words(ceiling: Texts, in_force: Texts) -> str:
+    """Return of what limits are parts, "" where all of the budget is in force.
+
+    Args:
+        ceiling: what each sum may reach under the policy, empty where all of it is in force.
+        in_force: what it may reach now.
+    """
+    if not ceiling:
+        return ""
+    return (
+        f"parts of limits are parts of the ceiling, {counting_line(ceiling, ceiling)}, of which "
+        f"{counting_line(in_force, in_force)} is in force"
+    )
+
+
 SEPARATELY: Final = "for each analyst separately"
 """How a default applies."""
 SEE_EACH: Final = "`accountant mine --analyst NAME` shows what one analyst has used of it."

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from accountant.display.numbers import counting_amounts, sufficient_line, unspent_percent
+from accountant.display.numbers import unspent_percent
 from accountant.display.requested import requested_words
 from accountant.display.times import moment
 from accountant.filters import FILTERS
@@ -25,18 +25,8 @@ def closing_words(view: DatasetView) -> str:
     """Return what the closing of an open dataset ends for ever, to ask back before it."""
     rest = unspent_percent(view.spent_ratio)
     return (
-        f"dataset {view.dataset} was not closed: a closing is for ever. It grants nothing more, "
-        f"{rest} of its budget is lost, and no other dataset can have its name."
-    )
-
-
-def recording_words(view: DatasetView, claim: str) -> str:
-    """Return what a record of a release made elsewhere does for ever, to ask back before it."""
-    remaining = sufficient_line(counting_amounts(view.left, budget=view.budget))
-    return (
-        f"{claim} was not charged to dataset {view.dataset}: no later record takes a charge back. "
-        f"{remaining} is left. If the release does not fit that, the "
-        "dataset guarantees nothing any more, for ever."
+        f"a closing is for ever. Dataset {view.dataset} grants nothing more then, "
+        f"{rest} of its budget is lost, and no other dataset can have its name"
     )
 
 
@@ -48,7 +38,7 @@ def remarking_words(dataset: str, number: int, decision: Decision | None) -> str
     """
     about = f"decision {number} of dataset {dataset}"
     found = ", which you cannot read" if decision is None else f": {_decision_words(decision)}"
-    return f"nothing was said of {about}{found}. A remark stays public for ever."
+    return f"a remark stays public for ever. This one is about {about}{found}"
 
 
 def _decision_words(decision: Decision) -> str:

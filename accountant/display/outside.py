@@ -1,9 +1,80 @@
-"""What a record of a release made elsewhere has done, in words."""
+"""What a record of a release made elsewhere does, and has done, in words."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from accountant.amounts import format_units
+from accountant.claims import Claim, check_claim
+from accountant.claims.price import price
+from accountant.claims.text import claim_text
 from accountant.display.limits import scope_words
+from accountant.display.numbers import counting_amounts, counting_cost, spent_line, sufficient_line
+from accountant.display.times import moment
+from accountant.foreign_text import escape_text
+from accountant.ledger.adjudicate import charge_outside, reason_without_price
 from accountant.records import Decision
+from accountant.records.inputs import check
+from accountant.records.outcomes import Outcome
+from accountant.records.requests import RecordRelease, Remark
+from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import ledger_of
+
+_IF_BOUNDED: Final = "if the size of this release was bounded before anything was released"
+
+
+def recording_notes(view: DatasetView, claim: Claim, *, cuts: bool = False) -> list[str]:
+    """Return what a record of a release would do, in sentences.
+
+    Args:
+        view: with the joint guarantee of its population, if it has one.
+        cuts: somebody has a reserved share.
+    """
+    name, ledger, asked = view.dataset, ledger_of(view), check_claim(claim)
+    plan, left = ledger.plan, counting_amounts(view.left, view.totals, view.budget)
+    due = price(asked, plan.priced)
+    if reason := reason_without_price(plan, asked, due):
+        return [f"This will be refused ({reason})."]
+    found = charge_outside(ledger, asked, ledger.changed_at)
+    costs = dict(zip(plan.kind.sums, map(format_units, due.amounts), strict=False))
+    cost = counting_cost(costs if found is None else found[1], left, view.totals, view.budget)
+    notes = [
+        f"It costs {spent_line(cost) or 'more than any budget'}; {sufficient_line(left)} left."
+    ]
+    joint = view.joint_guarantee
+    promises = f", nor do the datasets of population {joint.population} together" if joint else ""
+    if found is None:
+        return [
+            *notes,
+            f"It does not fit: dataset {name} guarantees nothing then, for ever{promises}.",
+        ]
+    if plan.brake is not None and not plan.brake.admits(found[0].spent):
+        notes.append("It is more than what is in force: nothing is granted until that is raised.")
+    too = f", and the joint one of population {joint.population}" if joint and joint.holds else ""
+    notes.append(f"The guarantee of dataset {name}{too} then holds {_IF_BOUNDED}.")
+    if cuts:
+        notes.append("Reserved shares that it leaves no room for are cut, the newest first.")
+    return notes
+
+
+def statement_words(decision: Decision) -> str:
+    """Return what an owner has said of the past: a release made elsewhere, or a remark; else ""."""
+    if not (decision.outcome.charges_team or decision.outcome is Outcome.REMARKED):
+        return ""
+    said = check("admin", bytes(decision.request)).body
+    start = f"{decision.dataset}, decision {decision.sequence}, {moment(decision.decided_at)}"
+    if isinstance(said, Remark):
+        return f"{start}: {said.by} says of decision {said.decision}: {_quoted(said.remark)}"
+    assert isinstance(said, RecordRelease)
+    team = "" if said.team is None else f" by team {said.team}"
+    charged = "not charged, since it did not fit the budget"
+    if decision.cost is not None:
+        charged = f"charged {spent_line(counting_cost(decision.cost, decision.left))}"
+    document = "" if said.evidence_hash is None else f", document {said.evidence_hash}"
+    return (
+        f"{start}: {said.by} records {claim_text(said.claim)}, released at "
+        f"{moment(said.released_at)}{team}, {charged}. Evidence: {_quoted(said.evidence)}{document}"
+    )
 
 
 def recorded_notes(decision: Decision) -> list[str]:
@@ -17,8 +88,7 @@ def recorded_notes(decision: Decision) -> list[str]:
     if decision.guarantee == "void":
         notes.append(f"dataset {name} guarantees nothing any more, for ever")
     else:
-        bounded = "the size of this release was bounded before anything was released"
-        notes.append(f"the guarantee of dataset {name} holds if {bounded}")
+        notes.append(f"the guarantee of dataset {name} holds {_IF_BOUNDED}")
     notes += [
         f"the reserved share of {scope_words(each.scope, each.name)} is cut by "
         f"{', '.join(f'{sum_} {amount}' for sum_, amount in each.cut.items() if amount != '0')}"
@@ -27,3 +97,7 @@ def recorded_notes(decision: Decision) -> list[str]:
     if decision.more_shares_cut:
         notes.append(f"{decision.more_shares_cut:,} more reserved shares are cut")
     return notes
+
+
+def _quoted(text: str) -> str:
+    return f'"{escape_text(text)}"'

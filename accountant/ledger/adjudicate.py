@@ -173,6 +173,19 @@ def _reserved(granted: Verdict, limits: ApplicableLimits | None) -> Verdict:
     return msgspec.structs.replace(granted, outcome=Outcome.RESERVED, charges=charges)
 
 
+def reason_without_price(plan: CompiledPolicy, claim: CheckedClaim, asked: Price) -> Reason | None:
+    """Return why a release that no request asked for has no price here, None where it has one.
+
+    Args:
+        asked: the price of the claim.
+    """
+    if not plan.kind.adds_up:  # its cost depends on the grants that came after the release
+        return Reason.RECORD_NOT_POSSIBLE
+    if claim.only_for and claim.only_for != plan.policy.neighbours:
+        return Reason.CLAIM_NOT_ACCEPTED
+    return None if plan.kind.accepts(asked) else Reason.CLAIM_NOT_ACCEPTED
+
+
 def charge_outside(
     ledger: DatasetLedger, claim: CheckedClaim, at: int, *, is_first: bool = False
 ) -> tuple[DatasetLedger, dict[str, str], tuple[str, ...]] | None:

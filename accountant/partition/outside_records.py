@@ -7,7 +7,7 @@ import msgspec
 from accountant.claims import CheckedClaim, check_claim
 from accountant.claims.price import Price, price
 from accountant.dataset_ledger import DatasetLedger, guarantee_after_resolving
-from accountant.ledger.adjudicate import Verdict, advance, charge_outside
+from accountant.ledger.adjudicate import Verdict, advance, charge_outside, reason_without_price
 from accountant.limits.applicable_limits import ApplicableLimits, limit_at
 from accountant.limits.charge import ChargedLimit, charge
 from accountant.limits.cut_shares import cut_shares
@@ -56,14 +56,9 @@ def decide_record(
 def _refusal(
     ledger: DatasetLedger, record: RecordRelease, claim: CheckedClaim, asked: Price
 ) -> Reason | None:
-    plan = ledger.plan
     if record.follows is not None and record.follows != ledger.sequence:
         return Reason.OUT_OF_DATE
-    if not plan.kind.adds_up:  # its cost depends on the grants that came after the release
-        return Reason.RECORD_NOT_POSSIBLE
-    if claim.only_for and claim.only_for != plan.policy.neighbours:
-        return Reason.CLAIM_NOT_ACCEPTED
-    return None if plan.kind.accepts(asked) else Reason.CLAIM_NOT_ACCEPTED
+    return reason_without_price(ledger.plan, claim, asked)
 
 
 def _charge_team(

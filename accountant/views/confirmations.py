@@ -120,7 +120,7 @@ def confirmations_of_opening(
 
 def _what_keeps(joint: JointGuarantee, seen: Iterable[DatasetView]) -> str:
     """Return what to do instead of an opening that ends a joint guarantee, and what then holds."""
-    said = f"the joint guarantee stays ε = {joint.epsilon}, δ = {joint.delta}"
+    said = f"the joint guarantee stays ε = {joint.epsilon}, δ = {joint.delta}{joint.with_condition}"
     latest = [
         view.dataset
         for view in seen

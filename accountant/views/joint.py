@@ -9,6 +9,16 @@ import msgspec
 from accountant.field_rules import Delta, Epsilon, Name
 
 _MAX_NAMED: Final = 20
+BOUNDED_RELEASES: Final = (
+    "if the size of each release that was recorded afterwards, and each budget, was fixed before "
+    "anything was released"
+)
+"""On what a guarantee depends once an owner has recorded a release made elsewhere."""
+BOUNDED_EXCESS: Final = (
+    "if the size of what a reservation released beyond its maximum was bounded before anything was "
+    "released"
+)
+"""On what a guarantee depends once a reservation released more than its maximum."""
 
 
 class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -20,6 +30,7 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
             them, but for those that were closed before anything was granted on any.
         others: how many more count whose names the reader may not see.
         epsilon, delta: the sums of all their guarantees, exact; None where none holds.
+        condition: on what it depends, as it is read after a comma; left out where on nothing.
         why: why none holds.
     """
 
@@ -28,12 +39,18 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     others: int = 0
     epsilon: Epsilon | None = None
     delta: Delta | None = None
+    condition: str | None = None
     why: str | None = None
 
     @property
     def holds(self) -> bool:
         """Whether there is one."""
         return self.why is None
+
+    @property
+    def with_condition(self) -> str:
+        """What follows its constants: `, if ...`, "" where it depends on nothing."""
+        return f", {self.condition}" if self.condition else ""
 
     @property
     def names(self) -> str:

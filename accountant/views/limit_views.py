@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.amounts import Units, format_units, ratio_between
 from accountant.dataset_ledger import DatasetLedger
@@ -118,7 +119,9 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     Attributes:
         dataset, analyst, team: names.
-        budget, spent_ratio, held_ratio: of the dataset.
+        budget, spent_ratio, held_ratio: of the dataset; the budget is the one in force.
+        ceiling: what each sum may reach under the policy, of which limits are parts; left out where
+            all of it is in force.
         paused, halted: true while the dataset is paused, or has halted: it grants nothing. Left out
             otherwise.
         pause: what keeps this analyst from asking, their own pause or their team's.
@@ -133,6 +136,7 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     left: Amounts
     spent_ratio: PartOfOne
     levels: tuple[ScopeView, ...] = ()
+    ceiling: Amounts = {}
     paused: bool = False
     halted: bool = False
     held_ratio: PartOfOne | None = None
@@ -216,7 +220,8 @@ def analyst_budget(
         dataset=ledger.dataset,
         analyst=analyst,
         team=team or None,
-        budget=ledger.plan.budget_wire,
+        budget=ledger.plan.limits_wire,
+        ceiling={} if ledger.plan.in_force is UNSET else ledger.plan.budget_wire,
         left=remaining_wire(ledger) if left is None else left,
         spent_ratio=ledger.spent_ratio,
         levels=tuple([_view(each, held) for each in applied_now]),

@@ -14,6 +14,7 @@ from accountant.policy.lifetime import (
 )
 from accountant.records.requests import Open
 from accountant.views.datasets import DatasetView
+from accountant.views.population import condition_words
 
 
 def why_outside(record: Open, seen: Iterable[DatasetView]) -> str:
@@ -47,12 +48,19 @@ def lifetime_of_opening(record: Open, seen: Iterable[DatasetView]) -> StoredLife
     return lifetime_after_opening(record.lifetime, record.dataset, policy, lifetimes)
 
 
-def lifetime_note(lifetime: StoredLifetime, policy: Policy) -> str:
-    """Return what a dataset will promise as part of a lifetime, after it was charged for it."""
+def lifetime_note(
+    lifetime: StoredLifetime, policy: Policy, seen: Iterable[DatasetView] = ()
+) -> str:
+    """Return what a dataset will promise as part of a lifetime, after it was charged for it.
+
+    Args:
+        seen: the datasets that the reader sees.
+    """
     whose = f"datasets of population {policy.population}" if lifetime.shared else "generations"
     return (
         f"the dataset will guarantee {lifetime.field} {lifetime.amount}, delta {lifetime.delta} "
-        f"for all {whose} together; {remaining_text(lifetime)} remain after it"
+        f"for all {whose} together{condition_words(policy, seen)}; {remaining_text(lifetime)} "
+        "remain after it"
     )
 
 

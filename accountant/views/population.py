@@ -17,7 +17,7 @@ from accountant.policy.lifetime import StoredLifetime, latest_shared, taken_from
 from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import by_lifetime, with_lifetimes
-from accountant.views.joint import JointGuarantee
+from accountant.views.joint import BOUNDED_EXCESS, BOUNDED_RELEASES, JointGuarantee
 
 Sees = Callable[[DatasetView], bool]
 _Named = Callable[[DatasetView], str]
@@ -157,6 +157,7 @@ def joint_guarantee(
         others=others,
         epsilon=f"{epsilon:f}",
         delta=f"{delta:f}",
+        condition=_condition(parts),
     )
 
 
@@ -216,14 +217,7 @@ def not_added_words(
         ordered: as of `joint_guarantee`.
     """
     views = list(seen)
-    known = next(
-        (
-            view.joint_guarantee
-            for view in views
-            if view.policy.population == policy.population and view.joint_guarantee
-        ),
-        None,
-    )
+    known = _known(policy, views)
     # Whoever has made the views has judged the order of what is there.
     order = ordered if known is None else None
     joint = joint_after_opening(dataset, policy, views, ordered=order)
@@ -237,6 +231,32 @@ def not_added_words(
         hidden = f"{now.others:,} other dataset{'s' if now.others > 1 else ''}"
         return f"perhaps: {hidden} of these people must be without a grant, and are hidden from you"
     return ""
+
+
+def condition_words(policy: Policy, seen: Iterable[DatasetView]) -> str:
+    """Return on what the joint guarantee of a new dataset's population depends: `, if ...`, or "".
+
+    Args:
+        policy, seen: as of `not_added_words`. A new dataset adds no condition.
+    """
+    views = [view for view in seen if view.policy.population == policy.population]
+    if policy.population is UNSET or not views:
+        return ""
+    # The order decides whether there is a sum, and not on what it depends.
+    joint = _known(policy, views) or joint_guarantee(policy.population, views, ordered=None)
+    return joint.with_condition
+
+
+def _known(policy: Policy, views: Iterable[DatasetView]) -> JointGuarantee | None:
+    """Return the joint guarantee as a server has sent it, None if it did not."""
+    return next(
+        (
+            view.joint_guarantee
+            for view in views
+            if view.policy.population == policy.population and view.joint_guarantee
+        ),
+        None,
+    )
 
 
 class _Counted(NamedTuple):
@@ -305,16 +325,26 @@ def _counting(parts: Sequence[_Counted], certain: str) -> list[_Counted]:
 
 
 def _without_guarantee(parts: Sequence[_Counted], named: _Named) -> str | None:
-    """Return which dataset's own guarantee does not hold as it was promised, None if all do."""
+    """Return which dataset guarantees nothing any more, and why, None if all do."""
     for view in (each for part in parts for each in part.datasets):
         if view.over_budget:
             return f"a release made elsewhere did not fit the budget of {named(view)}"
-        if view.is_void or (view.guarantee == "if_bounded" and not view.recorded):
+        if view.is_void:
             return f"a reservation on {named(view)} released more than its maximum"
-        if view.guarantee == "if_bounded":
-            what = "a release made elsewhere whose size must have been bounded before"
-            return f"{named(view)} counts {what}"
     return None
+
+
+def _condition(parts: Sequence[_Counted]) -> str | None:
+    """Return on what a sum depends, None if on nothing: the worst of what its datasets say.
+
+    A release that was recorded afterwards, or what a reservation released beyond its maximum, is
+    a mechanism of the dataset that charges it (decision 0108). That dataset is the interactive
+    mechanism of the sum (docs/theory.md, section 9) if its size was a constant, too.
+    """
+    bounded = [view for part in parts for view in part.datasets if view.guarantee == "if_bounded"]
+    if not bounded:
+        return None
+    return BOUNDED_RELEASES if any(view.recorded for view in bounded) else BOUNDED_EXCESS
 
 
 def _differing(views: Sequence[DatasetView], named: _Named) -> str | None:

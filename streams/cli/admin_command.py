@@ -125,13 +125,18 @@ class AdminOptions(NamedTuple):
         Args:
             notes: returns what is printed after it, to stderr.
         """
+        from accountant.display.approvals import denial_words
         from accountant.records.outcomes import Reason
         from streams.cli.printing.tables import verdict
 
         request.print(
             decision,
             as_json=self.json,
-            why=lambda: self._without_name(ledger, decision) or refusal_of(ledger, decision),
+            why=lambda: (
+                denial_words(decision)
+                or self._without_name(ledger, decision)
+                or refusal_of(ledger, decision)
+            ),
             hint=lambda: suggest_name(ledger, decision),
         )
         if notes is not None and not self.json:

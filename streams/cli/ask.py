@@ -116,8 +116,9 @@ def ask(
 
     With --other the request is over several datasets: all of them are charged in full, or none.
     Exit code 0: granted. 1: refused; a refusal costs nothing and shows what would fit. 5: this id
-    was granted before, so the mechanism must not run again. 7: it waits for an owner's approval. A
-    dry run grants nothing: it ends with 6 if the request would be granted, with 1 if not.
+    was granted before: the mechanism must not run again if it has run. 7: it waits for an owner's
+    approval, and the same command with the id (--id) ends with 5 once it is granted. A dry run
+    grants nothing: it ends with 6 if the request would be granted, with 1 if not.
     """
     from accountant.claims.text import parse_claim_on
     from streams.cli.ask_question import WantedQuestion, ask_question
@@ -125,7 +126,7 @@ def ask(
     from streams.cli.printing.say import say
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
-    from streams.cli.reading.dataset_reader import warn_if_void
+    from streams.cli.reading.dataset_reader import first_refusal, warn_if_void
 
     question = WantedQuestion(dataset, claim, epsilon, rho, sigma, error, relative_error, law)
     if question.is_one:
@@ -190,7 +191,7 @@ def ask(
                     request.print(
                         decision,
                         as_json=json,
-                        why=lambda: why,
+                        why=lambda: why or first_refusal(ledger, reply.decision, analyst),
                         then=(lambda: _then(ledger, dataset, wanted, analyst, reply.decision))
                         if only
                         else None,

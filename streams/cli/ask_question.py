@@ -124,7 +124,7 @@ def ask_question(
     from streams.cli.printing.tables import number_words
     from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
-    from streams.cli.reading.dataset_reader import warn_if_void
+    from streams.cli.reading.dataset_reader import first_refusal, warn_if_void
     from streams.client.releases.grants import is_charged
 
     with explain_errors():
@@ -157,7 +157,7 @@ def ask_question(
                     request.print(
                         reply.decision,
                         as_json=json,
-                        why=lambda: why,
+                        why=lambda: why or first_refusal(ledger, reply.decision, analyst),
                         hint=lambda: reply.hint or None,
                         waiting=reply.waiting,
                     )

@@ -18,7 +18,7 @@ from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.dataset_budget import set_budget
 from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import explain_errors, fail
+from streams.cli.printing.exits import IF_MEANT, ask_back, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import void_notes
 from streams.cli.reading.options import DEFAULT_URL, Json, ReplaceLedger, TokenFile, Url
@@ -431,7 +431,7 @@ def close(
         view = None if yes else find_dataset(ledger, name)
         if view is not None and not view.closed:
             hint = f"add --yes if it is meant; `accountant dataset pause {name}` can be taken back"
-            fail(Exit.USAGE, closing_words(view), hint=hint)
+            ask_back(closing_words(view), hint)
         admin.end(ledger, request, admin.owner(ledger, request).close(name))
 
 
@@ -483,13 +483,13 @@ def renew(
         declared = None if schema is None else read_schema(schema)
     with admin.ledger() as (ledger, request):
         view = with_joint_guarantee(get_dataset(ledger, name), ledger)
-        renewal = RenewalPlan(view, renewed_as, wanted)
+        renewal = RenewalPlan(view, renewed_as, wanted, len(ledger.pending(name)))
         for words in renewal.words():
             say(f"note: {words}", err=True)
         if not yes and view.lifetime is not UNSET and not view.renewed_as:
             other = f"`accountant dataset show {name}` says what remains; add --policy FILE"
-            hint = other if renewal.refusal else "add --yes if it is meant"
-            fail(Exit.USAGE, f"dataset {name} was not renewed", hint=hint)
+            hint = other if renewal.refusal else IF_MEANT
+            ask_back(f"{renewed_as} would take the place of {name}, for ever", hint)
         with notes_of_warnings():
             decision = admin.owner(ledger, request).renew(
                 name, renewed_as, wanted, owners=owner, schema=declared, as_given=True
@@ -652,7 +652,7 @@ def show(
             more.append(("together", joint_sentence(found.joint_guarantee)))
         stdout().print(dataset_details(found, like=claim, more=more, has_limits=bool(limits)))
         if limits:
-            stdout().print(limit_table(limits))
+            stdout().print(limit_table(limits, found))
     for partition, count in rollbacks.items():
         say(
             f"warning: the log of partition {partition} has lost decisions "

@@ -27,7 +27,8 @@ def set_budget(
 ) -> None:
     """Raise or lower the budget in force, below the ceiling that the opening has fixed.
 
-    The guarantee stays the ceiling's. A raise lets more requests in; a smaller budget stops grants.
+    The guarantee stays the ceiling's. A raise lets more requests in. A budget below what is spent
+    stops grants; one below what is spent and reserved for others is refused.
 
     Example: `accountant dataset set-budget survey --epsilon 2`. Exit code 1 if it is refused.
     """

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import fail
+from streams.cli.printing.exits import ask_back, fail
+from streams.cli.printing.say import say
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
-
-_IF_MEANT: Final = "add --yes if it is meant"
 
 
 @admin_command()
@@ -45,7 +44,7 @@ def remark(
     with admin.ledger() as (ledger, request):
         if not yes and find_dataset(ledger, name) is not None:
             found = find_decision(ledger, name, decision)
-            fail(Exit.USAGE, remarking_words(name, decision, found), hint=_IF_MEANT)
+            ask_back(remarking_words(name, decision, found))
         owner = admin.owner(ledger, request)
         admin.end(ledger, request, owner.remark(name, decision, text))
 
@@ -89,15 +88,23 @@ def record(
     person. No later record takes them back. Without --yes the command says what it would charge,
     and charges nothing.
     """
-    from accountant.display.one_way_choices import recording_words
-    from accountant.display.outside import recorded_notes
-    from streams.cli.reading.dataset_reader import find_dataset
+    from accountant.claims.text import parse_claim
+    from accountant.display.outside import recorded_notes, recording_notes
+    from streams.cli.reading.dataset_reader import (
+        find_dataset,
+        visible_limits,
+        with_joint_guarantee,
+    )
 
     evidence_hash = None if document is None else _hash_of(document)
     with admin.ledger() as (ledger, request):
         view = None if yes else find_dataset(ledger, name)
         if view is not None:
-            fail(Exit.USAGE, recording_words(view, claim), hint=_IF_MEANT)
+            view = with_joint_guarantee(view, ledger)
+            cuts = any(each.reserved for each in visible_limits(ledger, name))
+            for words in recording_notes(view, parse_claim(claim), cuts=cuts):
+                say(f"note: {words}", err=True)
+            ask_back(f"no later record takes a charge of {claim} to dataset {name} back")
         owner = admin.owner(ledger, request)
         decision = owner.record(
             name,

@@ -28,6 +28,7 @@ from accountant.views.confirmations import (
     confirmation_words,
     confirmations_of_opening,
 )
+from accountant.views.datasets import DatasetView
 from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening, why_outside
 from accountant.views.population import not_added_words
 from streams.address import ledger_url
@@ -113,7 +114,7 @@ def print_policy(
     if compared.refused:
         say(f"warning: the opening would be refused: {not_added}", err=True)
     elif lifetime is not None:
-        say(f"note: {lifetime_note(lifetime, plan.policy)}", err=True)
+        say(f"note: {lifetime_note(lifetime, plan.policy, compared.others)}", err=True)
     if asked:
         words = f"{confirmation_words(asked)} Add --new if it is meant"
         say(f"warning: the opening would be asked back, now as then: {words}", err=True)
@@ -125,12 +126,14 @@ class _Compared(NamedTuple):
     Attributes:
         not_added: why the budget would not add up with those of its population, "" if it would.
         lifetime: what it fixes or takes from, after it was charged; None for none.
+        others: the datasets that are open already, as far as the reader sees them.
         asked: what is asked back.
         refused: the opening would be refused, for the reason in `not_added`.
     """
 
     not_added: str
     lifetime: StoredLifetime | None
+    others: Sequence[DatasetView] = ()
     asked: Sequence[Confirmation] = ()
     refused: bool = False
 
@@ -159,12 +162,12 @@ def _compare_with_ledger(opening: OpeningDraft, plan: CompiledPolicy) -> _Compar
     not_added = not_added_words(name, plan.policy, others, ordered)
     taken = lifetime_of_opening(record, others)
     if opening.new:
-        return _Compared(not_added, taken)
+        return _Compared(not_added, taken, others)
     # A server alone knows which datasets its sources are for. The table has the joint guarantee.
     listed = ledger_url(admin.url).kind != "sqlite"
     found = confirmations_of_opening(record, views, ordered=ordered, sources_are_listed=listed)
     asked = [each for each in found if each.code != "ends_joint_guarantee"]
-    return _Compared(not_added, taken, asked)
+    return _Compared(not_added, taken, others, asked)
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:

@@ -103,11 +103,13 @@ class RenewalPlan(NamedTuple):
     Attributes:
         view: the dataset. `renewed_as`: the next generation.
         policy: of the next generation as it was typed, None for that of the dataset.
+        pending: how many requests on the dataset wait for an approval.
     """
 
     view: DatasetView
     renewed_as: str
     policy: Policy | None = None
+    pending: int = 0
 
     @property
     def refusal(self) -> str:
@@ -142,6 +144,12 @@ class RenewalPlan(NamedTuple):
             yield (
                 f"{counted(count, 'reservation')} {are} open on {name}: those that "
                 "have begun still settle there, others cannot begin any more"
+            )
+        if self.pending:
+            wait = "wait" if self.pending > 1 else "waits"
+            yield (
+                f"{counted(self.pending, 'request')} on {name} {wait} for an approval: answer "
+                "before the renewal, since nothing is granted there afterwards"
             )
         yield self._lifetime_words(view.lifetime)
         if words := renewed_budget_words(view, new, self.policy):

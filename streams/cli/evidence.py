@@ -41,6 +41,14 @@ def evidence(
     ] = None,
     receipt: Receipts = None,
     answers: AnswerStoreFile = None,
+    document: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A document that an owner's record of a release names by its hash; repeat it for "
+            "several.",
+        ),
+    ] = None,
     dataset: Annotated[
         str | None,
         typer.Option(help="Only what an owner of this dataset may read; not chained."),
@@ -51,7 +59,8 @@ def evidence(
     """Write the evidence of a ledger into a new folder, whole or not at all.
 
     Log, archives, answers, checkpoints, receipts, public keys, an audit report, every dataset's
-    policy and guarantee in words, what no guarantee covers, checksums, a manifest, and verify.py.
+    policy and guarantee in words, owners' records of releases and their remarks, what no guarantee
+    covers, checksums, a manifest, and verify.py.
     With Python alone, verify.py checks hashes, signatures and the sums of common filters. Other
     filters' costs, and each decision again, need `accountant audit`. The folder has mode 0700, and
     no secret in it. Over HTTP, name your dataset with --dataset. Exit code 1 if the audit has found
@@ -70,10 +79,10 @@ def evidence(
             fail(Exit.USAGE, what, hint=hint)
     with explain_errors(), new_folder(folder) as made:
         if dataset is not None:
-            write_dataset(made, url, token_file, dataset)
+            write_dataset(made, url, token_file, dataset, document or ())
             is_right = True  # there is nothing to audit
         else:
-            given = checkpoints or (), key or (), receipt or (), answers
+            given = checkpoints or (), key or (), receipt or (), answers, document or ()
             source = log_at(url, archive or ())
             is_right = write_ledger(made, url, source, archive or (), *given)
     if json:

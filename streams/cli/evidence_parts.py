@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 _ORIGIN: Final = re.compile(rb"accountant/([0-9a-f:sh]+)/([0-9]{1,9})(?:/answers)?")
+_STATEMENT: Final = re.compile(rb'"outcome":"(?:recorded|remarked)"')
 
 _ATTEMPTS: Final = 5
 
@@ -46,6 +47,7 @@ def write_ledger(
     keys: Sequence[str],
     receipts: Sequence[Path],
     store: Path | None,
+    documents: Sequence[Path],
 ) -> bool:
     """Write the evidence of a whole ledger; return whether its audit has found nothing.
 
@@ -93,6 +95,7 @@ def write_ledger(
         if is_cut is not None:
             why = f"decisions 1 to {is_cut} are in archives that --archive does not name"
             made.lacks("beginning of the log", why)
+        _write_statements(made, made.path / "log.jsonl", documents)
         _write_archives(made, archives)
         _write_answers(made, answers)
         _write_views(made, views)
@@ -101,7 +104,13 @@ def write_ledger(
     return is_right
 
 
-def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name: str) -> None:
+def write_dataset(
+    made: EvidenceFolder,
+    url: str,
+    token_file: Path | None,
+    name: str,
+    documents: Sequence[Path],
+) -> None:
     """Write the records and answers of one dataset that a caller may read."""
     from accountant.answers import encode_answer
     from accountant.records import encode
@@ -123,6 +132,7 @@ def write_dataset(made: EvidenceFolder, url: str, token_file: Path | None, name:
         made.add("answers.jsonl", "the answers that the caller may read; not chained", answers)
         records = (encode(each) for each in ledger.requests(name))
         made.add("records.jsonl", f"the decisions on {name}; NOT CHAINED", records)
+        _write_statements(made, made.path / "records.jsonl", documents)
         _write_views(made, [with_joint_guarantee(ledger.dataset(name), ledger)])
         try:
             heads = ledger.heads()
@@ -307,6 +317,34 @@ def _write_log(
     with progress() as bars:
         made.add("log.jsonl", "the decision log, byte for byte, one record a line", lines())
     return archived, partitions
+
+
+def _write_statements(made: EvidenceFolder, log: Path, documents: Sequence[Path]) -> None:
+    """Write in words what owners have said of the past, and the documents that they name.
+
+    Args:
+        log: the written records.
+        documents: the files that may be such documents.
+    """
+    from accountant.display.outside import statement_words
+    from accountant.records import decode_decision
+    from streams.errors import Refused
+
+    with log.open("rb") as lines:
+        said = [decode_decision(line) for line in lines if _STATEMENT.search(line)]
+    words = [text for each in said if (text := statement_words(each))]
+    made.add("statements.txt", "releases made elsewhere and remarks", map(str.encode, words))
+    requests = (msgspec.json.decode(each.request) for each in said)
+    needed = dict.fromkeys(filter(None, (each.get("evidence_hash") for each in requests)))
+    for file in documents:
+        content = file.read_bytes()
+        name = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        if name not in needed:
+            raise Refused(f"no record of a release names {file}: none has its hash, {name}")
+        del needed[name]
+        made.add(f"documents/{name[7:]}{file.suffix}", f"the document {name}", content)
+    for name in needed:
+        made.lacks(f"document {name}", "--document has not named it")
 
 
 def _write_archives(made: EvidenceFolder, archives: Sequence[Path]) -> None:

@@ -69,14 +69,17 @@ def set_(
     """Limit how much of a dataset's budget a team or an analyst may use.
 
     A limit says how much in all (--part or --epsilon), how much in each period (--pace), and how
-    much is reserved (--reserved). It replaces the earlier limit of the same team or analyst as a
-    whole. Without --team, --analyst and --each, --pace limits everyone together. Usage is counted
-    from the first limit on, and again from a change of its filter on: what was used before is not
-    counted. From its end on (--until, in UTC) the default of the analyst's team holds in its place,
-    else nothing, and a reserved share is free for everybody.
+    much is reserved (--reserved). Where a dataset has a ceiling, these are parts of the ceiling. A
+    limit replaces the earlier one of the same team or analyst as a whole. Without --team, --analyst
+    and --each, --pace limits everyone together. Usage is counted from the first limit on, and again
+    from a change of its filter on: what was used before is not counted. From its end on (--until,
+    in UTC) the default of the analyst's team holds in its place, else nothing, and a reserved share
+    is free for everybody.
 
     Example: `accountant limit set survey --team blue --part 0.25`. Exit code 1 if it is refused.
     """
+    from accountant.display.limits import ceiling_words
+
     scope, name = _scope(team, analyst, each)
     own = {"filter": filter_, "epsilon": epsilon, "delta": delta}
     policy = {field: text for field, text in own.items() if text is not None}
@@ -116,11 +119,14 @@ def set_(
                 return []
             found = limit_notes(*before, scope, name, options | {"reserved": reserved})
             found += end_notes(*before, decision.limit)
+            view = ledger.dataset(dataset)
+            if not policy and (words := ceiling_words(view.ceiling, view.budget)):
+                found.append(words)
             # Usage under a default of a team is each analyst's own.
             if scope != "each" and (part is not None or policy or pace is not None):
                 limits = limits_and_members(ledger, dataset)[0]
                 new_one = [level for level in limits if (level.scope, level.name) == (scope, name)]
-                found += note_of_uncounted(ledger.dataset(dataset), new_one)
+                found += note_of_uncounted(view, new_one)
             return found
 
         admin.end(ledger, request, decision, notes=notes)
@@ -161,13 +167,13 @@ def list_(
     from streams.cli.reading.dataset_reader import get_dataset, reader, visible_limits
 
     with explain_errors(), reader(url, token_file) as ledger:
-        get_dataset(ledger, dataset)
+        view = get_dataset(ledger, dataset)
         found = visible_limits(ledger, dataset)
     if json:
         for level in found:
             print_json(level)
     elif found:
-        stdout().print(limit_table(found))
+        stdout().print(limit_table(found, view))
     else:
         say(f"{dataset} has no limits that you may see: everyone who may ask shares the budget")
 

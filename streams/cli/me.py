@@ -12,8 +12,12 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from accountant.views.limit_views import AnalystBudget
+    from accountant.views.pending import PendingView
     from streams.cli.reading.analyst_access import AnalystAccess
-    from streams.client import Me
+    from streams.client import Accountant, Me
 
 
 def me(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False) -> None:
@@ -106,6 +110,7 @@ def mine(
         found, is_named = ledger.budgets(analyst), bool(ledger.token_source)
         access = None if json else read_access(ledger, analyst, found, SystemClock().now())
         void = {} if json or not found else void_datasets(ledger)
+        waiting = {} if json else _waiting(ledger, found)
     if access is None:
         for budget in found:
             print_json(budget)
@@ -113,11 +118,25 @@ def mine(
     for budget in found:
         obstacle = access.obstacles.get(budget.dataset)
         lines = budget_lines(
-            budget, caller=access.caller, obstacle=obstacle, void=void.get(budget.dataset, "")
+            budget,
+            caller=access.caller,
+            obstacle=obstacle,
+            void=void.get(budget.dataset, ""),
+            waiting=waiting.get(budget.dataset, ()),
         )
         stdout().print(lines)
     if not found:
         say(_no_budget(access, is_named=is_named))
+
+
+def _waiting(ledger: Accountant, budgets: Sequence[AnalystBudget]) -> dict[str, list[PendingView]]:
+    """Return an analyst's requests that wait for an approval, by dataset."""
+    asks = {view.dataset for view in ledger.datasets() if view.policy.approve_above}
+    return {
+        each.dataset: [one for one in ledger.pending(each.dataset) if one.analyst == each.analyst]
+        for each in budgets
+        if each.dataset in asks
+    }
 
 
 def _no_budget(access: AnalystAccess, *, is_named: bool) -> str:

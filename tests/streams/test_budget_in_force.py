@@ -55,7 +55,7 @@ def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
     lowered = run("dataset", "set-budget", "h::1", "--epsilon", "0.02")
     assert lowered.code == 0
     assert lowered.err == (
-        "note: 250 % of ε 0.02 is spent already: dataset h::1 grants nothing more until its "
+        "note: 250 % of ε 0.02 is spent already: dataset h::1 would grant nothing more until its "
         "budget in force is raised\n"
     )
     asked = run("dataset", "renew", "h::1", "h::2")
@@ -69,6 +69,32 @@ def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
     assert "h::2 will begin with all of its policy's budget in force" in other.err
     assert run("dataset", "set-budget", "h::1", "--epsilon", "1").code == 0
     assert "budget in force" not in run("dataset", "renew", "h::1", "h::2").err
+
+
+def test_what_somebody_may_use_counts_to_the_budget_in_force(tmp_path: Path) -> None:
+    def run(*words: str) -> Done:
+        return run_here(tmp_path, *words)
+
+    opening = ("--epsilon", "0.5", "--ceiling", "1", "--filter", "basic", "--beside", "none")
+    shown = run("dataset", "open", "census", *opening, "--preview").out
+    assert "in force     ε = 0.5 of 1, the ceiling to which an owner may raise it" in shown
+    assert "ceiling, ε   1 " in shown
+    run("dataset", "open", "census", *opening, "--access", "anyone")
+    mine = " ".join(run("mine", "--analyst", "ana").out.split())
+    assert "ana may still use 100 % of the budget (ε 0.5), by what remains" in mine
+    of_ceiling = "arts of limits are parts of the ceiling, ε 1, of which ε 0.5 is in force"
+    limit = run("limit", "set", "census", "--team", "red", "--part", "0.2", "--reserved", "0.1")
+    assert f"note: p{of_ceiling}\n" in limit.err
+    for shows in (("limit", "list", "census"), ("dataset", "show", "census")):
+        assert f"P{of_ceiling}." in " ".join(run(*shows).out.split())
+    mine = " ".join(run("mine", "--analyst", "ana").out.split())
+    assert "may still use 80 % of the budget (ε 0.4)" in mine
+    over = run("limit", "set", "census", "--team", "blue", "--reserved", "0.5")
+    assert "50 % of the budget cannot be reserved for team blue: at most 40 % can be" in over.out
+    lower = run("dataset", "set-budget", "census", "--epsilon", "0.05")
+    assert "Nothing was lowered: what is spent, and what is reserved for others" in lower.out
+    own = ("--epsilon", "0.1", "--filter", "basic")
+    assert of_ceiling not in run("limit", "set", "census", "--team", "red", *own).err
 
 
 def test_an_alert_names_the_budget_whose_part_is_spent(tmp_path: Path) -> None:

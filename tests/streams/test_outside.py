@@ -18,7 +18,7 @@ from tests.streams.pages.dataset.pages_server import PagesServer
 
 AT = ("--at", "2026-01-01", "--evidence", "table 3")
 VOID = "none: a release made elsewhere did not fit the budget"
-BOUNDED = "was bounded before anything was released"
+BOUNDED = "was fixed before anything was released"
 
 
 def test_a_command_records_a_release_and_says_what_it_has_done(tmp_path: Path) -> None:
@@ -34,8 +34,13 @@ def test_a_command_records_a_release_and_says_what_it_has_done(tmp_path: Path) -
     document = ("--document", str(tmp_path / "table.pdf"), "--json")
     asked = run_here(tmp_path, "dataset", "record", "census", "pure:5", *AT)
     assert (asked.code, asked.out) == (2, "")
-    assert "pure:5 was not charged to dataset census: no later record takes a charge" in asked.err
-    assert "ε 1, δ 1e-6 is left. If the release does not fit that" in asked.err
+    assert "nothing was done: no later record takes a charge of pure:5 to dataset" in asked.err
+    assert "note: It costs ε 5; ε 1, δ 1e-6 left.\n" in asked.err
+    assert "It does not fit: dataset census guarantees nothing then, for ever." in asked.err
+    fits = run_here(tmp_path, "dataset", "record", "census", "pure:0.5", *AT).err
+    assert "note: It costs ε 0.5; ε 1, δ 1e-6 left.\n" in fits
+    assert "note: The guarantee of dataset census then holds if the size of this" in fits
+    assert "note: Reserved shares that it leaves no room for are cut, the newest first.\n" in fits
     said = run("dataset", "record", "census", "pure:0.05", *AT, *document, "--yes").json
     assert said["request"]["released_at"] == "2026-01-01T00:00:00.000Z"
     assert said["request"]["evidence_hash"].startswith("sha256:")

@@ -97,15 +97,17 @@ def test_a_remark_is_asked_back_with_the_decision_that_ask_has_numbered(tmp_path
     refused = run("ask", "visits", "pure:3", "--analyst", "bo")
     assert "(decision 3 of visits)\n" in refused.out
     for number, said in (
-        (2, r"ana asked pure:0\.1 at \S+ \S+ UTC: granted\. A remark"),
-        (3, r"bo asked pure:3 at \S+ \S+ UTC: refused \(above_cap\)\. A remark"),
-        (1, r"a record of owner at \S+ \S+ UTC: opened\. A remark"),
+        (2, r"ana asked pure:0\.1 at \S+ \S+ UTC: granted try:"),
+        (3, r"bo asked pure:3 at \S+ \S+ UTC: refused \(above_cap\) try:"),
+        (1, r"a record of owner at \S+ \S+ UTC: opened try:"),
         (9, "which you cannot read"),
     ):
         back = run("dataset", "remark", "visits", str(number), CRASHED)
         assert (back.code, back.out) == (2, "")
         words = " ".join(back.err.split())
-        assert re.search(f"nothing was said of decision {number} of dataset visits.*{said}", words)
+        assert re.search(
+            f"stays public .* is about decision {number} of dataset visits.*{said}", words
+        )
         assert "add --yes if it is meant" in words
     assert run("dataset", "show", "visits", "--json").json["sequence"] == 3
     assert run("dataset", "remark", "visits", "2", CRASHED, "--yes").code == 0

@@ -161,10 +161,13 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
         "dataset", "show", "census"
     )
     run("reservation", "begin", "census", "sha256:" + "0" * 64)
+    run("dataset", "amend", "census", "--approve-above", "0.01", *by)
+    run("ask", "census", "pure:0.05", "--analyst", "ana")
     notes = run("dataset", "renew", "census", "census::2", *by)
     assert "census will be closed for ever, and census::2 will open in its place" in notes
+    assert "1 request on census waits for an approval: answer before the renewal" in notes
     assert "population city keeps its joint guarantee, ε = 3" in notes
-    assert "dataset census was not renewed" in notes
+    assert "nothing was done: census::2 would take the place of census, for ever" in notes
     assert "add --yes if it is meant" in notes
     took = "of the lifetime, census took ε = 1, δ = 1e-6; census::2 will take ε = 1, δ = 1e-6; "
     assert f"{took}ε = 1, δ = 0.000008 will remain afterwards" in notes

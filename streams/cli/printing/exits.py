@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import typer
 
@@ -17,11 +17,26 @@ from streams.errors import name_missing_extra
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+IF_MEANT: Final = "add --yes if it is meant"
+
 
 def fail(code: int, message: str, *, hint: str | None = None) -> NoReturn:
     """End the command with a message on stderr, and what to do next."""
     complain(message, hint=hint)
     raise typer.Exit(code)
+
+
+def ask_back(words: str, hint: str = IF_MEANT) -> NoReturn:
+    """End the command before it does what cannot be taken back.
+
+    Args:
+        words: what it would do, without a full stop.
+    """
+    from streams.cli.printing.output import stderr
+
+    stderr().print(f"[bold yellow]nothing was done:[/] {_plain(words)}", soft_wrap=True)
+    stderr().print(f"[bold]try:[/]   {_plain(hint)}", soft_wrap=True)
+    raise typer.Exit(Exit.USAGE)
 
 
 def complain(message: str, *, hint: str | None = None) -> None:

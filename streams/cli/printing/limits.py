@@ -13,6 +13,7 @@ from accountant.display.limits import (
     SEE_EACH,
     SEPARATELY,
     budget_words,
+    ceiling_words,
     is_default,
     next_period,
     period_limit_words,
@@ -30,13 +31,19 @@ from streams.cli.printing.output import spent_bar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import AnalystBudget, ScopeView
+    from accountant.views.pending import PendingView
 
 _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved", "until")
 
 
-def limit_table(levels: Iterable[ScopeView]) -> Table:
-    """Return the table of limits, without empty columns."""
+def limit_table(levels: Iterable[ScopeView], view: DatasetView | None = None) -> Table:
+    """Return the table of limits, without empty columns.
+
+    Args:
+        view: their dataset, None where it cannot be read.
+    """
     levels = list(levels)
     rows = [
         (
@@ -57,8 +64,11 @@ def limit_table(levels: Iterable[ScopeView]) -> Table:
         table.add_column(column, overflow="fold", no_wrap=column in {"used", "pace"})
     for row in rows:
         table.add_row(*(row[place] for place in shown))
-    if any(map(is_default, levels)):
-        table.caption, table.caption_justify = f"{capital(SEPARATELY)}: {SEE_EACH}", "left"
+    captions = [f"{capital(SEPARATELY)}: {SEE_EACH}"] if any(map(is_default, levels)) else []
+    if view is not None and (words := ceiling_words(view.ceiling, view.budget)):
+        captions.append(f"{capital(words)}.")
+    if captions:
+        table.caption, table.caption_justify = "\n".join(captions), "left"
     return table
 
 
@@ -68,6 +78,7 @@ def budget_lines(
     caller: str | None = None,
     obstacle: str | None = None,
     void: str = "",
+    waiting: Iterable[PendingView] = (),
 ) -> RenderableType:
     """Return an analyst's remaining budget of one dataset, and each limit.
 
@@ -75,6 +86,7 @@ def budget_lines(
         caller: the analyst's name, None to address the analyst as "you".
         obstacle: why the analyst may ask nothing; amounts are left out then.
         void: that the dataset guarantees nothing, and why; "" while it does.
+        waiting: the analyst's requests that wait for an approval.
     """
     team = f", team {budget.team}" if budget.team else ""
     head = Text(budget.dataset, style="bold").append(f"  {budget.analyst}{team}", style="")
@@ -96,6 +108,8 @@ def budget_lines(
     found = may_use(budget, state_of(budget))
     then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
     head.append(f"\n  {found.sentence_with_reason(caller or 'you')}{then}", style="")
+    for each in waiting:
+        head.append(f"\n  {each.asked} waits for an approval until {moment(each.until)}", style="")
     grid.add_row(
         "  the whole dataset",
         _bar(budget.spent_ratio, budget.held_ratio, "spent"),

@@ -15,7 +15,13 @@ from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
 from accountant.claims.text import parse_claim
 from accountant.display.approvals import approval_words
-from accountant.display.datasets import cap_words, filter_words, guarantee, open_words
+from accountant.display.datasets import (
+    cap_words,
+    filter_words,
+    guarantee,
+    in_force_words,
+    open_words,
+)
 from accountant.display.numbers import exact_percent, remaining_amounts, spent_amount, symbol
 from accountant.display.one_way_choices import one_way_choices
 from accountant.policy import guarantee_of
@@ -71,11 +77,14 @@ def preview_table(name: str, plan: CompiledPolicy, *, not_added: str) -> Rendera
         not_added: as of `one_way_choices`.
     """
     policy, unit = plan.policy, plan.kind.sums[0]
+    in_force = in_force_words(policy, plan.in_force)
+    whole = "ceiling" if in_force else "budget"
     rows = [
-        ("guarantee", f"{guarantee(policy)}, per {policy.unit}, for all releases"),
+        ("guarantee", f"{guarantee(policy)}, per {policy.unit}, for all releases of {name}"),
+        *([("in force", in_force)] if in_force else ()),
         ("filter", filter_words(policy)),
         ("neighbours", policy.neighbours),
-        *((f"budget, {each.name}", each.text) for each in remaining_amounts(plan.budget_wire)),
+        *((f"{whole}, {each.name}", each.text) for each in remaining_amounts(plan.budget_wire)),
         ("alerts", ", ".join(map(_alert, thresholds(plan).items()))),
         ("odometers", _odometers(plan) or "none"),
         ("horizon", policy.horizon or "–"),

@@ -23,7 +23,7 @@ def print_decision(
     A refusal is printed up to its reason before that is explained.
 
     Args:
-        why: returns the reason of a refusal, "" if it is not known.
+        why: returns the reason of a refusal, or of the one that is repeated, "" if it is not known.
         then: returns how many more such requests fit.
         hint: returns what to do next.
         waiting: of a refusal, whether waiting helps, if that is known.
@@ -39,7 +39,8 @@ def print_decision(
 
     first, *lines = explain(decision)
     stdout().print(first, soft_wrap=True)
-    if why is not None and decision.reason is not None:
+    decided = decision.first or decision
+    if why is not None and decided.reason is not None:
         _, *lines = explain(decision, why=why(), waiting=waiting)
     for line in lines:
         stdout().print(line, soft_wrap=True)

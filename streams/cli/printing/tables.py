@@ -165,7 +165,7 @@ def dataset_details(
             f"{present_guarantee(view)}  (for everything ever released, per {policy.unit})",
         ),
         *([("lifetime", lifetime_words(view))] if view.lifetime else []),
-        *([("in force", in_force_words(view))] if view.in_force else []),
+        *([("in force", words)] if (words := in_force_words(view.policy, view.in_force)) else []),
         ("filter", _filter_of(view)),
         ("neighbours", policy.neighbours),
         ("spent", _spent(view, 24)),
@@ -328,7 +328,8 @@ def _outcome_line(decision: Decision) -> Text:
         line.append(f": {set_to} (version {decision.limit.version})", style="")
     first = decision.first
     if first is not None:
-        line.append(f": first decided {first.outcome} at {moment(first.decided_at)}", style="")
+        why = "" if first.reason is None else f" ({first.reason})"
+        line.append(f": first decided {first.outcome}{why} at {moment(first.decided_at)}", style="")
     return line
 
 

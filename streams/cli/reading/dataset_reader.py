@@ -144,6 +144,24 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
     return refusal_words(decision, current=current)
 
 
+def first_refusal(ledger: Accountant, repeat: Decision, analyst: str | None) -> str:
+    """Return why the request of a repeat was refused at first, "" where that is not known.
+
+    Args:
+        analyst: its name, None for the caller's own.
+    """
+    from accountant.errors import BudgetError
+    from streams.cli.printing.tables import id_of
+
+    name, request_id = analyst or ledger.me().name, id_of(repeat)
+    if repeat.first is None or repeat.first.granted or not name or not request_id:
+        return ""
+    with suppress(BudgetError):
+        found = ledger.decision(str(repeat.dataset), name, request_id)
+        return "" if found is None or found.reason is None else refusal_of(ledger, found)
+    return ""
+
+
 def _why_outside(ledger: Accountant, decision: Decision) -> str:
     """Return why a population refused an opening, "" where the reader does not see it."""
     from accountant.errors import BudgetError

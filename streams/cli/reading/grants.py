@@ -80,8 +80,8 @@ def _whole_hash(
     hashes: Callable[[], list[str]],
 ) -> str:
     listing = f"`accountant {named.command} list {dataset}` lists the {named.many}"
-    if _WHOLE.fullmatch(text):
-        return text
+    if _WHOLE.fullmatch(whole := f"sha256:{text.removeprefix('sha256:')}"):
+        return whole
     if not _PART.fullmatch(text):
         what = f"{named.argument} must be the hash of a decision `{named.outcome}`, or its first "
         what += f"digits, at least six, got {text}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+
+import msgspec
 
 from accountant.advice.room import tightest
 from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView
@@ -28,6 +31,30 @@ def pace(left: str, ends_at: str, used: str = "0.1") -> ScopeView:
         ends_at=ends_at,
     )
     return ScopeView(scope="dataset", version=1, pace=shown)
+
+
+def test_a_part_of_the_ceiling_is_a_larger_part_of_the_budget_in_force() -> None:
+    half = AnalystBudget(
+        dataset="census",
+        analyst="ana",
+        budget={"rho": "0.01", "epsilon": "0.5"},
+        ceiling={"rho": "0.02", "epsilon": "1"},
+        left={"rho": "0.01", "epsilon": "0.5"},
+        spent_ratio=0.0,
+        levels=(
+            ScopeView(
+                scope="team",
+                name="blue",
+                version=1,
+                part="0.2",
+                spent_ratio=0.5,
+                left={"rho": "0.002", "epsilon": "0.1"},
+            ),
+        ),
+    )
+    assert tightest(half).room.part == Fraction(1, 5)
+    whole = msgspec.structs.replace(half, budget=half.ceiling, left=half.ceiling, ceiling={})
+    assert tightest(whole).room.part == Fraction(1, 10)
 
 
 def test_the_tightest_limit_is_named_with_a_time_only_if_waiting_helps() -> None:

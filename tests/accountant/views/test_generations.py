@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accountant.display.datasets import lifetime_words, present_guarantee
+from accountant.display.datasets import joint_words, lifetime_words, present_guarantee
 from accountant.policy import Policy, resolve
 from accountant.policy.lifetime import Lifetime, first_generation, next_generation
 from accountant.records.requests import Open
@@ -15,6 +15,7 @@ from accountant.times import iso
 from accountant.views.confirmations import confirmations_of_opening
 from accountant.views.datasets import DatasetView
 from accountant.views.generations import with_lifetimes
+from accountant.views.joint import BOUNDED_EXCESS, BOUNDED_RELEASES
 from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening, why_outside
 from accountant.views.population import joint_guarantee, not_added_words, with_joint
 from tests.accountant.views.test_population import OPENED, view
@@ -229,10 +230,6 @@ def test_what_would_be_refused_is_said_and_not_asked_back(record: Open, why: str
             {"guarantee": "void", "recorded": True, "over_budget": True},
             "a release made elsewhere did not fit the budget of a",
         ),
-        (
-            {"guarantee": "if_bounded", "recorded": True},
-            "a counts a release made elsewhere whose size must have been bounded before",
-        ),
     ],
 )
 def test_a_lost_joint_guarantee_names_the_dataset_that_lost_it(change: Any, why: str) -> None:
@@ -240,6 +237,23 @@ def test_a_lost_joint_guarantee_names_the_dataset_that_lost_it(change: Any, why:
     views = [msgspec.structs.replace(first, **change), *others]
     assert joint_guarantee("city", views, ordered=None).why == why
     hidden = joint_guarantee("city", views, lambda each: each.dataset != "a", ordered=None)
-    assert hidden.why == why.replace("of a", "of another dataset").replace(
-        "on a ", "on another dataset "
-    ).replace("a counts", "another dataset counts")
+    named = why.replace("of a", "of another dataset").replace("on a ", "on another dataset ")
+    assert hidden.why == named
+
+
+@pytest.mark.parametrize(
+    ("recorded", "condition"), [(True, BOUNDED_RELEASES), (False, BOUNDED_EXCESS)]
+)
+def test_a_sum_has_the_condition_of_each_of_its_datasets(recorded: bool, condition: str) -> None:
+    first, *others = in_one_lifetime()
+    first = msgspec.structs.replace(first, guarantee="if_bounded", recorded=recorded)
+    joint = joint_guarantee("city", [first, *others], ordered=None)
+    assert (joint.holds, joint.epsilon, joint.condition) == (True, "5", condition)
+    assert joint_words(joint) == f"ε = 5, δ = 1e-5, {condition}"
+    apart = [view("a", opened=1, granted=9), view("b", opened=2)]
+    assert joint_guarantee("city", apart, ordered=None).condition is None
+    apart[1] = msgspec.structs.replace(apart[1], guarantee="if_bounded", recorded=recorded)
+    assert joint_guarantee("city", apart, ordered=None).condition == condition
+    note = lifetime_note(first.lifetime, first.policy, [first, *others])
+    assert f"for all datasets of population city together, {condition}; " in note
+    assert "if" not in lifetime_note(first.lifetime, first.policy, others)

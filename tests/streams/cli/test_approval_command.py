@@ -44,14 +44,20 @@ def test_what_waits_is_listed_and_answered(tmp_path: Path) -> None:
     first, second = plans.waiting
     assert (first["analyst"], first["claim"]) == ("ana", {"type": "pure", "epsilon": "0.3"})
     assert "pure:0.3" in plans("approval", "list", "plans").out
+    assert "pure:0.3 waits for an approval until" in plans("mine", "--analyst", "ana").out
+    assert "waits" not in plans("mine", "--analyst", "cora").out
     short = first["pending"].removeprefix("sha256:")[:12]
     granted = plans("approval", "approve", "plans", short, "--by", "olga")
     assert "granted" in granted.out
     denied = plans(
-        *("approval", "deny", "plans", second["pending"], "--by", "olga"),
+        *("approval", "deny", "plans", second["pending"].removeprefix("sha256:"), "--by", "olga"),
         *("--reason", "see table 4"),
     )
-    assert 'The reason: "see table 4"' in " ".join((denied.out + denied.err).split())
+    assert "olga has denied the request of ben; nothing is charged.\n" in denied.out
+    again = ("ask", "plans", "pure:0.3", "--analyst", "ben", "--id", second["request_id"])
+    shown = " ".join(plans(*again, code=Exit.FAILED).out.split())
+    assert "repeated: first decided refused (denied) at" in shown
+    assert 'olga has denied the request of ben; nothing is charged. The reason: "see table' in shown
     plans("approval", "deny", "plans", second["pending"], "--by", "olga", code=Exit.FAILED)
     assert plans.waiting == []
     assert "30 %" in plans("dataset", "show", "plans").out

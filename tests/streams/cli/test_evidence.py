@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from accountant.times import iso
+from accountant.views.joint import BOUNDED_RELEASES
 from streams.audit.evidence_folder import new_folder
 from streams.cli.evidence_parts import write_ledger
 from streams.clock import SystemClock
@@ -39,7 +41,7 @@ from tests.streams.evidence.handed_over import (
 ALWAYS = {
     *("MANIFEST.txt", "SHA256SUMS", "answers.jsonl", "audit.json", "audit.txt", "datasets.jsonl"),
     *("datasets.txt", "keys.txt", "log.jsonl", "manifest.json", "not-covered.txt"),
-    "verify.py",
+    *("statements.txt", "verify.py"),
 }
 
 
@@ -89,6 +91,30 @@ def test_the_folder_is_private_and_says_what_it_has_and_lacks(used: Path) -> Non
     assert "Erasure" in not_covered
 
 
+def test_what_owners_say_of_the_past_is_there_in_words(accountant: Command) -> None:
+    budget = ("--epsilon", "1", "--filter", "basic", "--access", "anyone")
+    assert accountant("dataset", "open", "census", *budget).code == 0
+    document, other = accountant.directory / "table.pdf", accountant.directory / "other.pdf"
+    document.write_bytes(b"rows")
+    other.write_bytes(b"other rows")
+    outside = ("--at", "2026-01-01", "--evidence", "a [table]", "--document", str(document))
+    assert accountant("dataset", "record", "census", "pure:0.1", *outside, "--yes").code == 0
+    assert accountant("dataset", "remark", "census", "2", "by mistake", "--yes").code == 0
+    digest = hashlib.sha256(b"rows").hexdigest()
+    assert accountant("evidence", "without").code == 0
+    assert f"document sha256:{digest}" in missing(accountant.directory / "without")
+    wrong_one = accountant("evidence", "wrong", "--document", str(other))
+    assert (wrong_one.code, "no record of a release names" in wrong_one.err) == (4, True)
+    assert accountant("evidence", "whole", "--document", str(document)).code == 0
+    folder = accountant.directory / "whole"
+    first, second = (folder / "statements.txt").read_text().splitlines()
+    assert "owner records pure:0.1, released at 2026-01-01 00:00 UTC, charged ε 0.1" in first
+    assert first.endswith(f'Evidence: "a [table]", document sha256:{digest}')
+    assert second.endswith('owner says of decision 2: "by mistake"')
+    assert (folder / f"documents/{digest}.pdf").read_bytes() == b"rows"
+    assert verified(folder)[0] in {0, 3}
+
+
 def test_what_is_not_covered_begins_with_the_datasets_of_the_ledger(accountant: Command) -> None:
     for name in ("certain", "past", "recorded"):
         budget = ("--epsilon", "1", "--filter", "basic", "--access", "anyone")
@@ -107,8 +133,7 @@ def test_what_is_not_covered_begins_with_the_datasets_of_the_ledger(accountant: 
     assert len(lines) == 3, lines
     past, recorded, blank = lines
     assert past == "- past: none: a release made elsewhere did not fit the budget"
-    bounded = "the size of each release that was recorded afterwards was bounded before anything"
-    assert recorded == f"- recorded: ε = 1, δ = 0, if {bounded} was released"
+    assert recorded == f"- recorded: ε = 1, δ = 0, {BOUNDED_RELEASES}"
     assert blank == ""
     assert "Erasure" in others
 
@@ -240,7 +265,7 @@ def test_an_answer_that_is_stored_meanwhile_is_in_the_folder(used: Path, tmp_pat
     file = tmp_path / "ledger.db"
     source = Growing(file, used)
     with chdir(tmp_path), new_folder(tmp_path / "given") as made:
-        assert write_ledger(made, f"sqlite:///{file}", source, (), ["."], (), (), None)
+        assert write_ledger(made, f"sqlite:///{file}", source, (), ["."], (), (), None, ())
     assert len((tmp_path / "given" / "answers.jsonl").read_text().splitlines()) == 2
     code, found = verified(tmp_path / "given")
     assert (code, wrong(found)) == (3, [])

@@ -89,7 +89,7 @@ def test_closing_is_asked_back_unless_the_option_says_that_it_is_meant(opened):
     asked = opened("dataset", "close", "census")
     assert (asked.code, asked.out) == (2, "")
     said = " ".join(asked.err.split())
-    assert "dataset census was not closed: a closing is for ever." in said
+    assert "nothing was done: a closing is for ever. Dataset census grants nothing more" in said
     assert "50 % of its budget is lost" in said
     assert "add --yes if it is meant; `accountant dataset pause census` can be taken back" in said
     assert opened("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
