@@ -292,6 +292,12 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Name a later end, or remove the limit (`accountant limit remove {dataset} --team "
         "NAME{by}`).",
     ),
+    Reason.BEYOND_TEAM: ReasonWords(
+        "Beyond the team",
+        "A lead stays within the limit, the share and the end of the team's own limit, and leaves "
+        "shares alone that are not the team's.",
+        "Set less, within the team's own (`accountant limit list {dataset}`), or ask {owner}.",
+    ),
     Reason.OVER_RESERVED: ReasonWords(
         "More than can be reserved",
         "This would reserve more than is left, or more than the team's share.",

@@ -56,6 +56,7 @@ from accountant.display.times import moment
 from accountant.policy import MAX_OPEN, Policy
 from accountant.questions.derive import NO_ERROR_BEFORE
 from accountant.records import DECODE_ERRORS, Decision, FieldError
+from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
 from accountant.records.request_names import claim_of
@@ -93,8 +94,10 @@ class _RefusedRequest(msgspec.Struct):
     unit: str = ""
     neighbours: str = ""
     follows: int | None = None
+    type: str = ""
 
 
+_OF_LEADS: Final = {kind.name for kind in KINDS if "lead" in kind.senders}
 _decode_request = msgspec.json.Decoder(_RefusedRequest).decode
 
 
@@ -359,7 +362,8 @@ def _unit_words(request: _RefusedRequest, policy: Policy | None) -> str:
 def _role_words(request: _RefusedRequest, dataset: str | None) -> str:
     where = f"dataset {dataset}" if dataset else "the dataset"
     if request.by:
-        return f"{request.by} is not an owner of {where}."
+        leads = ", nor a lead who may do this" if request.type in _OF_LEADS else ""
+        return f"{request.by} is not an owner of {where}{leads}."
     if request.via:
         other = f"{request.via} not its engine or curator"
         return f"{request.analyst} is not an analyst of {where}, or {other}."

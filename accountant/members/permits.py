@@ -11,7 +11,7 @@ from accountant.policy import Policy
 from accountant.records import AdminRecord, Body, ReservationStep
 from accountant.records.kinds import kind_of
 from accountant.records.members import MemberRow, Role
-from accountant.records.requests import MechanismRequest, Settle
+from accountant.records.requests import MechanismRequest, SetLimit, SetMember, Settle
 
 Lookup = Callable[[str], MemberRow | None]
 """Returns the row of a dataset's member."""
@@ -69,6 +69,35 @@ def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
     return is_by_administrator(record)
 
 
+def may_lead(policy: Policy, lookup: Lookup, record: AdminRecord, at: int) -> bool:
+    """Tell whether a record is a lead's, about an analyst of the lead's own team.
+
+    A lead adds names that are no member. Others it may touch only where their sole role is analyst
+    and their team its own, so it never touches itself. Where everyone may ask, a membership does
+    not admit but binds to the limits of a team, so owners alone set and remove it.
+
+    Args:
+        at: milliseconds since 1970.
+    """
+    if not has_role(lookup, record.by, "lead", at):
+        return False
+    team = team_led(lookup(record.by))
+    if isinstance(record, SetLimit):
+        known = None if record.name is None else lookup(record.name)
+        return record.scope == "analyst" and known is not None and known.is_analyst_of(team)
+    if not isinstance(record, SetMember) or policy.access != "members":
+        return False
+    known = lookup(record.member)
+    if known is not None and not known.is_analyst_of(team):
+        return False
+    return not record.roles or (record.roles == ("analyst",) and record.team == team)
+
+
+def team_led(row: MemberRow | None) -> str:
+    """Return the team that a membership with the role lead is of, "" for any other."""
+    return row.team or "" if row is not None and "lead" in row.roles else ""
+
+
 def may_send(policy: Policy, lookup: Lookup, record: Body, at: int) -> bool:
     """Tell whether the sender of a record has one of the roles that may send its kind.
 
@@ -76,7 +105,7 @@ def may_send(policy: Policy, lookup: Lookup, record: Body, at: int) -> bool:
         at: milliseconds since 1970.
     """
     if not isinstance(record, MechanismRequest | ReservationStep):
-        return may_decide(lookup, record, at)
+        return may_decide(lookup, record, at) or may_lead(policy, lookup, record, at)
     senders = kind_of(record).senders
     if "owner" in senders and has_role(lookup, record.analyst, "owner", at):
         return True

@@ -17,8 +17,9 @@ from accountant.limits.apply import apply_record, is_possible, limit_record_of
 from accountant.limits.reserved_totals import any_reserved, plus
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
+from accountant.limits.team_bounds import goes_beyond, is_outside
 from accountant.limits.thresholds import reached_limits
-from accountant.members.permits import may_decide
+from accountant.members.permits import may_decide, may_lead, team_led
 from accountant.partition.draft import Draft
 from accountant.partition.lifetimes import lifetime_of_opening
 from accountant.partition.outside_records import decide_record
@@ -64,7 +65,8 @@ def decide_admin(
         return (_result(ledger, _open(draft, ledger, record)),)
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
-    if not may_decide(lookup, record, at):
+    policy = ledger.plan.policy
+    if not may_decide(lookup, record, at) and not may_lead(policy, lookup, record, at):
         refused = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
         return (PartResult(ledger, advance(ledger, at), refused, {}),)
     several = RULES_OF_SEVERAL.get(type(record))
@@ -122,7 +124,11 @@ def _reached(draft: Draft, after: DatasetLedger, states: Iterable[LimitState]) -
 
 def _member(draft: Draft, ledger: DatasetLedger, record: SetMember) -> AdminVerdict:
     name, before = record.dataset, draft.members.get(record.dataset, record.member)
-    after, verdict, member = apply_member(ledger, before, record, draft.decided_at)
+    lead, own = _team_of_lead(draft, record), draft.levels.get((name, "analyst", "", record.member))
+    brings_share = bool(lead) and before is None and is_outside(own, lead)
+    after, verdict, member = apply_member(
+        ledger, before, record, draft.decided_at, brings_share=brings_share
+    )
     if member is None:
         return after, verdict, {}
     if member.roles:
@@ -136,7 +142,8 @@ def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdic
     at, team = draft.decided_at, ""
     if record.scope == "analyst":
         team = team_of(draft.members.get(record.dataset, record.name or ""), at)
-    after, verdict, level = apply_limit(ledger, draft.levels, record, team, at)
+    lead = _team_of_lead(draft, record)
+    after, verdict, level = apply_limit(ledger, draft.levels, record, team, at, lead)
     if level is None or level.rule is None:
         return after, verdict, {}
     draft.levels.put(level)
@@ -145,6 +152,13 @@ def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdic
         uses = draft.levels.of_dataset(record.dataset)
         states = [each for each in uses if each.team == record.name]
     return after, verdict, {"limit": level.rule.record, **_reached(draft, after, states)}
+
+
+def _team_of_lead(draft: Draft, record: SetMember | SetLimit) -> str:
+    """Return the team whose lead sends a record, "" where the sender decides about the dataset."""
+    lookup = partial(draft.members.get, record.dataset)
+    decides = may_decide(lookup, record, draft.decided_at)
+    return "" if decides else team_led(lookup(record.by))
 
 
 def _resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> AdminVerdict:
@@ -166,16 +180,24 @@ RULES_OF_SEVERAL: Final[
 
 
 def apply_member(
-    ledger: DatasetLedger, before: MemberRow | None, record: SetMember, at: int
+    ledger: DatasetLedger,
+    before: MemberRow | None,
+    record: SetMember,
+    at: int,
+    *,
+    brings_share: bool,
 ) -> tuple[DatasetLedger, Verdict, Member | None]:
     """Return the ledger after a record, the verdict, and the membership from then on.
 
     Args:
         before: the member's row.
         at: the decision's time, milliseconds since 1970.
+        brings_share: a lead would add a name with a share outside the lead's team.
     Returns: None for the membership where the record is refused; without roles, a removal.
     """
     reason = _member_refusal(ledger, before, record)
+    if reason is None and brings_share:
+        reason = Reason.BEYOND_TEAM
     if reason is not None:
         return advance(ledger, at), Verdict(Outcome.REFUSED, reason), None
     owned = before is not None and "owner" in before.roles
@@ -205,13 +227,14 @@ def _member_refusal(
 
 
 def apply_limit(
-    ledger: DatasetLedger, store: LimitStore, record: SetLimit, team: str, at: int
+    ledger: DatasetLedger, store: LimitStore, record: SetLimit, team: str, at: int, lead: str
 ) -> tuple[DatasetLedger, Verdict, LimitState | None]:
     """Return the ledger after a record, the verdict, and the limit's new state.
 
     Args:
         team: of an analyst, in force at this time; "" for none.
         at: the decision's time, milliseconds since 1970.
+        lead: the team whose lead sends the record, "" for nobody's.
     Returns: None for the state if the record is refused.
     """
     before = store.get((ledger.dataset, record.scope, "", record.name or ""))
@@ -225,6 +248,8 @@ def apply_limit(
     stored = limit_record_of(record, ledger.plan, version, team or None)
     sequence = ledger.sequence + 1
     level = apply_record(before, ledger.dataset, stored, ledger.plan, at, sequence)
+    if lead and goes_beyond(store, before, level, lead):
+        return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.BEYOND_TEAM), None
     if level.share and _is_over_reserved(ledger, store, before, level):
         return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
     is_new = level.is_in_force and not was_in_force

@@ -463,6 +463,8 @@ def _check_member(record: SetMember) -> None:
     if record.until is not None and "owner" in record.roles:
         rule = "must be left out where roles has owner: an owner stays until removed"
         raise RequestInvalid("until", rule, record.until)
+    if record.team is None and "lead" in record.roles:
+        raise RequestInvalid("team", "must be given where roles has lead: the lead's team", None)
 
 
 def _check_person(record: PauseMember | ResumeMember) -> None:

@@ -35,7 +35,7 @@ from accountant.records.requests import (
     Void,
 )
 
-Sender = Literal["analyst", "curator", "owner"]
+Sender = Literal["analyst", "curator", "owner", "lead"]
 """A role whose holders may send a record. An engine sends an analyst's, under its own name."""
 
 
@@ -82,6 +82,7 @@ _ANALYST: Final = frozenset[Sender]({"analyst"})
 _CURATOR: Final = frozenset[Sender]({"analyst", "curator"})
 _VOIDER: Final = frozenset[Sender]({"analyst", "owner"})
 _OWNER: Final = frozenset[Sender]({"owner"})
+_LEAD: Final = frozenset[Sender]({"owner", "lead"})
 
 KINDS: Final = (
     RecordKind(
@@ -267,7 +268,7 @@ KINDS: Final = (
     RecordKind(
         body=SetMember,
         source="admin",
-        senders=_OWNER,
+        senders=_LEAD,
         does="sets members",
         outcomes=(
             Outcome.MEMBER_SET,
@@ -301,7 +302,7 @@ KINDS: Final = (
     RecordKind(
         body=SetLimit,
         source="admin",
-        senders=_OWNER,
+        senders=_LEAD,
         does="sets limits",
         outcomes=(
             Outcome.LIMIT_SET,

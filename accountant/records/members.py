@@ -12,12 +12,12 @@ from accountant.field_rules import Name, Rule, Until
 from accountant.times import from_iso, iso
 from accountant.versions import FORMAT, Format, reader
 
-Role = Literal["owner", "analyst", "engine", "auditor", "curator"]
+Role = Literal["owner", "analyst", "engine", "auditor", "curator", "lead"]
 """What a member may do: decide about the dataset, ask for oneself, ask for others, read all, run
-sessions of questions."""
+sessions of questions, lead the analysts of a team."""
 Roles = Annotated[tuple[Role, ...], Rule("Roles")]
 
-ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor", "curator")
+ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor", "curator", "lead")
 MAX_MEMBERS: Final = 10_000
 """The limit of members of a dataset, expired ones included."""
 MAX_OWNERS_NAMED: Final = 100
@@ -48,7 +48,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
     Attributes:
         dataset, member: as in the key.
-        roles: in the order owner, analyst, engine, auditor, curator.
+        roles: in the order owner, analyst, engine, auditor, curator, lead.
         team, until: left out if there is none.
         sequence: of the decision that has set the row.
     """
@@ -68,6 +68,10 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
     def is_in_force(self, at: int) -> bool:
         """Tell whether the membership is not over at a time."""
         return self.until is UNSET or at < self.until
+
+    def is_analyst_of(self, team: str) -> bool:
+        """Tell whether the member's sole role is analyst, and the team is this one."""
+        return self.roles == ("analyst",) and self.team == team
 
     @property
     def as_member(self) -> Member:

@@ -169,6 +169,7 @@ class Reason(StrEnum):
     UNKNOWN_LIMIT = "unknown_limit"
     LIMIT_NOT_POSSIBLE = "limit_not_possible"
     END_IN_PAST = "end_in_past"
+    BEYOND_TEAM = "beyond_team"
     OVER_RESERVED = "over_reserved"
     TOO_MANY_LIMITS = "too_many_limits"
     ALREADY_GRANTED = "already_granted"

@@ -446,13 +446,15 @@ class Deny(_Admin, frozen=True, tag="deny"):
 class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     """An owner, or an administrator, sets or removes a member of a dataset.
 
-    The roles replace the earlier ones; without roles the member is removed.
+    The roles replace the earlier ones; without roles the member is removed. A lead adds, sets and
+    removes those whose sole role is analyst, and whose team is the lead's.
 
     Attributes:
         member: the name; the record replaces an earlier one.
-        roles: any of `owner`, `analyst`, `engine`, `auditor`, `curator`, each once, in any order.
-            `[]` removes the member.
-        team: the one that they belong to in this dataset. Not with empty `roles`.
+        roles: any of `owner`, `analyst`, `engine`, `auditor`, `curator`, `lead`, each once, in any
+            order. `[]` removes the member.
+        team: the one that they belong to in this dataset. Not with empty `roles`; needed with
+            `lead`, who leads it.
         until: when the membership ends. Not with empty `roles`, and not with `owner`: an owner
             does not expire, so that a dataset always has one.
         follows: as of `Amend`.

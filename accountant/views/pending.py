@@ -65,11 +65,6 @@ def pending_views(rows: Iterable[PendingRow], at: int, resets: int) -> tuple[Pen
     return tuple(map(_view, waiting))
 
 
-def pending_of(views: Iterable[PendingView], name: str) -> tuple[PendingView, ...]:
-    """Return somebody's own requests, and those that they made for others."""
-    return tuple([each for each in views if name in {each.analyst, each.via}])
-
-
 def _view(row: PendingRow) -> PendingView:
     asked = _decode_request(row.body or b"")
     return PendingView(

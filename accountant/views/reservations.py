@@ -80,11 +80,6 @@ class OpenReservations(NamedTuple):
     at: int
 
 
-def is_of(reservation: Reservation, name: str) -> bool:
-    """Tell whether a reservation is somebody's own, or made by them for another."""
-    return name in {reservation.analyst, reservation.via}
-
-
 def reservation_view(
     reservation: Reservation, *, at: int, now: int, request_id: str | None, shown: str | None
 ) -> ReservationView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,10 +18,51 @@ from accountant.records.parts import by_dataset
 from accountant.records.person_pauses import PersonPause
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.why import Why, own_rows, without_members
+from accountant.views.limit_views import ScopeView
+from accountant.views.why import Why, own_rows, rows_of_team, without_members
 
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
 """Roles that see all of a dataset."""
+READS_OTHERS: Final[frozenset[Role]] = SEES_ALL | {"lead"}
+"""Roles that show others' requests."""
+
+
+class LedTeam(NamedTuple):
+    """The team that a caller leads on a dataset. Its members are those of now.
+
+    Attributes:
+        member: returns a person's membership of a dataset.
+    """
+
+    dataset: str
+    name: str
+    member: Callable[[str, str], MemberRow | None]
+
+    def has(self, name: str | None) -> bool:
+        """Tell whether somebody is of the team, also after the end of the membership."""
+        return name is not None and self._row(name) is not None
+
+    def has_since(self, name: str, sequence: int | None) -> bool:
+        """Tell whether a decision is not older than the membership of somebody in the team.
+
+        What somebody asked before may be another team's: a lead would read it by adding a former
+        member of that team.
+
+        Args:
+            sequence: number of the decision in the dataset, None for one without.
+        """
+        row = self._row(name)
+        return row is not None and sequence is not None and sequence >= row.sequence
+
+    def has_limit(self, view: ScopeView) -> bool:
+        """Tell whether a limit is the team's, one of its analysts', or that of the dataset."""
+        if view.scope == "dataset":
+            return True
+        return self.has(view.name) if view.scope == "analyst" else view.name == self.name
+
+    def _row(self, name: str) -> MemberRow | None:
+        row = self.member(self.dataset, name)
+        return row if row is not None and row.team == self.name else None
 
 
 class DatasetAccess(NamedTuple):
@@ -32,12 +73,37 @@ class DatasetAccess(NamedTuple):
         sees_all: every decision and member.
         sees_requests: what everybody has asked.
         team: theirs, None for none.
+        leads: the team whose requests, use and limits they see as its lead, None for none.
     """
 
     name: str
     sees_all: bool
     sees_requests: bool
     team: str | None = None
+    leads: LedTeam | None = None
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether a role shows them what others ask."""
+        return self.sees_all or self.leads is not None
+
+    def is_shown(self, name: str | None) -> bool:
+        """Tell whether membership, limits and pause of somebody are shown."""
+        return self.sees_all or name == self.name or self._leads(name)
+
+    def _leads(self, name: str | None) -> bool:
+        return self.leads is not None and self.leads.has(name)
+
+    def lists(self, analyst: str, via: str | None, sequence: int | None) -> bool:
+        """Tell whether a request is among those that concern the caller.
+
+        Args:
+            analyst, via: of the request; the caller may be either.
+            sequence: number of its decision in the dataset, None for one without.
+        """
+        if self.sees_all or self.name in {analyst, via}:
+            return True
+        return self.leads is not None and self.leads.has_since(analyst, sequence)
 
 
 WHOLE: Final = DatasetAccess("", sees_all=True, sees_requests=True)
@@ -51,12 +117,18 @@ class Caller(NamedTuple):
     is_administrator: bool = False
 
 
-def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> DatasetAccess | None:
+def access_of(
+    caller: Caller | None,
+    policy: Policy,
+    row: MemberRow | None,
+    member: Callable[[str, str], MemberRow | None] = lambda _, __: None,
+) -> DatasetAccess | None:
     """Return what a caller sees of a dataset that has a policy; None for nothing of it.
 
     Args:
         caller: None without authentication, where everybody sees all.
         row: the caller's membership that is in force.
+        member: returns anybody's membership of a dataset.
     """
     if caller is None or caller.is_administrator:
         return WHOLE
@@ -69,7 +141,10 @@ def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> D
     is_analyst = is_open or "analyst" in roles
     sees_requests = sees_all or (is_analyst and not sees_only_own(policy))
     team = None if row is None else (row.team or None)
-    return DatasetAccess(caller.name, sees_all, sees_requests, team)
+    leads = None
+    if row is not None and team is not None and "lead" in roles:
+        leads = LedTeam(row.dataset, team, member)
+    return DatasetAccess(caller.name, sees_all, sees_requests, team, leads)
 
 
 _OTHERS: Final = b'"other_datasets"'
@@ -84,21 +159,31 @@ def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
     if access.sees_all or line.outcome.is_public:
         return True
     if line.member is not None:
-        return line.member.member == access.name
+        return line.member.member == access.name or _leads_member(access, line)
     if line.pause is not None and line.outcome.pauses_person and _sees_pause(access, line.pause):
         return True
-    if line.reservation is not None and line.reservation.analyst == access.name:
+    if line.reservation is not None and access.lists(line.reservation.analyst, "", line.sequence):
         return True  # an owner may void a reservation of theirs
     asked = names_in_request(line.request)
     if asked.analyst:
-        return access.sees_requests or access.name in {asked.analyst, asked.via}
+        return access.sees_requests or access.lists(asked.analyst, asked.via, line.sequence)
     return asked.by == access.name
 
 
+def _leads_member(access: DatasetAccess, line: DecisionHeader) -> bool:
+    """Tell whether a lead has set a member, or sees that one was set in the team."""
+    leads, member = access.leads, line.member
+    if leads is None or member is None:
+        return False
+    if leads.has_since(member.member, line.sequence):
+        return True
+    return names_in_request(line.request).by == access.name
+
+
 def _sees_pause(access: DatasetAccess, pause: PausedName | PersonPause) -> bool:
-    """Tell whether a pause is somebody's own, or their team's."""
+    """Tell whether a pause is somebody's own, or their team's, or a lead's analyst's."""
     if pause.member is not None:
-        return pause.member == access.name
+        return access.is_shown(pause.member)
     return pause.team is not None and pause.team == access.team
 
 
@@ -112,17 +197,25 @@ def visible_view(access: DatasetAccess, view: DatasetView) -> DatasetView:
 
 def sees_answer(access: DatasetAccess, analyst: str) -> bool:
     """Tell whether an answer to an analyst is shown to somebody who sees its dataset."""
-    return access.sees_requests or access.name == analyst
+    return access.sees_requests or access.name == analyst  # a lead reads requests, not answers
+
+
+def sees_answer_of(access: DatasetAccess, line: DecisionHeader) -> bool:
+    """Tell whether the answer to a decision's request is shown to somebody who sees its dataset.
+
+    An engine reads what it asked for others, a lead no answer to the team.
+    """
+    return sees_decision(access._replace(leads=None), line)
 
 
 def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
     """Tell whether an alert on a dataset is shown to somebody who sees the dataset.
 
     Everybody sees the dataset's alerts, a team's members those of the team, an analyst their own
-    and those of their own requests.
+    and those of their own requests, a lead those of the team's analysts, too.
     """
     if alert.approval is not None:
-        return access.sees_all or access.name == alert.analyst
+        return alert.analyst is not None and access.is_shown(alert.analyst)
     return access.sees_all or _sees_limit(access, alert.scope, alert.name, alert.analyst)
 
 
@@ -133,7 +226,7 @@ def _sees_limit(
         return True
     if scope == "team":
         return name == access.team
-    return access.name == (name if analyst is None else analyst)
+    return access.is_shown(name if analyst is None else analyst)
 
 
 def redact_decision(
@@ -271,10 +364,21 @@ def is_shown_whole(line: DecisionHeader, access_of: Callable[[str], DatasetAcces
     return all(access is not None and sees_decision(access, part) for part, access in accesses)
 
 
+def visible_limits(access: DatasetAccess, limits: Sequence[ScopeView]) -> Sequence[ScopeView]:
+    """Return a dataset's limits that a caller sees by a role: all, those of a led team, or none."""
+    if access.sees_all:
+        return limits
+    return [each for each in limits if access.leads is not None and access.leads.has_limit(each)]
+
+
 def visible_why(why: Why, access: DatasetAccess) -> Why:
     """Return the part of a report that a caller may see."""
     if access.sees_all:
         return why
+    if access.leads is not None:
+        names = {row.analyst for row in why.by_analyst if access.is_shown(row.analyst)}
+        seen = why if access.sees_requests else own_rows(why, access.name)
+        return rows_of_team(why, seen, access.leads.name, names | {access.name})
     if access.sees_requests:
         return without_members(why, access.name)
     return own_rows(why, access.name)

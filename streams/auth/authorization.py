@@ -198,8 +198,9 @@ def _needed(caller: Principal, name: str, body: Body, roles: Collection[str]) ->
         return f"{needs} on dataset {name}; ask {UNNAMED_OWNER} for it"
     if is_by_administrator(body):
         return f"only administrators may write `as: administrator`; {signed_in}"
-    what = f"only owners of dataset {name} may do this; {signed_in}"
     kind = kind_of(body)
+    leads = ", or the lead of a team about its analysts" if "lead" in kind.senders else ""
+    what = f"only owners of dataset {name} may do this{leads}; {signed_in}"
     if kind.allows_administrator and caller.administrator:
         what += f". An administrator {kind.does} by `as: administrator`, --as-administrator"
     return what

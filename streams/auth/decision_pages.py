@@ -73,10 +73,10 @@ def _part(found: Sequence[bytes], access: DatasetAccess, maximum: int) -> _Part:
     return _Part(part, last)
 
 
-def log_reading(request: HttpRequest, dataset: str | None, *, sees_all: bool) -> None:
+def log_reading(request: HttpRequest, dataset: str | None, *, reads_others: bool) -> None:
     """Log that a caller reads other people's requests by the right of a role."""
     caller = principal_of(request)
-    if caller is not None and sees_all:
+    if caller is not None and reads_others:
         route = request.scope["path_template"]
         fields = {"name": caller.name, "administrator": caller.administrator}
         _log.info("others_requests_read", dataset=dataset, route=route, **fields)

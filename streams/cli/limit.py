@@ -74,7 +74,7 @@ def set_(
     and --each, --pace limits everyone together. Usage is counted from the first limit on, and again
     from a change of its filter on: what was used before is not counted. From its end on (--until,
     in UTC) the default of the analyst's team holds in its place, else nothing, and a reserved share
-    is free for everybody.
+    is free for everybody. A lead sets those of the team's analysts, within the team's own.
 
     Example: `accountant limit set survey --team blue --part 0.25`. Exit code 1 if it is refused.
     """
@@ -159,8 +159,8 @@ def list_(
 ) -> None:
     """List a dataset's limits, with what is used and left; with --json one object a line.
 
-    A server shows all limits to owners, auditors and administrators, and to analysts those that
-    apply to their own requests. A ledger's file shows all.
+    A server shows all limits to owners, auditors and administrators, those of the team to its
+    lead, and to analysts those that apply to their own requests. A ledger's file shows all.
     """
     from streams.cli.printing.limits import limit_table
     from streams.cli.printing.output import print_json, stdout

@@ -26,7 +26,9 @@ def set_(
     member: MemberName,
     role: Annotated[
         list[str],
-        typer.Option(help="owner, analyst, engine, auditor or curator; repeat it for several."),
+        typer.Option(
+            help="owner, analyst, engine, auditor, curator or lead; repeat it for several."
+        ),
     ],
     team: Annotated[str | None, typer.Option(help="The member's team in this dataset.")] = None,
     until: Annotated[
@@ -39,7 +41,8 @@ def set_(
 ) -> None:
     """Set a member's roles on a dataset; they replace the earlier roles.
 
-    For owners, and with --as-administrator for administrators. Exit code 1 if it is refused.
+    For owners, and with --as-administrator for administrators. A lead (--role lead, with --team)
+    adds, changes and removes the analysts of the team alone. Exit code 1 if it is refused.
     """
     from streams.cli.reading.member_file import check_role
     from streams.cli.reading.options import parse_until
@@ -140,7 +143,8 @@ def list_(
 ) -> None:
     """List a dataset's members by name, expired ones included, then who is paused.
 
-    A server shows all members to owners, auditors and administrators, and others only themselves.
+    A server shows all members to owners, auditors and administrators, those of the team to its
+    lead, and others only themselves.
     A ledger's file shows all.
     """
     from rich.markup import escape

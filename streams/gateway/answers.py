@@ -15,7 +15,7 @@ from accountant.errors import RequestInvalid
 from accountant.partition import hash_of
 from accountant.records import encode
 from accountant.records.header import decode_header
-from accountant.views.visibility import DatasetAccess, sees_answer, sees_decision
+from accountant.views.visibility import DatasetAccess, sees_answer, sees_answer_of
 from streams.answers.store import AnswerReader, Answers
 from streams.auth.decision_pages import log_reading
 from streams.auth.principal import principal_of
@@ -72,7 +72,7 @@ async def show_answer(
     if found.value is not None:
         access = visibility_of(request).at(dataset)
         if access is not None and access.name != asked.analyst:
-            log_reading(request, dataset, sees_all=access.sees_all)
+            log_reading(request, dataset, reads_others=access.sees_all)
         return Response(found.value, media_type=JSON)
     if found.will_come:
         pending = {"status": "pending", "location": asked.address}
@@ -165,7 +165,7 @@ async def _find(request: HttpRequest, reader: AnswerReader, asked: _Asked) -> _F
     if access is None or decision is None:
         return _Found()
     line = decode_header(decision)
-    if line.derived is None or not line.outcome.charges or not sees_decision(access, line):
+    if line.derived is None or not line.outcome.charges or not sees_answer_of(access, line):
         return _Found()
     if not_shown is not None:
         raise not_shown
@@ -193,7 +193,7 @@ async def list_answers(
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
-    log_reading(request, dataset, sees_all=access.sees_all)
+    log_reading(request, dataset, reads_others=access.sees_all)
     page = await answer_page(reader, dataset, access, after=first, maximum=maximum)
     return list_response(dataset, f"answers?after={first}&limit={maximum}", page)
 

@@ -11,7 +11,7 @@ from litestar.params import FromPath
 from accountant.records import encode
 from accountant.records.names import check_name
 from accountant.views.limit_views import AnalystBudget
-from accountant.views.visibility import DatasetAccess
+from accountant.views.visibility import DatasetAccess, visible_limits
 from streams.auth.authorization import signed_in_as
 from streams.auth.decision_pages import log_reading
 from streams.auth.principal import principal_of
@@ -30,17 +30,18 @@ _BATCH: Final = 50
 async def list_limits(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return a dataset's limits in force, by scope and name, with their use.
 
-    Owners, auditors and administrators see all limits; everybody else sees the limits of their
-    own requests.
+    Owners, auditors and administrators see all limits, a lead those of the team and its analysts;
+    everybody else sees the limits of their own requests.
     """
     found = await visibility_of(request).dataset(dataset)
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
     service = context_of(request).service
-    if access.sees_all:
-        log_reading(request, dataset, sees_all=True)
-        return list_response(dataset, "limits", encode(await service.levels(dataset)))
+    if access.reads_others:
+        log_reading(request, dataset, reads_others=access.reads_others)
+        shown = visible_limits(access, await service.levels(dataset))
+        return list_response(dataset, "limits", encode(shown))
     own = await service.budget_for(dataset, access.name)
     return list_response(dataset, "limits", encode(() if own is None else own.levels))
 
@@ -51,7 +52,8 @@ async def show_budget(
 ) -> Response[bytes]:
     """Return an analyst's remaining budget: the dataset's, and that of each applicable limit.
 
-    Owners, auditors and administrators may ask about anybody; everybody else about themselves.
+    Owners, auditors and administrators may ask about anybody, a lead about the team; everybody else
+    about themselves.
     """
     check_name("analyst", analyst)
     found = await visibility_of(request).dataset(dataset)
@@ -75,14 +77,14 @@ def check_sees_budget(
     caller = principal_of(request)
     if caller is None or caller.name == analyst:
         return
-    if not access.sees_all:
+    if not access.is_shown(analyst):
         roles = visibility_of(request).roles(dataset)
         what = (
-            f"only owners and auditors of dataset {dataset}, and administrators, may see what "
-            f"others have left; {signed_in_as(caller, roles)}"
+            f"only owners and auditors of dataset {dataset}, the lead of their team, and "
+            f"administrators, may see what others have left; {signed_in_as(caller, roles)}"
         )
         raise forbidden(request, "read", what, field="analyst", value=analyst)
-    log_reading(request, dataset, sees_all=True)
+    log_reading(request, dataset, reads_others=access.reads_others)
 
 
 @get("/me/budgets", tags=["access"])

@@ -58,7 +58,7 @@ async def confirmations_of(request: HttpRequest, body: Body) -> Sequence[Confirm
         )
         found += await confirmations_of_source(request, body)
     elif team_of(body):
-        # Who may set them sees all of the dataset's members and limits.
+        # Owners see all members and limits; the team that a lead may name has a member, the lead.
         members, limits = await service.members(body.dataset), await service.levels(body.dataset)
         found += confirmations_of_team(body, members, limits)
     if found and await service.find(body.dataset, body.by, body.request_id) is not None:

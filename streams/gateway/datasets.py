@@ -91,7 +91,8 @@ async def show_usage(
 ) -> Response[bytes]:
     """Return who used a dataset, by analyst, purpose, day or month.
 
-    A caller who may not see others' requests gets their own row only, and 403 for any other key.
+    A caller who may not see others' requests gets their own row only, a lead those of the team,
+    and 403 for any other key.
     """
     service = context_of(request).service
     known = next((each for each in BYS if each == by), None)
@@ -101,12 +102,11 @@ async def show_usage(
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
-    log_reading(request, dataset, sees_all=access.sees_all)
+    log_reading(request, dataset, reads_others=access.reads_others)
     what = f"usage?by={known}"
     if known == "analyst":
         usage = await service.usage(dataset)
-        own = access.name
-        visible = [row for row in usage if access.sees_requests or row.analyst == own]
+        visible = [row for row in usage if access.sees_requests or access.is_shown(row.analyst)]
         return list_response(dataset, what, encode(visible))
     if not access.sees_requests:
         why = (
@@ -139,7 +139,7 @@ async def list_requests(
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
-    log_reading(request, dataset, sees_all=access.sees_all)
+    log_reading(request, dataset, reads_others=access.reads_others)
     page = await page_of(service, dataset, access, after=first, maximum=maximum)
     return list_response(dataset, f"requests?after={first}&limit={maximum}", page)
 
@@ -164,7 +164,7 @@ async def show_decision(
         line, found = visibility_of(request).of_decision(dataset, found)
         if access is not None and sees_decision(access, line):
             if analyst != access.name:
-                log_reading(request, dataset, sees_all=access.sees_all)
+                log_reading(request, dataset, reads_others=access.reads_others)
             return Response(redact_decision(access, line, found), media_type=JSON)
     if await visibility_of(request).dataset(dataset) is None:
         return await unknown_dataset(request, dataset)
@@ -194,19 +194,19 @@ async def list_reservations(
 ) -> Response[bytes]:
     """Return a dataset's open reservations in the order of their decisions, a page at a time.
 
-    Owners, auditors and administrators see all of them; everybody else their own, and those that
-    they made for others. `next` is the next page's `after`; if it equals the `after` that was
-    sent, there are no more. `state` is by the log's clock, `deadline_passed` by this server's.
+    Owners, auditors and administrators see all of them, a lead those of the team; everybody else
+    their own, and those that they made for others. `next` is the next page's `after`; if it equals
+    the `after` that was sent, there are no more. `state` is by the log's clock, `deadline_passed`
+    by this server's.
     """
     first, maximum = read_page(after, limit)
     found = await visibility_of(request).dataset(dataset)
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
-    log_reading(request, dataset, sees_all=access.sees_all)
-    holder = None if access.sees_all else access.name
+    log_reading(request, dataset, reads_others=access.reads_others)
     service = context_of(request).service
-    page = await service.reservations(dataset, after=first, limit=maximum, holder=holder)
+    page = await service.reservations(dataset, after=first, limit=maximum, access=access)
     what = f"reservations?after={first}&limit={maximum}"
     return list_response(dataset, what, encode(page))
 
@@ -215,16 +215,15 @@ async def list_reservations(
 async def list_pending(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return a dataset's requests that wait for approval, in the order of their decisions.
 
-    Owners, auditors and administrators see all of them; everybody else their own, and those that
-    they made for others. There are at most 1,000.
+    Owners, auditors and administrators see all of them, a lead those of the team; everybody else
+    their own, and those that they made for others. There are at most 1,000.
     """
     found = await visibility_of(request).dataset(dataset)
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
-    log_reading(request, dataset, sees_all=access.sees_all)
-    holder = None if access.sees_all else access.name
-    waiting = await context_of(request).service.pending(dataset, holder=holder)
+    log_reading(request, dataset, reads_others=access.reads_others)
+    waiting = await context_of(request).service.pending(dataset, access=access)
     return list_response(dataset, "pending", encode(waiting))
 
 
@@ -243,13 +242,13 @@ async def show_head(request: HttpRequest) -> Response[bytes]:
 async def list_members(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return a dataset's members by name, expired ones included.
 
-    Owners, auditors and administrators see all members; everybody else their own entry.
+    Owners, auditors and administrators see all members, a lead those of the team; everybody else
+    their own entry.
     """
     found = await visibility_of(request).dataset(dataset)
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
     members = await context_of(request).service.members(dataset)
-    if not access.sees_all:
-        members = [member for member in members if member.member == access.name]
+    members = [member for member in members if access.is_shown(member.member)]
     return list_response(dataset, "members", encode(members))

@@ -76,7 +76,7 @@ async def show_why(
     if found is None:
         return await unknown_dataset(request, dataset)
     _, access = found
-    log_reading(request, dataset, sees_all=access.sees_all)
+    log_reading(request, dataset, reads_others=access.reads_others)
     # Owners and auditors use no budget themselves: their row appears only on request.
     own = "" if access.sees_all else access.name
     whose = (analyst if access.sees_requests else None) or own or None

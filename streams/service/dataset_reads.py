@@ -26,6 +26,7 @@ from accountant.views.visibility import (
     DatasetAccess,
     redact_decision,
     sees_decision,
+    visible_limits,
     visible_why,
 )
 from accountant.views.why import (
@@ -136,14 +137,13 @@ async def _overview(
     budget = None
     if caller is not None and roles.asks:
         budget = await service.budget_for(dataset, caller.name)
-    own = None if access.sees_all else access.name
-    held = await service.reservations(dataset, after=0, limit=MOST_RESERVATIONS, holder=own)
-    waiting = await service.pending(dataset, holder=own)
+    held = await service.reservations(dataset, after=0, limit=MOST_RESERVATIONS, access=access)
+    waiting = await service.pending(dataset, access=access)
     overview = Overview(
         dataset=view,
         caller=roles,
-        members=tuple(each for each in members if access.sees_all or each.member == access.name),
-        limits=tuple(limits) if access.sees_all else (),
+        members=tuple(each for each in members if access.is_shown(each.member)),
+        limits=tuple(visible_limits(access, limits)),
         budget=budget,
         requests=await _recent(service, view, access),
         reservations=held.reservations,
@@ -194,9 +194,8 @@ async def _recent(
     service: LedgerService, view: DatasetView, access: DatasetAccess
 ) -> RecentRequests:
     """Return the latest requests; an index that is behind leaves out this part alone."""
-    own = None if access.sees_all else access.name
     try:
-        return await recent_requests(service, view.dataset, access, view.sequence, own=own)
+        return await recent_requests(service, view.dataset, access, view.sequence)
     except Unavailable as error:
         return RecentRequests(trouble=_words(error))
 
@@ -218,18 +217,15 @@ async def recent_requests(
     access: DatasetAccess,
     sequence: int,
     *,
-    own: str | None,
     limit: int = MOST_RECENT,
 ) -> RecentRequests:
-    """Return the latest requests that a caller sees of a dataset, back from decision `sequence`.
+    """Return the latest requests that concern a caller, back from decision `sequence`.
 
     At most `MAX_READ` decisions are read: all of them may be others'.
 
-    Args:
-        own: whose requests alone, made for them or by them for others; None for everybody's.
     Raises: Unavailable.
     """
-    found, read, upto, size = _Recent(access, own, limit), 0, sequence, _FIRST
+    found, read, upto, size = _Recent(access, limit), 0, sequence, _FIRST
     while upto > 0 and not found.is_full and read < MAX_READ:
         after = max(0, upto - size)
         archived = False
@@ -283,12 +279,11 @@ class _Recent:
     """Collects the latest requests, the last step of each reservation among them, and remarks.
 
     Args:
-        access: the caller's. `own`: as of `recent_requests`. `limit`: how many at most.
+        access: the caller's. `limit`: how many at most.
     """
 
-    def __init__(self, access: DatasetAccess, own: str | None, limit: int) -> None:
+    def __init__(self, access: DatasetAccess, limit: int) -> None:
         self._access = access
-        self._own = own
         self._limit = limit
         self._requests = list[msgspec.Raw]()
         self._requested = list[int]()
@@ -322,7 +317,7 @@ class _Recent:
             shown = msgspec.Raw(redact_decision(self._access, line, value))
             self._last_steps.setdefault(asked.grant, shown)
         elif line.outcome.answers_request and asked.analyst:
-            if self._own is not None and self._own not in {asked.analyst, asked.via}:
+            if not self._access.lists(asked.analyst, asked.via, line.sequence):
                 return
             self._requests.append(msgspec.Raw(redact_decision(self._access, line, value)))
             self._requested.append(line.sequence or 0)

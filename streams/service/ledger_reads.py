@@ -20,11 +20,11 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
-from accountant.views.pending import PendingView, pending_of
+from accountant.views.pending import PendingView
 from accountant.views.population import ordered_before
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller
+from accountant.views.visibility import WHOLE, Caller, DatasetAccess
 from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
 from streams.errors import Unavailable
@@ -151,16 +151,16 @@ class LedgerReads(LedgerService, ABC):
         return await self._read(self._limits.reservations, dataset)
 
     async def reservations(
-        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+        self, dataset: str, *, after: int, limit: int, access: DatasetAccess = WHOLE
     ) -> ReservationPage:
         now = self._clock.now()
         return await reservations_of(
-            self, dataset, after=after, limit=limit, holder=holder, now=now
+            self, dataset, after=after, limit=limit, access=access, now=now
         )
 
-    async def pending(self, dataset: str, *, holder: str | None = None) -> list[PendingView]:
+    async def pending(self, dataset: str, *, access: DatasetAccess = WHOLE) -> list[PendingView]:
         found = await self._read(self._limits.pending, dataset)
-        return list(found if holder is None else pending_of(found, holder))
+        return [each for each in found if access.lists(each.analyst, each.via, each.sequence)]
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         known = await self._read(self._ledger, dataset)

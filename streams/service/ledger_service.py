@@ -22,7 +22,7 @@ from accountant.views.overview import Overview
 from accountant.views.pending import PendingView
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller
+from accountant.views.visibility import WHOLE, Caller, DatasetAccess
 from accountant.views.why import UsageSums, Why
 from streams.log.async_log import AsyncLog
 
@@ -133,23 +133,23 @@ class Service(Protocol):
         ...
 
     async def reservations(
-        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+        self, dataset: str, *, after: int, limit: int, access: DatasetAccess = WHOLE
     ) -> ReservationPage:
         """Return a dataset's open reservations in the order of their decisions, a page at a time.
 
         Args:
             after: only those decided after this number in the dataset.
             limit: how many at most.
-            holder: only theirs, and those that they made for others; None for everybody's. HTTP
-                clients pass None: the server identifies the caller by the token.
+            access: the caller's, who sees those that concern them. HTTP clients leave it out: the
+                server identifies the caller by the token.
         """
         ...
 
-    async def pending(self, dataset: str, *, holder: str | None = None) -> list[PendingView]:
+    async def pending(self, dataset: str, *, access: DatasetAccess = WHOLE) -> list[PendingView]:
         """Return a dataset's requests that wait for approval, in the order of their decisions.
 
         Args:
-            holder: as of `reservations`.
+            access: as of `reservations`.
         """
         ...
 

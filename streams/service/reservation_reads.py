@@ -12,9 +12,9 @@ from accountant.views.datasets import DatasetView
 from accountant.views.reservations import (
     OpenReservations,
     ReservationPage,
-    is_of,
     reservation_view,
 )
+from accountant.views.visibility import DatasetAccess
 from streams.errors import Gone, Unavailable
 from streams.log.async_log import AsyncLog
 
@@ -43,7 +43,7 @@ async def reservations_of(
     *,
     after: int,
     limit: int,
-    holder: str | None,
+    access: DatasetAccess,
     now: int,
 ) -> ReservationPage:
     """As `Service.reservations`.
@@ -53,7 +53,7 @@ async def reservations_of(
     """
     found = await source.open_reservations(dataset)
     partition = source.partition_of(dataset)
-    mine = (row for row in found.rows if holder is None or is_of(row, holder))
+    mine = (row for row in found.rows if access.lists(row.analyst, row.via, row.sequence))
     rows = [row for row in mine if row.sequence > after][:limit]
     ids = {row.grant: await _request_id(source, partition, row) for row in rows}
     broken = {row.grant for row in rows if row.stage == "broken"}

@@ -12,7 +12,7 @@ from accountant.records.parts import value_about
 from accountant.views.datasets import DatasetView
 from accountant.views.population import is_alone, with_joint
 from accountant.views.visibility import (
-    SEES_ALL,
+    READS_OTHERS,
     WHOLE,
     Caller,
     DatasetAccess,
@@ -46,7 +46,7 @@ class Visibility:
         Raises: Unavailable: the members are not known now.
         """
         row = None if self.is_whole else self._in_force(dataset)
-        return access_of(self.caller, policy, row)
+        return access_of(self.caller, policy, row, self.service.member)
 
     def roles(self, dataset: str) -> frozenset[Role]:
         """Return the caller's active roles on a dataset; none without a caller."""
@@ -60,11 +60,11 @@ class Visibility:
         row = self.service.member(dataset, self.caller.name)
         return row if row is not None and row.is_in_force(self.now(dataset)) else None
 
-    def sees_all_somewhere(self) -> bool:
-        """Tell whether the caller sees all of any dataset. Blocking: call it in a thread."""
+    def reads_others_somewhere(self) -> bool:
+        """Tell whether a role shows others' requests on any dataset. Blocking: use a thread."""
         if self.caller is None or self.caller.is_administrator:
             return True
-        return any(not SEES_ALL.isdisjoint(row.roles) for row in self.memberships())
+        return any(not READS_OTHERS.isdisjoint(row.roles) for row in self.memberships())
 
     def now(self, dataset: str) -> int:
         """Return the time at which memberships count, in milliseconds since 1970.

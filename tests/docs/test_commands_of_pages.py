@@ -339,6 +339,7 @@ def test_the_commands_that_pages_run_are_these() -> None:
         "gateway",
         "head",
         "key",
+        "limit",
         "log",
         "me",
         "member",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from tests.faults.load_leads import LeadLoad
 from tests.faults.load_limits import TEAMS, LimitLoad
 from tests.faults.load_reservations import ReservationLoad
 from tests.faults.oracle.texts import at_text
@@ -166,6 +167,7 @@ class Load:
         self._pausing = random.Random(seed + 10)
         self._pauses = People(seed + 10)
         self._person_pauses: dict[str, list[Body]] = {}
+        self._leads = LeadLoad(seed + 11)
         self._claims = [self._claim(0) for _ in range(300)]
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
@@ -209,6 +211,8 @@ class Load:
             return self._budget()
         if self._pausing.random() < (0.05 if any(self._person_pauses.values()) else 0.01):
             return self._person_pause()
+        if self._leads.is_next():
+            return self._lead()
         if self._renewals and self._generations.random() < self._renewals:
             return self._renew()
         if self._outside.random() < 0.005:
@@ -569,6 +573,12 @@ class Load:
             paused.remove(target)
         head = {"version": 1, "request_id": id_at(self.now, chance), "dataset": name, "by": OWNER}
         return self._send("admin", json.dumps({**head, **fields}).encode(), later=0)
+
+    def _lead(self) -> SentInput:
+        """Send a record of a lead, or of an owner about one, from a seed of its own."""
+        head = {"version": 1, "request_id": id_at(self.now, self._leads.chance)}
+        value = json.dumps({**head, **self._leads.record(self._names, self.now)}).encode()
+        return self._send("admin", value, later=0)
 
     def _bad(self) -> SentInput:
         draw = self.chance.randrange(15)

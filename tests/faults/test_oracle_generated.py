@@ -221,7 +221,7 @@ REASONS: Final = {
     *("above_cap", "exhausted", "internal_error"),
     *("not_permitted", "unknown_member", "last_owner", "too_many_members"),
     *("unknown_limit", "limit_not_possible", "over_reserved", "too_many_limits", "has_limits"),
-    "end_in_past",
+    *("end_in_past", "beyond_team"),
     *("not_open", "already_begun", "not_begun", "not_broken", "lapsed", "beyond_maximum"),
     *("above_first", "settles_in_full", "suspended", "too_many_open"),
     "too_many_of_holder",

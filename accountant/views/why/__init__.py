@@ -11,6 +11,7 @@ from accountant.views.why.report import (
     decode_why,
     own_rows,
     rows,
+    rows_of_team,
     without_members,
 )
 from accountant.views.why.why import UsageByKey, UsageSums, first_day, spenders, why_of
@@ -32,6 +33,7 @@ __all__ = [
     "remaining_by_scope",
     "remaining_of_dataset",
     "rows",
+    "rows_of_team",
     "spenders",
     "why_of",
     "without_members",

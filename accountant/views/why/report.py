@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -126,7 +126,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
             all.
         reserved, reserved_ratio: what open reservations hold of `spent`, and of `spent_ratio`. Rows
             count it as spent.
-        only: whose rows these are, for a caller who sees only their own.
+        only: whose rows these are, for a caller who sees only their own; of a lead, also the
+            team's.
     """
 
     dataset: Name
@@ -233,6 +234,25 @@ def own_rows(why: Why, name: str) -> Why:
         forecasts=tuple(
             each for each in why.forecasts if each.scope == "analyst" and each.name == name
         ),
+    )
+
+
+def rows_of_team(why: Why, seen: Why, team: str, names: Collection[str]) -> Why:
+    """Return the report for the lead of a team: its rows and forecasts, beside what a caller sees.
+
+    Args:
+        seen: the report of a caller who sees all requests, or of one who sees their own.
+        team: the lead's. `names`: of its members, and the lead's own.
+    """
+    shown = {("all", None), ("team", team), *(("analyst", name) for name in names)}
+    analysts = [row for row in why.by_analyst if row.analyst in names or seen.only is None]
+    return msgspec.structs.replace(
+        seen,
+        by_analyst=tuple(
+            row if row.analyst in names else _without_team(row, "") for row in analysts
+        ),
+        by_team=tuple(row for row in why.by_team if row.team == team),
+        forecasts=tuple(each for each in why.forecasts if (each.scope, each.name) in shown),
     )
 
 

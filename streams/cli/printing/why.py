@@ -138,7 +138,7 @@ def hidden_table(why: Why, by: WhyBy) -> str:
     if by in {"reason", "forecast", "analyst"}:
         return f"{why.only} has no {_NOTHING.get(by, 'request')} on {why.dataset}"
     return (
-        f"no table by {by}: {why.dataset} shows {why.only} only their own requests, and such a "
+        f"no table by {by}: {why.dataset} does not show {why.only} what everybody asks, and such a "
         "table shows how others ask. `accountant why --by analyst` has your own sums"
     )
 

@@ -84,7 +84,7 @@ class Administrator:
         """Set the roles of a member on a dataset, replacing the earlier ones.
 
         Args:
-            roles: some of `owner`, `analyst`, `engine`, `auditor`, `curator`.
+            roles: some of `owner`, `analyst`, `engine`, `auditor`, `curator`, `lead` (of `team`).
             team: the member's team on this dataset.
             until: when the membership expires: a day, at its start in UTC, or a time with a
                 zone; not for owners.

@@ -32,7 +32,7 @@ from accountant.views.overview import Overview, decode_overview
 from accountant.views.pending import PendingView, decode_pending_views
 from accountant.views.reservations import ReservationPage, decode_reservation_page
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller
+from accountant.views.visibility import WHOLE, Caller, DatasetAccess
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import is_this_machine, tls_verification
 from streams.client.http.over_http import OverHttp
@@ -329,9 +329,9 @@ class HttpService(OverHttp):
         return await self._list(dataset, "limits", decode_scope_views) or []
 
     async def reservations(
-        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+        self, dataset: str, *, after: int, limit: int, access: DatasetAccess = WHOLE
     ) -> ReservationPage:
-        assert holder is None, "the server uses the token"
+        assert access is WHOLE, "the server uses the token"
         what = f"reservations?after={after}&limit={limit}"
         page = await self._list(dataset, what, decode_reservation_page)
         if page is None:
@@ -339,8 +339,8 @@ class HttpService(OverHttp):
         check_names(self._url, page.reservations, dataset=dataset)
         return page
 
-    async def pending(self, dataset: str, *, holder: str | None = None) -> list[PendingView]:
-        assert holder is None, "the server uses the token"
+    async def pending(self, dataset: str, *, access: DatasetAccess = WHOLE) -> list[PendingView]:
+        assert access is WHOLE, "the server uses the token"
         found = await self._list(dataset, "pending", decode_pending_views)
         check_names(self._url, found or (), dataset=dataset)
         return list(found or ())

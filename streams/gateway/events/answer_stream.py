@@ -47,7 +47,7 @@ async def stream_answers(
     found = await visibility.dataset(dataset)
     if found is None:
         raise HTTPProblem(await unknown_dataset(request, dataset))
-    log_reading(request, dataset, sees_all=found[1].sees_all)
+    log_reading(request, dataset, reads_others=found[1].sees_all)
     stream = AnswerStream(
         reader, dataset, visibility, after=number, stopping=context_of(request).stopping
     )

@@ -140,11 +140,11 @@ async def _log_subscription(
 ) -> None:
     """Log that a caller follows other people's requests by the right of a role."""
     if dataset is None:
-        sees_all = await asyncio.to_thread(visibility.sees_all_somewhere)
+        reads_others = await asyncio.to_thread(visibility.reads_others_somewhere)
     else:
         access = visibility.at(dataset)
-        sees_all = access is not None and access.sees_all
-    log_reading(request, dataset, sees_all=sees_all)
+        reads_others = access is not None and access.reads_others
+    log_reading(request, dataset, reads_others=reads_others)
 
 
 async def _start_stream(

@@ -11,6 +11,7 @@ from accountant.answers import decode_answer
 from accountant.display.answers import answer_html
 from accountant.records import Decision
 from accountant.records.request_names import names_in_request
+from accountant.views.visibility import DatasetAccess, sees_answer
 from streams.answers.store import AnswerReader
 from streams.errors import Refused, Unavailable
 from streams.pages.dataset.request_rows import request_id_of
@@ -23,21 +24,27 @@ class ShownAnswer(NamedTuple):
 
 
 async def recent_answers(
-    reader: AnswerReader | None, dataset: str, decisions: Sequence[Decision]
+    reader: AnswerReader | None,
+    dataset: str,
+    decisions: Sequence[Decision],
+    access: DatasetAccess,
 ) -> Mapping[int, ShownAnswer]:
     """Return the answers to granted questions, by the decision's number in its dataset.
 
     Args:
         reader: None on a server without answers.
-        decisions: which the viewer may see: an answer is visible with its request.
+        decisions: which the viewer may see; a lead sees some of which no answer is shown.
+        access: the viewer's.
     """
     found = dict[int, ShownAnswer]()
     for decision in decisions:
         if reader is None or decision.derived is None or not decision.outcome.charges:
             continue
-        analyst, request_id = names_in_request(decision.request).analyst, request_id_of(decision)
+        names, request_id = names_in_request(decision.request), request_id_of(decision)
+        if names.via != access.name and not sees_answer(access, names.analyst):
+            continue
         try:
-            stored = await reader.find(dataset, analyst, request_id)
+            stored = await reader.find(dataset, names.analyst, request_id)
         except Refused as error:
             found[decision.sequence or 0] = ShownAnswer(escape(str(error)))
             continue

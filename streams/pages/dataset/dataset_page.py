@@ -25,7 +25,6 @@ from accountant.records.outcomes import Outcome
 from accountant.records.person_pauses import pause_of
 from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
-from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import ScopeView
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
@@ -87,7 +86,7 @@ async def dataset_page(
     found = await read_page(service, dataset, caller_of(request), context.clock.now())
     if found is None:
         return await dataset_not_found(request, dataset)
-    log_reading(request, dataset, sees_all=found.viewer.access.sees_all)
+    log_reading(request, dataset, reads_others=found.viewer.reads_others)
     query = {name: str(text) for name, text in request.query_params.items()}
     if flash is None and "done" in query:
         decision = await _decision(service, found, query)
@@ -102,7 +101,9 @@ async def dataset_page(
     values: dict[str, Any] = {
         "source_words": await _source_words(request, found),
         "questions": questions,
-        "answers": await recent_answers(context.answers, found.view.dataset, found.decisions),
+        "answers": await recent_answers(
+            context.answers, found.view.dataset, found.decisions, found.viewer.access
+        ),
         **{f"{name}_form": form for name, form in forms.items()},
         "blank_answer": blank["answer"],
         "to_form": _anchor_of_error(forms),
@@ -154,7 +155,7 @@ async def dataset_not_found(request: HttpRequest, dataset: str) -> Response[Any]
 def _shown(found: PageData) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
     own_levels = () if found.budget is None else found.budget.levels
-    sees_all = viewer.access.sees_all
+    reads_others = viewer.reads_others
     return {
         "page_url": dataset_address(view.dataset),
         "api": f"/datasets/{quote(view.dataset, safe='')}",
@@ -165,7 +166,7 @@ def _shown(found: PageData) -> dict[str, Any]:
         else own_budget(found.budget, view.state, now, owner_words(found.members), view=view),
         "levels": scopes_of(found.levels[:_MOST_LEVELS], now, found.members),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
-        "alerts": _limit_alerts(found, found.levels if sees_all else own_levels),
+        "alerts": _limit_alerts(found, found.levels if reads_others else own_levels),
         "reservations": list(map(reservation_row, found.reservations)),
         "more_reservations": found.has_more_reservations,
         "pending": [waiting_request(view, *each, viewer.name, now) for each in found.pending],
@@ -178,9 +179,9 @@ def _shown(found: PageData) -> dict[str, Any]:
         "too_young": TOO_YOUNG,
         "forecast_note": forecast_notes(found.usage.forecasts),
         "odometers": odometer_rows(view),
-        "members": [_member_row(each, view, now) for each in found.members[:_MOST_MEMBERS]],
+        "members": [_member_row(each, found) for each in found.members[:_MOST_MEMBERS]],
         "person_pauses": list(map(person_pause_words, view.person_pauses)),
-        "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,
+        "more_members": max(0, len(found.members) - _MOST_MEMBERS) if reads_others else 0,
         "filters": form_data.filters(),
     }
 
@@ -205,15 +206,16 @@ def _request_row(found: PageData, decision: Decision, levels: Sequence[ScopeView
     )
 
 
-def _member_row(member: Member, view: DatasetView, now: int) -> dict[str, Any]:
-    until, pauses = member.until, view.person_pauses
+def _member_row(member: Member, found: PageData) -> dict[str, Any]:
+    until, pauses = member.until, found.view.person_pauses
     own, of_team = pause_of(pauses, member.member, None), pause_of(pauses, None, member.team)
     return {
         "name": member.member,
         "roles": ", ".join(member.roles),
         "team": member.team or "",
         "until": until,
-        "is_over": until is not None and from_iso(until) <= now,
+        "is_over": until is not None and from_iso(until) <= found.now,
+        "may_change": found.viewer.may_change(member),
         "is_paused": (own or (of_team if member.team else None)) is not None,
     }
 

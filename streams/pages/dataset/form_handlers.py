@@ -64,8 +64,10 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     if found is None:
         return await dataset_not_found(request, dataset)
     view, access = found
-    viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
-    if not (viewer.sets_members if wanted.for_administrators else viewer.sets_limits):
+    team = "" if access.leads is None else access.leads.name
+    viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset), team)
+    sets = viewer.sets_members if wanted.for_administrators else viewer.sets_limits
+    if not sets and not (wanted.for_leads and viewer.leads):
         return _refused(request, dataset, kind)
     removes = fields.get("action") == "remove"
     form = form_data.parse_form(wanted.names, fields)

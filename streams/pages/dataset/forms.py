@@ -29,6 +29,7 @@ class PageForm(NamedTuple):
             field breaks a rule.
         source: the topic of its record.
         for_administrators: administrators send it, too, where they are not owners.
+        for_leads: leads send it, about their analysts.
     """
 
     path: str
@@ -39,6 +40,7 @@ class PageForm(NamedTuple):
     record: Callable[[SentForm, str], FormRecord]
     source: Source = "admin"
     for_administrators: bool = False
+    for_leads: bool = False
 
 
 def new_id(now: int) -> str:
@@ -57,19 +59,25 @@ def _blank(found: PageData, names: tuple[str, ...], **more: str) -> FormData:
 
 
 def _member(found: PageData, query: Query) -> FormData | None:
-    if not found.viewer.sets_members:
+    leads, name = found.viewer.leads, query.get("member")
+    if not found.viewer.sets_members and not leads:
         return None
-    name = query.get("member")
     known = next((each for each in found.members if each.member == name), None)
-    return form_data.member_form(new_id(found.now), known, by=_by(found))
+    if known is not None and not found.viewer.may_change(known):
+        known = None
+    return form_data.member_form(new_id(found.now), known, by=_by(found), team=leads)
 
 
 def _limit(found: PageData, query: Query) -> FormData | None:
-    if not found.viewer.sets_limits or found.view.closed:
+    leads = found.viewer.leads
+    if not (found.viewer.sets_limits or leads) or found.view.closed:
         return None
     wanted = query.get("scope"), query.get("name") or None
     known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
-    return form_data.limit_form(new_id(found.now), known, by=_by(found))
+    if known is not None and leads and known.scope != "analyst":
+        known = None
+    scope = "analyst" if leads else ""
+    return form_data.limit_form(new_id(found.now), known, by=_by(found), scope=scope)
 
 
 def _pause(found: PageData, _: Query) -> FormData | None:
@@ -104,6 +112,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             names=form_data.LIMIT,
             shown=_limit,
             record=lambda sent, action: form_data.limit_record(sent, removes=action == "remove"),
+            for_leads=True,
         ),
         "member": PageForm(
             path="members",
@@ -113,6 +122,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             shown=_member,
             record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
             for_administrators=True,
+            for_leads=True,
         ),
         "pause": PageForm(
             path="pause",

@@ -79,9 +79,12 @@ class PageData(NamedTuple):
     """A dataset and everything that its page shows.
 
     Attributes:
-        members: all members for viewers who see all, else the viewer's own entry.
-        levels: all limits for viewers who see all, else none. `budget`: an analyst's own.
-        reservations: all open ones for viewers who see all, else the viewer's own.
+        members: all members for viewers who see all, those of the team for its lead, else the
+            viewer's own entry.
+        levels: all limits for viewers who see all, those of the team for its lead, else none.
+            `budget`: an analyst's own.
+        reservations: all open ones for viewers who see all, the team's for its lead, else the
+            viewer's own.
         has_more_reservations: there are others, which are not among them.
         pending: requests that wait for approval, likewise, each with the decision that it would
             get now. `has_more_pending`: there are others.
@@ -166,7 +169,9 @@ def page_data(
     """
     shown_to = overview.caller
     access = DatasetAccess(shown_to.name or "", shown_to.sees_all, shown_to.sees_requests)
-    viewer = viewer_of(caller, overview.dataset, access, shown_to.roles)
+    own = next((each for each in overview.members if each.member == shown_to.name), None)
+    team = (own.team or "") if own is not None and "lead" in shown_to.roles else ""
+    viewer = viewer_of(caller, overview.dataset, access, shown_to.roles, team)
     recent = overview.requests
     return PageData(
         view=overview.dataset,
@@ -297,6 +302,9 @@ class Viewer(NamedTuple):
         roles: the active ones, sorted.
         sets_members, sets_limits: gets the form. Whoever sets members also pauses and resumes.
         as_administrator: sets members and pauses as an administrator, not as an owner.
+        leads: the team whose analysts and limits of theirs the viewer sets as its lead; "" for
+            none, and for those who set all.
+        team: the team that the viewer leads, "" for none.
     """
 
     name: str
@@ -306,6 +314,8 @@ class Viewer(NamedTuple):
     sets_members: bool
     sets_limits: bool
     as_administrator: bool
+    leads: str = ""
+    team: str = ""
 
     @property
     def is_authenticated(self) -> bool:
@@ -314,17 +324,32 @@ class Viewer(NamedTuple):
 
     @property
     def own(self) -> str | None:
-        """The person whose requests the page lists; None for everybody's."""
-        return None if self.access.sees_all else self.name
+        """The person whose requests alone the page lists; None for those of others, too."""
+        return None if self.reads_others else self.name
+
+    def may_change(self, member: Member) -> bool:
+        """Tell whether the viewer sets and removes a member."""
+        is_led = member.roles == ("analyst",) and member.team == self.leads
+        return self.sets_members or (bool(self.leads) and is_led)
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether a role shows the viewer members, limits and requests of others."""
+        return self.access.sees_all or bool(self.team)
 
 
 def viewer_of(
-    caller: Caller | None, view: DatasetView, access: DatasetAccess, roles: Collection[Role]
+    caller: Caller | None,
+    view: DatasetView,
+    access: DatasetAccess,
+    roles: Collection[Role],
+    team: str = "",
 ) -> Viewer:
     """Return the viewer of a visible dataset.
 
     Args:
         roles: the caller's active roles.
+        team: the team that the caller leads, "" for none.
     """
     if caller is None:
         return Viewer("", access, False, (), True, True, False)
@@ -337,4 +362,6 @@ def viewer_of(
         sets_members=is_owner or caller.is_administrator,
         sets_limits=is_owner,
         as_administrator=caller.is_administrator and not is_owner,
+        leads="" if is_owner or caller.is_administrator else team,
+        team=team,
     )

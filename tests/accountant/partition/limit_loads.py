@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tests.accountant.judged_life import Body, Ids, Sent
 from tests.accountant.partition.limit_claims import claim_for
+from tests.accountant.partition.member_loads import leads_of
 from tests.accountant.strategies import POLICIES
 from tests.faults.oracle import Partition
 from tests.faults.oracle.dataset import Dataset
@@ -101,8 +102,10 @@ class Load:
         draw = self._chance.random()
         if self._unopened and (draw < 0.2 or not self._judge.datasets):
             return self._opening()
-        if draw < 0.34:
+        if draw < 0.31:
             return self._limit()
+        if draw < 0.34:
+            return self._limit_of_a_lead()
         if draw < 0.44:
             return self._member()
         if draw < 0.46:
@@ -183,8 +186,9 @@ class Load:
         chance = self._chance
         body = self._owners("member")
         body["member"] = self._analyst(self._judge.datasets.get(body["dataset"]))
-        body["roles"] = [] if chance.random() < 0.15 else [chance.choice(["analyst", "auditor"])]
-        if body["roles"] and chance.random() < 0.85:
+        roles = ["analyst", "analyst", "auditor", "lead"]
+        body["roles"] = [] if chance.random() < 0.15 else [chance.choice(roles)]
+        if body["roles"] and (body["roles"] == ["lead"] or chance.random() < 0.85):
             body["team"] = self._team()
         if body["roles"] and chance.random() < 0.2:
             body["until"] = at_text(self.now + chance.choice([0, 1, 500, DAY, 9 * DAY]))
@@ -215,6 +219,27 @@ class Load:
             body |= dict.fromkeys({"part", "policy", "pace", "reserved"} - body.keys())
         if chance.random() < 0.15:
             body["until"] = at_text(self.now + chance.choice([0, 1, 500, DAY // 2, DAY, 9 * DAY]))
+        return body
+
+    def _limit_of_a_lead(self) -> Body:
+        """Return a lead's record about a limit of the team's analysts, or a newcomer."""
+        chance, found = self._chance, leads_of(self._judge.datasets)
+        if not found:
+            return self._limit()
+        name, lead, team = chance.choice(found)
+        dataset = self._judge.datasets[name]
+        body: Body = {"version": 1, "dataset": name, "by": lead}
+        led = [each for each, row in dataset.members.all.items() if row.team == team]
+        if chance.random() < 0.15 or led == [lead]:
+            member = {"type": "member", "member": self._analyst(dataset), "roles": ["analyst"]}
+            return {**body, **member, "team": team}
+        body |= {"type": "limit", "scope": "analyst", "name": chance.choice(led)}
+        body |= self._said("analyst", dataset, dataset.division.in_force())
+        if dataset.division.share_of("team", team) is not None and chance.random() < 0.7:
+            body["reserved"] = chance.choice(_SHARES[:4])
+        pot = dataset.division.limits.get(("team", team))
+        if pot is not None and pot.until is not None and chance.random() < 0.7:
+            body["until"] = at_text(pot.until - chance.choice([0, 1, -1]))
         return body
 
     def _within(self, dataset: Dataset) -> tuple[str, str] | None:

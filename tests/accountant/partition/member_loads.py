@@ -12,8 +12,14 @@ from tests.faults.oracle.members import ROLES
 from tests.faults.oracle.texts import at_text
 
 DATASETS: Final = ("d0", "d1", "d2", "d3", "d4", "d5")
-PEOPLE: Final = ("olga", "oda", "ana", "ben", "cy", "engine-1", "engine-2", "auditor-1")
-ROLES_OF: Final = {"o": ["owner"], "e": ["engine"], "a": ["analyst"], "b": ["analyst"]}
+PEOPLE: Final = ("olga", "oda", "ana", "ben", "cy", "engine-1", "engine-2", "auditor-1", "lea")
+ROLES_OF: Final = {
+    "o": ["owner"],
+    "e": ["engine"],
+    "a": ["analyst"],
+    "b": ["analyst"],
+    "l": ["lead"],
+}
 TEAMS: Final = ("blue", "red", "a:b@c")
 _UNTIL: Final = (-60_000, -1, 0, 1, 2, 500, 2_000, 60_000, 4_000_000)
 _LATER: Final = (0, 0, 0, 0, 1, 1, 7, 400, 400, 30_000, 700_000)
@@ -68,8 +74,10 @@ class Load:
         draw = self._chance.random()
         if draw < 0.08 or not self._datasets:
             return self._opening()
-        if draw < 0.4:
+        if draw < 0.34:
             return self._member()
+        if draw < 0.4:
+            return self._of_a_lead()
         if draw < 0.5:
             return self._amendment()
         if draw < 0.504:
@@ -150,7 +158,7 @@ class Load:
             if chance.random() < 0.5
             else chance.sample(ROLES, chance.choice([0, 0, 0, 1, 2, 4]))
         )
-        if body["roles"] and chance.random() < 0.4:
+        if body["roles"] and chance.random() < (0.9 if "lead" in body["roles"] else 0.4):
             body["team"] = chance.choice(TEAMS)
         if body["roles"] and "owner" not in body["roles"] and chance.random() < 0.6:
             body["until"] = at_text(self._now + chance.choice(_UNTIL))
@@ -159,6 +167,28 @@ class Load:
         if chance.random() < 0.1:
             body["reason"] = "asked for"
         return self._perhaps_broken(body, self._wrong_of_a_member(body["roles"]))
+
+    def _of_a_lead(self) -> Body:
+        """Return a lead's record about a member, mostly one that is allowed."""
+        chance = self._chance
+        found = leads_of(self._datasets)
+        if not found:
+            return self._member()
+        name, lead, team = chance.choice(found)
+        known = self._datasets[name].members.all
+        led = [each for each, row in known.items() if row.team == team]
+        new = [each for each in (*PEOPLE, "newcomer-1", "newcomer-2") if each not in known]
+        body: Body = {"version": 1, "type": "member", "dataset": name, "by": lead}
+        pool = [*led, *new, *new] if chance.random() < 0.85 else list(PEOPLE)
+        body["member"] = chance.choice(pool or PEOPLE)
+        body["roles"] = chance.choice([[], ["analyst"], ["analyst"], ["analyst"]])
+        if chance.random() < 0.08:
+            body["roles"] = chance.choice([["analyst", "lead"], ["owner"], ["engine"]])
+        if body["roles"]:
+            body["team"] = team if chance.random() < 0.9 else chance.choice(TEAMS)
+            if "owner" not in body["roles"] and chance.random() < 0.3:
+                body["until"] = at_text(self._now + chance.choice(_UNTIL))
+        return body
 
     def _wrong_of_a_member(self, roles: list[str]) -> Body:
         until = at_text(self._now + 1000)
@@ -221,6 +251,16 @@ class Load:
 
     def _perhaps_broken(self, body: Body, wrong: Body) -> Body:
         return {**body, **wrong} if self._chance.random() < 0.03 else body
+
+
+def leads_of(datasets: dict[str, Dataset]) -> list[tuple[str, str, str]]:
+    """Return dataset, name and team of each lead, of those whose time is over, too."""
+    return [
+        (name, lead, row.team)
+        for name, dataset in datasets.items()
+        for lead, row in dataset.members.all.items()
+        if "lead" in row.roles and row.team is not None
+    ]
 
 
 def _owners_of(dataset: Dataset) -> list[str]:

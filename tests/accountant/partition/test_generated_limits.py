@@ -33,6 +33,9 @@ class LimitsLife(Life):
             if limit.over
         }
         self.met["a limit ended"] += len(self._over - before)
+        record = said.get("request", {})
+        if record.get("by", "").startswith("a") and record["type"] == "limit":
+            self.met[f"lead: {said.get('reason') or said['outcome']}"] += 1
         if "level" in said:
             level = said["level"]
             self.met[f"{said['reason']} {level['scope']} {level['what']}"] += 1
@@ -117,6 +120,7 @@ EVERY: Final[set[str]] = {
     *("unknown_dataset", "not_permitted", "out_of_date", "unknown_member", "already_granted"),
     *("has_limits", "unknown_limit", "limit_not_possible", "over_reserved", "end_in_past"),
     "a limit ended",
+    *("lead: limit_set", "lead: limit_removed", "lead: beyond_team", "lead: not_permitted"),
     *("unit_mismatch", "claim_not_accepted", "above_cap", "exhausted", "halted"),
     *(f"exhausted {scope} limit" for scope in ("team", "analyst", "each")),
     *(f"exhausted {scope} pace" for scope in ("dataset", "team", "analyst", "each")),

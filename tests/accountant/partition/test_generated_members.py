@@ -10,6 +10,7 @@ import pytest
 
 from tests.accountant.judged_life import OWN, Life, Rows, tight
 from tests.accountant.partition.member_loads import Load
+from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields
 from tests.nightly import rounds
 
@@ -19,9 +20,18 @@ LIFE: Final = 500
 
 
 class MembersLife(Life):
-    """A life whose rows of members are tampered with."""
+    """A life whose rows of members are tampered with; it counts what leads do."""
 
     fails = 0.01
+
+    def judged(self, value: bytes) -> Fields:
+        said = super().judged(value)
+        record = said.get("request", {})
+        dataset = self.judge.datasets.get(said.get("dataset", ""))
+        is_lead = dataset is not None and "lead" in roles_of(dataset, record.get("by"))
+        if is_lead and record["type"] == "member":
+            self.met[f"lead: {said.get('reason') or said['outcome']}"] += 1
+        return said
 
     def tampered(self) -> tuple[str, Rows]:
         """Return rows that were tampered with, or that a journal has lost some of."""
@@ -51,6 +61,11 @@ class MembersLife(Life):
         else:
             rows[key.replace(b'"member":"', b'"member":"x')] = rows.pop(key)
         return way, rows
+
+
+def roles_of(dataset: Dataset, name: str | None) -> tuple[str, ...]:
+    found = dataset.members.all.get(name or "")
+    return () if found is None else found.roles
 
 
 def lived(seed: int, records: int) -> MembersLife:
@@ -91,6 +106,7 @@ EVERY: Final = {
     *("unknown_dataset", "already_opened", "not_permitted", "out_of_date", "unknown_member"),
     *("last_owner", "already_granted", "not_lower", "halted", "unit_mismatch"),
     *("claim_not_accepted", "above_cap", "exhausted"),
+    *("lead: member_set", "lead: member_removed", "lead: not_permitted"),
 }
 OFTEN: Final = ("member_set", "member_removed", "granted", "not_permitted")
 TAMPERED: Final = ("lost", "back", "role", "until", "unread", "count", "key")

@@ -99,7 +99,7 @@ def test_a_member_row_equals_the_reference_byte_for_byte() -> None:
     world = opened()
     until = "2027-01-01T00:00:00.000Z"
     enrol(world, "ana", "auditor", "analyst", team="blue", until=until)
-    enrol(world, "a:b@c.d_e-f", *reversed(ROLES))
+    enrol(world, "a:b@c.d_e-f", *reversed(ROLES), team="blue")
     rows = dict(world.rows())
     assert rows[b'{"dataset":"census","member":"ana"}'] == (
         b'{"type":"member","version":2,"dataset":"census","member":"ana",'
@@ -107,7 +107,8 @@ def test_a_member_row_equals_the_reference_byte_for_byte() -> None:
     )
     assert rows[b'{"dataset":"census","member":"a:b@c.d_e-f"}'] == (
         b'{"type":"member","version":2,"dataset":"census","member":"a:b@c.d_e-f",'
-        b'"roles":["owner","analyst","engine","auditor","curator"],"sequence":3}'
+        b'"roles":["owner","analyst","engine","auditor","curator","lead"],"team":"blue",'
+        b'"sequence":3}'
     )
     assert json.loads(rows[b"census"])["members"] == 3
     assert json.loads(rows[b"census"])["owners"] == 2

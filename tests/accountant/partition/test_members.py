@@ -221,7 +221,7 @@ def test_a_request_is_permitted_exactly_if_the_roles_allow_it(
     end = world.now + 1000
     expires = {"until": at_text(end)} if roles and "owner" not in roles else {}
     if roles:
-        enrol(world, "ana", *roles, **expires)
+        enrol(world, "ana", *roles, team="blue", **expires)
     world.now = end + off
     in_force = set(roles) if off < 0 or not expires else set()
     fields = {"via": "ana"} if through else {}

@@ -117,14 +117,22 @@ class Division:
                 reserved[name] -= spare
         return reserved
 
-    def refusal(self, body: Fields, team: str | None, spent: Amounts, at: int) -> str | None:
-        """Return why a permitted record is not applied."""
+    def refusal(
+        self, body: Fields, team: str | None, spent: Amounts, at: int, lead: str | None = None
+    ) -> str | None:
+        """Return why a permitted record is not applied.
+
+        Args:
+            lead: the team whose lead sends it, None for no lead's.
+        """
         scope, name = body["scope"], body.get("name") or ""
         part, policy, pace, share = (body.get(each) for each in SAYS)
         known = self.limits.get((scope, name))
         there = known is not None and known.in_force
         if (part, policy, pace, share) == (None, None, None, None):
-            return None if known is not None and known.is_set else "unknown_limit"
+            if known is None or not known.is_set:
+                return "unknown_limit"
+            return "beyond_team" if lead is not None and self._is_elsewhere(known, lead) else None
         if body.get("until") is not None and millis(body["until"]) <= at:
             return "end_in_past"
         filter_name = self.meter.policy["filter"]
@@ -136,6 +144,8 @@ class Division:
         for ratio in (part, None if pace is None else pace["part"], share):
             if ratio is not None and self._leaves_nothing(ratio):
                 return "limit_not_possible"
+        if lead is not None and self._is_beyond(body, known, team, lead):
+            return "beyond_team"
         if share is not None and self._is_over(scope, name, share, team, spent):
             return "over_reserved"
         if not there and len(self.in_force()) >= 1_000:
@@ -146,8 +156,58 @@ class Division:
         parts, whole = self.meter.parts_of_whole(ratio), self.meter.whole
         return any(whole[name] > 0 and not parts[name] for name in whole)
 
+    def _is_elsewhere(self, known: Limit | None, lead: str) -> bool:
+        """Return whether an analyst has a share that no team contains, or another one."""
+        return known is not None and known.share is not None and known.booked != lead
+
+    def _is_beyond(self, body: Fields, known: Limit | None, team: str | None, lead: str) -> bool:
+        """Return whether a lead's limit is above the team's, or withholds more from others."""
+        part, policy, pace, share = (body.get(each) for each in SAYS)
+        if self._is_elsewhere(known, lead):
+            return True
+        pot = self.limits.get(("team", lead))
+        if share is not None:
+            ends = None if body.get("until") is None else millis(body["until"])
+            if team != lead or pot is None or pot.share is None:
+                return True
+            if pot.until is not None and (ends is None or ends > pot.until):
+                return True
+            before, after = self.all_withheld(), self._with_share(body, share, team).all_withheld()
+            if any(after[name] > before[name] for name in before):
+                return True
+        if pot is None or not pot.in_force:
+            return False
+        if pace is not None and pot.pace is not None:
+            amounts = self.meter.parts_of_whole(pace["part"])
+            if any(amounts[name] > most for name, most in pot.pace.items()):
+                return True
+        if pot.meter is None or (part is None and policy is None):
+            return False
+        own, kind = self.meter.whole, self.meter.kind
+        if policy is None:
+            own = self.meter.parts_of_whole(part)
+        else:
+            full = resolved(policy)
+            # Where the written amount is not known exactly: the team's may come from the same text.
+            own = {name: low for name, (low, _) in budget_of(json.dumps(full)).ranges.items()}
+            kind = type(self.meter)(full, own).kind
+        return kind != pot.meter.kind or any(own[n] > most for n, most in pot.capacity.items())
+
     def _is_over(self, scope: str, name: str, ratio: str, team: str | None, spent: Amounts) -> bool:
         """Return whether the reserved shares would exceed the remaining budget, by trying it."""
+        trial = self._with_share({"scope": scope, "name": name}, ratio, team)
+        within = name if scope == "team" else trial.limits[scope, name].booked
+        pot = trial.share_of("team", within) if within else None
+        if pot is not None and pot.share is not None:
+            parts = [limit.share or {} for limit in trial.shares_in(within)]
+            if any(sum(part[n] for part in parts) > most for n, most in pot.share.items()):
+                return True
+        reserved = trial.all_withheld()
+        return any(spent[n] + reserved[n] > self.meter.limits[n] for n in self.meter.sums)
+
+    def _with_share(self, body: Fields, ratio: str, team: str | None) -> Division:
+        """Return these limits with another share of one of them."""
+        scope, name = body["scope"], body.get("name") or ""
         before = self.limits.get((scope, name))
         trial = Division(self.meter)
         trial.limits = dict(self.limits)
@@ -157,14 +217,7 @@ class Division:
         fresh = before is None or before.share is None
         share.shared_since = -1 if fresh or before is None else before.shared_since
         trial.limits[scope, name] = share
-        within = name if scope == "team" else share.booked
-        pot = trial.share_of("team", within) if within else None
-        if pot is not None and pot.share is not None:
-            parts = [limit.share or {} for limit in trial.shares_in(within)]
-            if any(sum(part[n] for part in parts) > most for n, most in pot.share.items()):
-                return True
-        reserved = trial.all_withheld()
-        return any(spent[n] + reserved[n] > self.meter.limits[n] for n in self.meter.sums)
+        return trial
 
     def cut_shares(self, spent: Amounts, sequence: int) -> Fields:
         """Cut what a release elsewhere leaves no room for: the newest record's share first.

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.texts import is_name, is_time, millis
 
-ROLES: Final = ("owner", "analyst", "engine", "auditor", "curator")
+ROLES: Final = ("owner", "analyst", "engine", "auditor", "curator", "lead")
 """The order of the roles in a decision."""
 MOST: Final = 10_000
 MOST_OWNERS: Final = 100
@@ -68,6 +68,33 @@ class Members:
         if record.get("as") == "administrator":
             return True
         return not self.owners or self.has(record["by"], "owner", at)
+
+    def team_led(self, record: Fields, at: int) -> str | None:
+        """Return the team whose lead sends a record, None where the sender governs or leads none.
+
+        It says nothing of what the record is about.
+        """
+        name = record["by"]
+        if self.may_govern(record, at) or not self.has(name, "lead", at):
+            return None
+        return self.all[name].team
+
+    def may_lead(self, record: Fields, access: str, at: int) -> bool:
+        """Return whether a lead may send a record about somebody of the team, or a newcomer."""
+        team = self.team_led(record, at)
+        kind = record["type"]
+        if team is None or kind not in ("member", "limit"):
+            return False
+        if kind == "limit":
+            return record["scope"] == "analyst" and self._is_led(record.get("name"), team)
+        name, roles = record["member"], record["roles"]
+        if access != "members" or (name in self.all and not self._is_led(name, team)):
+            return False
+        return roles == [] or (roles == ["analyst"] and record.get("team") == team)
+
+    def _is_led(self, name: str | None, team: str) -> bool:
+        found = self.all.get(name or "")
+        return found is not None and (found.roles, found.team) == (("analyst",), team)
 
     def pause_of(self, pauses: list[Fields], sender: Fields) -> Fields | None:
         """Return the pause that keeps a sender from asking, and from a begin.
@@ -163,7 +190,8 @@ def contradicted(record: Fields) -> set[str]:
     unfit = set() if roles else {"team", "until"}
     if "owner" in roles:  # who does not expire, so that the last one stays
         unfit.add("until")
-    return {field for field in unfit if record.get(field) is not None}
+    lacks = {"team"} if "lead" in roles and record.get("team") is None else set()
+    return lacks | {field for field in unfit if record.get(field) is not None}
 
 
 MEMBER_RULES: Final[dict[str, Any]] = {

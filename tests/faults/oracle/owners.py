@@ -93,7 +93,8 @@ def govern(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
     kind = OWNERS[record["type"]]
     if record["type"] == "open":
         return kind.decide(dataset, record, said, at)
-    if not dataset.members.may_govern(record, at):
+    members = dataset.members
+    if not members.may_govern(record, at) and not members.may_lead(record, dataset.access, at):
         return "refused", "not_permitted", {}
     if dataset.closed and not kind.after_closing:
         return "refused", "closed", {}
@@ -381,8 +382,12 @@ def _by_administrator(record: Fields) -> Fields:
     return {"administrator": True} if record.get("as") == "administrator" else {}
 
 
-def _member(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
-    reason = dataset.members.refusal(record)
+def _member(dataset: Dataset, record: Fields, _: Fields, at: int) -> Verdict:
+    reason, lead = dataset.members.refusal(record), dataset.members.team_led(record, at)
+    own = dataset.division.share_of("analyst", record["member"])
+    is_new = record["member"] not in dataset.members.all
+    if reason is None and lead is not None and is_new and own is not None and own.booked != lead:
+        reason = "beyond_team"
     if reason is not None:
         return "refused", reason, {}
     fields: Fields = {"member": dataset.members.take(record, dataset.sequence + 1)}
@@ -393,7 +398,8 @@ def _member(dataset: Dataset, record: Fields, _: Fields, __: int) -> Verdict:
 def _limit(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
     name = record.get("name") if record["scope"] == "analyst" else None
     team = dataset.members.team(name, at) if name else None
-    reason = dataset.division.refusal(record, team, dataset.totals, at)
+    lead = dataset.members.team_led(record, at)
+    reason = dataset.division.refusal(record, team, dataset.totals, at, lead)
     if reason is not None:
         return "refused", reason, {}
     fields = dataset.division.take(record, team, at, said, dataset.sequence + 1)

@@ -215,7 +215,7 @@ _HIDDEN = "dataset closed-own was never opened, or you have no role on it; you a
         (
             "ana",
             _member(),
-            "only owners of dataset closed-own may do this; you are signed in as ana (analyst)",
+            "or the lead of a team about its analysts; you are signed in as ana (analyst)",
         ),
         (
             "ana",

@@ -345,7 +345,7 @@ def test_an_analyst_sees_their_own_refusals_by_reason(signed_in: AuthenticatedSe
     assert re.search(r"exhausted .* 1 *$", shown, re.MULTILINE), shown
     assert "the limit of each analyst of a team" in shown
     assert "a team's limit" not in shown  # that is the refusal of another analyst
-    assert "only their own requests" in signed_in.done("ana", *why, "week", *at).out
+    assert "does not show ana what everybody asks" in signed_in.done("ana", *why, "week", *at).out
 
 
 def test_a_refused_record_of_an_owner_is_not_called_a_request(census: Command) -> None:

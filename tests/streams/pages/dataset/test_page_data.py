@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from accountant.views.visibility import WHOLE, Caller
+from accountant.views.visibility import WHOLE, Caller, DatasetAccess
 from streams.errors import Gone, Unavailable
 from streams.pages.dataset.page_data import page_data, read_page
 from streams.service.dataset_reads import overview_of, recent_requests
@@ -73,7 +73,7 @@ async def test_a_page_with_a_late_index_omits_only_requests_and_usage(
 
 
 async def test_a_page_reports_archived_requests() -> None:
-    found = await recent_requests(ServiceWithArchive(), "survey", WHOLE, 5, own=None)  # type: ignore[arg-type]
+    found = await recent_requests(ServiceWithArchive(), "survey", WHOLE, 5)  # type: ignore[arg-type]
     assert found.archived
     assert not found.is_whole
 
@@ -81,16 +81,15 @@ async def test_a_page_reports_archived_requests() -> None:
 async def test_recent_requests_are_newest_first_up_to_the_limit(shared_pages: PagesServer) -> None:
     view = await shared_pages.service.dataset("survey")
     assert view is not None
-    whole = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence, own=None)
+    whole = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence)
     numbers = [json.loads(bytes(each))["sequence"] for each in whole.decisions]
     assert numbers == sorted(numbers, reverse=True)
     assert len(numbers) == 11
     assert whole.is_whole
-    few = await recent_requests(
-        shared_pages.service, "survey", WHOLE, view.sequence, own=None, limit=3
-    )
+    few = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence, limit=3)
     assert [json.loads(bytes(each))["sequence"] for each in few.decisions] == numbers[:3]
-    own = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence, own="otto")
+    alone = DatasetAccess("otto", sees_all=False, sees_requests=True)
+    own = await recent_requests(shared_pages.service, "survey", alone, view.sequence)
     assert len(own.decisions) == 2
 
 
