@@ -30,14 +30,14 @@ _BEYOND: Final = (
     "This limit has a budget with fields that this form does not show. Saving the form replaces "
     "that budget."
 )
-_CONFIRMED: Final = "confirmed"
+CONFIRMED: Final = "confirmed"
 """The hidden input with the name about which the page has asked back."""
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
-MEMBER: Final = ("member", "team", "until", "reason", "by", _CONFIRMED)
+MEMBER: Final = ("member", "team", "until", "reason", "by", CONFIRMED)
 LIMIT: Final = (
     *("scope", "name", "part", "pace_part", "pace_days", "reserved", "until", "reason", "by"),
-    *(_CONFIRMED, *_BUDGET),
+    *(CONFIRMED, *_BUDGET),
 )
 PAUSE: Final = ("reason", "by")
 PERSON: Final = ("member", "team", "reason", "by")
@@ -147,12 +147,12 @@ def merge_current(form: FormData, limit: ScopeView) -> FormData:
 
 def confirms(form: FormData, asked: Confirmation) -> bool:
     """Tell whether a form was sent again after this question."""
-    return form.values[_CONFIRMED] == asked.value
+    return form.values[CONFIRMED] == asked.value
 
 
 def to_confirm(form: FormData, asked: Confirmation) -> FormData:
     """Return a form that answers a question by being sent again."""
-    values = {**form.values, _CONFIRMED: asked.value}
+    values = {**form.values, CONFIRMED: asked.value}
     rule = f"is nearly {asked.similar}. If {asked.value} is meant, send the form again."
     return form._replace(values=values, errors={asked.field: rule}, is_open=True)
 
@@ -195,7 +195,7 @@ def member_record(sent: SentForm, *, removes: bool) -> FormRecord:
         "team": None if removes else value["team"] or None,
         "until": None if removes or not value["until"] else coerce_until(value["until"]),
     }
-    return _record("member", sent, fields)
+    return admin_record("member", sent, fields)
 
 
 def pause_record(sent: SentForm, *, resumes: bool) -> FormRecord:
@@ -203,7 +203,7 @@ def pause_record(sent: SentForm, *, resumes: bool) -> FormRecord:
 
     Raises: RequestInvalid: a field breaks a rule.
     """
-    return _record("resume" if resumes else "pause", sent, {})
+    return admin_record("resume" if resumes else "pause", sent, {})
 
 
 def person_record(sent: SentForm, *, resumes: bool) -> FormRecord:
@@ -212,7 +212,7 @@ def person_record(sent: SentForm, *, resumes: bool) -> FormRecord:
     Raises: RequestInvalid: a field breaks a rule.
     """
     fields = {name: sent.form.values[name] or None for name in ("member", "team")}
-    return _record("resume_member" if resumes else "pause_member", sent, fields)
+    return admin_record("resume_member" if resumes else "pause_member", sent, fields)
 
 
 def void_record(sent: SentForm) -> FormRecord:
@@ -234,7 +234,7 @@ def answer_record(sent: SentForm, *, denies: bool) -> FormRecord:
     if denies and not sent.form.values["reason"]:
         raise RequestInvalid("reason", "must be set to deny a request: the analyst sees it", "")
     pending = {"pending": sent.form.values["pending"]}
-    return _record("deny" if denies else "approve", sent, pending)
+    return admin_record("deny" if denies else "approve", sent, pending)
 
 
 def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
@@ -257,15 +257,20 @@ def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
                 "the limit, use the button below"
             )
             raise RequestInvalid("part", rule, "")
-    return _record("limit", sent, fields)
+    return admin_record("limit", sent, fields)
 
 
-def _record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRecord:
+def admin_record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRecord:
+    """Return the record of a form.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
     head = {"version": VERSION, "type": kind, "request_id": sent.form.request_id}
     names = {"dataset": sent.dataset, "by": sent.by}
     present = {name: value for name, value in fields.items() if value is not None}
     role = {"as": "administrator"} if sent.as_administrator else {}
-    body = encode({**head, **names, **present, **role, "reason": sent.form.values["reason"]})
+    reason = sent.form.values.get("reason", "")
+    body = encode({**head, **names, **present, **role, "reason": reason})
     return FormRecord(body, check_body("admin", body))
 
 
@@ -311,7 +316,8 @@ _INPUTS: Final = {"pace.part": "pace_part", "pace.period": "pace_days", "policy"
 def with_error(form: FormData, error: RequestInvalid) -> FormData:
     """Return a form with an error beside its field."""
     field = error.field.partition("[")[0]
-    name = _INPUTS.get(field) or field.removeprefix("policy.")
+    name = _INPUTS.get(field) or field.removeprefix("policy.").removeprefix("budget.")
+    name = "claim" if name.startswith("claim.") else name
     known = name in form.values or name == "roles"
     said = error.rule if known else f"{error.field} {error.rule}"
     shown = f", not {error.value}" if error.value and known else ""

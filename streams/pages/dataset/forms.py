@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from accountant.records import Source
+from msgspec import UNSET
+
+from accountant.records import Decision, Source
 from accountant.times import uuid7
-from streams.pages.dataset import form_data
+from streams.http.context import Context
+from streams.pages.dataset import form_data, lasting_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
+from streams.pages.dataset.lasting_forms import Effect, Wanted
 from streams.pages.dataset.page_data import PageData
 
 Query = Mapping[str, str]
@@ -29,6 +33,8 @@ class PageForm(NamedTuple):
             field breaks a rule.
         source: the topic of its record.
         for_administrators: administrators send it, too, where they are not owners.
+        effect: what it does, which its sender confirms; None for nothing to confirm.
+        send: sends it, where that takes more than one record.
     """
 
     path: str
@@ -39,6 +45,8 @@ class PageForm(NamedTuple):
     record: Callable[[SentForm, str], FormRecord]
     source: Source = "admin"
     for_administrators: bool = False
+    effect: Effect | None = None
+    send: Callable[[Context, Wanted], Awaitable[Decision | None]] | None = None
 
 
 def new_id(now: int) -> str:
@@ -95,6 +103,39 @@ def _answer(found: PageData, _: Query) -> FormData | None:
     return None if has_none else _blank(found, form_data.ANSWER)
 
 
+def _budget(found: PageData, _: Query) -> FormData | None:
+    if not found.viewer.sets_limits or found.view.closed:
+        return None
+    field = "rho" if found.view.policy.epsilon is None else "epsilon"
+    in_force = found.view.in_force
+    amount = getattr(found.view.policy, field) if in_force is UNSET else in_force.amount
+    return _blank(found, lasting_forms.BUDGET, **{field: amount})
+
+
+def _closing(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, lasting_forms.CLOSING)
+
+
+def _renewal(found: PageData, _: Query) -> FormData | None:
+    view = found.view
+    is_renewable = view.lifetime is not UNSET and not view.renewed_as
+    has_none = not found.viewer.sets_limits or not is_renewable
+    return None if has_none else _blank(found, lasting_forms.RENEWAL)
+
+
+def _release(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, lasting_forms.RELEASE)
+
+
+def _remark(found: PageData, query: Query) -> FormData | None:
+    if not found.viewer.sets_limits:
+        return None
+    shown = _blank(found, lasting_forms.REMARK, decision=query.get("remark", "")[:20])
+    return shown._replace(is_open="remark" in query)
+
+
 FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
     {
         "limit": PageForm(
@@ -148,6 +189,51 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             shown=_void,
             record=lambda sent, _: form_data.void_record(sent),
             source="requests",
+        ),
+        "budget": PageForm(
+            path="budget",
+            anchor="set-budget",
+            what="set its budget in force",
+            names=lasting_forms.BUDGET,
+            shown=_budget,
+            record=lambda sent, _: lasting_forms.budget_record(sent),
+            effect=lasting_forms.budget_effect,
+        ),
+        "release": PageForm(
+            path="record",
+            anchor="record",
+            what="record a release made elsewhere",
+            names=lasting_forms.RELEASE,
+            shown=_release,
+            record=lambda sent, _: lasting_forms.release_record(sent),
+            effect=lasting_forms.release_effect,
+        ),
+        "remark": PageForm(
+            path="remark",
+            anchor="remark",
+            what="remark on its decisions",
+            names=lasting_forms.REMARK,
+            shown=_remark,
+            record=lambda sent, _: lasting_forms.remark_record(sent),
+            effect=lasting_forms.remark_effect,
+        ),
+        "renewal": PageForm(
+            path="renew",
+            anchor="renew",
+            what="renew it",
+            names=lasting_forms.RENEWAL,
+            shown=_renewal,
+            record=lambda sent, _: lasting_forms.renewal_record(sent),
+            effect=lasting_forms.renewal_effect,
+            send=lasting_forms.renew,
+        ),
+        "closing": PageForm(
+            path="close",
+            anchor="close",
+            what="close it",
+            names=lasting_forms.CLOSING,
+            shown=_closing,
+            record=lambda sent, _: lasting_forms.closing_record(sent),
         ),
     }
 )
