@@ -67,6 +67,7 @@ def _number(decision: Decision) -> str:
 _SENTENCES: Final = {
     Outcome.PAUSED: "The dataset is paused",
     Outcome.RESUMED: "The dataset is resumed",
+    Outcome.OPENED: "The dataset is open. Add analysts under Members",
     Outcome.CLOSED: "The dataset is closed",
     Outcome.RENEWED: "The dataset is renewed: the next generation is open in its place",
     Outcome.BUDGET_SET: "The budget in force is set",

@@ -248,8 +248,12 @@ def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
         own = {name: value[name] for name in _BUDGET if value[name]}
         if own.keys() == {"filter"}:  # a filter alone is not a budget
             own = {}
-        fields |= {"part": _ratio(value, "part"), "policy": own or None, "pace": _pace(value)}
-        fields["reserved"] = _ratio(value, "reserved")
+        fields |= {
+            "part": percent_ratio(value, "part"),
+            "policy": own or None,
+            "pace": _pace(value),
+        }
+        fields["reserved"] = percent_ratio(value, "reserved")
         fields["until"] = coerce_until(value["until"]) if value["until"] else None
         if all(fields[name] is None for name in ("part", "policy", "pace", "reserved")):
             rule = (
@@ -274,7 +278,11 @@ def admin_record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRe
     return FormRecord(body, check_body("admin", body))
 
 
-def _ratio(value: Mapping[str, str], name: str) -> str | None:
+def percent_ratio(value: Mapping[str, str], name: str) -> str | None:
+    """Return the ratio of an input in percent, None where it is empty.
+
+    Raises: RequestInvalid: it is none, or may be a part.
+    """
     text = value[name]
     if not text:
         return None
@@ -297,7 +305,7 @@ def _ratio(value: Mapping[str, str], name: str) -> str | None:
 
 
 def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
-    part, days = _ratio(value, "pace_part"), value["pace_days"]
+    part, days = percent_ratio(value, "pace_part"), value["pace_days"]
     if part is None and not days:
         return None
     if part is None:
@@ -319,7 +327,7 @@ def with_error(form: FormData, error: RequestInvalid) -> FormData:
     name = _INPUTS.get(field) or field.removeprefix("policy.").removeprefix("budget.")
     name = "claim" if name.startswith("claim.") else name
     known = name in form.values or name == "roles"
-    said = error.rule if known else f"{error.field} {error.rule}"
+    said = error.rule if known or not error.field else f"{error.field} {error.rule}"
     shown = f", not {error.value}" if error.value and known else ""
     return form._replace(errors={name if known else "": f"{said[0].upper()}{said[1:]}{shown}."})
 

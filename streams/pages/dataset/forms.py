@@ -12,7 +12,7 @@ from msgspec import UNSET
 from accountant.records import Decision, Source
 from accountant.times import uuid7
 from streams.http.context import Context
-from streams.pages.dataset import form_data, lasting_forms
+from streams.pages.dataset import amend_form, form_data, lasting_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.lasting_forms import Effect, Wanted
 from streams.pages.dataset.page_data import PageData
@@ -112,6 +112,11 @@ def _budget(found: PageData, _: Query) -> FormData | None:
     return _blank(found, lasting_forms.BUDGET, **{field: amount})
 
 
+def _amendment(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, amend_form.AMENDMENT)
+
+
 def _closing(found: PageData, _: Query) -> FormData | None:
     has_none = not found.viewer.sets_limits or found.view.closed
     return None if has_none else _blank(found, lasting_forms.CLOSING)
@@ -198,6 +203,14 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             shown=_budget,
             record=lambda sent, _: lasting_forms.budget_record(sent),
             effect=lasting_forms.budget_effect,
+        ),
+        "amendment": PageForm(
+            path="amend",
+            anchor="amend",
+            what="amend it",
+            names=amend_form.AMENDMENT,
+            shown=_amendment,
+            record=lambda sent, _: amend_form.amend_record(sent),
         ),
         "release": PageForm(
             path="record",

@@ -11,7 +11,7 @@ from tests.streams.pages.dataset.pages_server import PagesServer, form_of
 from tests.streams.pages.dataset.test_forms import last_decision
 from tests.streams.pages.dataset.test_page import words
 
-FORMS = ("budget", "record", "remark", "close")
+FORMS = ("budget", "amend", "record", "remark", "close")
 RELEASE = {"claim": "pure:0.1", "released_at": "2026-11-21", "evidence": "table 3"}
 
 
@@ -99,6 +99,8 @@ def test_a_release_is_charged_after_its_effect_was_shown(paged: PagesServer) -> 
     ("kind", "fields", "said"),
     [
         ("budget", {"epsilon": "much"}, "Must be a plain decimal"),
+        ("amend", {"alert_at": "50, x"}, "Must be a percentage"),
+        ("amend", {"horizon": "long"}, "Must be a whole number of days"),
         ("record", RELEASE | {"claim": "pure:x"}, "plain decimal"),
         ("record", RELEASE | {"claim": ""}, "Must be given"),
         ("record", RELEASE | {"released_at": "soon"}, "Must be a day such as"),
@@ -195,3 +197,16 @@ def test_a_renewal_below_a_ceiling_within_the_lifetime(paged: PagesServer) -> No
     view = paged.see("olga", "/datasets/h::2").json()
     assert (view["policy"]["epsilon"], view["in_force"]["epsilon"]) == ("2", "1")
     assert paged.page("ana", "h::2").status_code == 200
+
+
+def test_an_amendment_changes_what_is_typed_alone(paged: PagesServer) -> None:
+    empty = paged.fill("olga", "amend", reason="no change")
+    assert empty.status_code == 422
+    assert "Nothing to change." in words(empty.text)
+    before = paged.see("olga", "/datasets/survey").json()["policy"]
+    fields = {"alert_at": "50, 90", "approve_above": "5", "approve_within": "3", "horizon": "30"}
+    page = paged.followed("olga", paged.fill("olga", "amend", **fields, access="anyone"))
+    assert "Done. The dataset is amended" in words(page.text)
+    changed = {"alert_at": ["0.5", "0.9"], "approve_above": "0.05", "approve_within": "P3D"}
+    changed |= {"horizon": "P30D", "access": "anyone"}
+    assert paged.see("olga", "/datasets/survey").json()["policy"] == before | changed
