@@ -25,6 +25,9 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _COMMA: Final = re.compile(r"([0-9]{1,3}),([0-9]{1,36})\s*%?")
 _WHOLE: Final = Decimal(100)
 _LONGEST: Final = 2_000
+MOST_TEXT: Final = 20_000
+"""Characters of a text of several lines."""
+_TEXTS: Final = frozenset({"lines"})
 _EXACT: Final = Context(prec=100)  # more digits than a part may have
 _BEYOND: Final = (
     "This limit has a budget with fields that this form does not show. Saving the form replaces "
@@ -90,7 +93,9 @@ def parse_form(names: Sequence[str], fields: Mapping[str, str]) -> FormData:
     Args:
         names: of its inputs. Only these are read.
     """
-    values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
+    # One more than a text may have, so that a longer one is refused and not cut.
+    longest = {name: MOST_TEXT + 1 if name in _TEXTS else _LONGEST for name in names}
+    values = {name: fields.get(name, "")[: longest[name]].strip() for name in names}
     roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
     changes = fields.get("changes") == "yes"
     return FormData(fields.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)

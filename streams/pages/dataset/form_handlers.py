@@ -15,6 +15,7 @@ from accountant.display.reasons import REASONS
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, FieldError, decode_decision
+from accountant.records.inputs import check_body
 from accountant.records.outcomes import Outcome, Reason
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
@@ -28,6 +29,7 @@ from streams.pages.dataset.dataset_page import REFILLED, dataset_not_found, data
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.forms import FORMS, PageForm, new_id
 from streams.pages.dataset.lasting_forms import Wanted
+from streams.pages.dataset.many_forms import NotAllSent
 from streams.pages.dataset.page_data import Viewer, viewer_of
 from streams.pages.flash import Message
 from streams.pages.paths import HOME
@@ -85,14 +87,14 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     (whole,) = await visibility.with_joint([view])
     wish = Wanted(sent, whole, visibility)
     try:
-        effect = await _unconfirmed_effect(wanted, wish)
+        effect = await _unconfirmed_effect(wanted, wish, record)
         if effect:
             again = lasting_forms.to_confirm(form, effect)
             asks = Message("waits", "Not done yet: confirm it in the form", effect)
             return await dataset_page(request, dataset, status=409, sent={kind: again}, flash=asks)
         decision = await _send(context_of(request), wanted, wish, record)
     except RequestInvalid as error:
-        return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
+        return await _page_with_form(request, dataset, kind, _corrected(request, form, error))
     if decision is None:
         return _redirect_to_page(dataset, form, viewer, by)
     try:
@@ -100,12 +102,28 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
         check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
     except HTTPProblem:
         return _refused(request, dataset, kind)
+    form = form._replace(request_id=_id_of_last(wanted, form, decision))
     shown_again = await _shown_again(request, dataset, kind, form, decision)
     if shown_again is not None:
         return shown_again
     if visibility.at(dataset) is None:  # owners who removed themselves no longer see it
         return Redirect(HOME, status_code=303)
     return _redirect_to_page(dataset, form, viewer, by)
+
+
+def _id_of_last(wanted: PageForm, form: FormData, decision: Decision) -> str:
+    """Return the id of the record that the page shows: the last of several."""
+    if wanted.send is None:
+        return form.request_id
+    return check_body("admin", bytes(decision.request)).body.request_id
+
+
+def _corrected(request: HttpRequest, form: FormData, error: RequestInvalid) -> FormData:
+    """Return a form with an error; of several lines those that are not saved yet."""
+    if isinstance(error, NotAllSent):
+        values = {**form.values, "lines": error.remaining, form_data.CONFIRMED: ""}
+        form = form._replace(values=values, request_id=new_id(context_of(request).clock.now()))
+    return form_data.with_error(form, error)
 
 
 async def _asked_back(
@@ -146,7 +164,7 @@ async def _shown_again(
     return None
 
 
-async def _unconfirmed_effect(form: PageForm, wanted: Wanted) -> str:
+async def _unconfirmed_effect(form: PageForm, wanted: Wanted, record: FormRecord) -> str:
     """Return what a form would do and its sender has not confirmed, "" for nothing.
 
     Raises: RequestInvalid: it would be refused.
@@ -154,7 +172,7 @@ async def _unconfirmed_effect(form: PageForm, wanted: Wanted) -> str:
     if form.effect is None:
         return ""
     service, sent = wanted.visibility.service, wanted.sent
-    if await service.find(sent.dataset, sent.by, sent.form.request_id) is not None:
+    if await service.find(sent.dataset, sent.by, record.checked.body.request_id) is not None:
         return ""  # sent before
     effect = await form.effect(wanted)
     return "" if lasting_forms.is_confirmed(sent.form, effect) else effect

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from accountant.records import Decision, Source
 from accountant.times import uuid7
 from streams.http.context import Context
-from streams.pages.dataset import amend_form, form_data, lasting_forms
+from streams.pages.dataset import amend_form, form_data, lasting_forms, many_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.lasting_forms import Effect, Wanted
 from streams.pages.dataset.page_data import PageData
@@ -93,6 +93,15 @@ def _person(found: PageData, query: Query) -> FormData | None:
     return shown._replace(is_open="person" in query)
 
 
+def _members(found: PageData, _: Query) -> FormData | None:
+    return _blank(found, many_forms.MANY) if found.viewer.sets_members else None
+
+
+def _limits(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, many_forms.MANY)
+
+
 def _void(found: PageData, _: Query) -> FormData | None:
     has_none = not found.viewer.sets_limits or not found.reservations
     return None if has_none else _blank(found, form_data.VOID)
@@ -159,6 +168,27 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             shown=_member,
             record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
             for_administrators=True,
+        ),
+        "members": PageForm(
+            path="members/many",
+            anchor="set-members",
+            what="set its members",
+            names=many_forms.MANY,
+            shown=_members,
+            record=lambda sent, _: many_forms.member_lines(sent)[0].record,
+            for_administrators=True,
+            effect=many_forms.members_effect,
+            send=many_forms.send_members,
+        ),
+        "limits": PageForm(
+            path="limits/many",
+            anchor="set-limits",
+            what="set its limits",
+            names=many_forms.MANY,
+            shown=_limits,
+            record=lambda sent, _: many_forms.limit_lines(sent)[0].record,
+            effect=many_forms.limits_effect,
+            send=many_forms.send_limits,
         ),
         "pause": PageForm(
             path="pause",
