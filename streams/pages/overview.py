@@ -55,7 +55,7 @@ def _page(
     views = visibility.among(known)
     opens = may_open(context_of(request).settings, optional_principal(request))
     more = len(views) - _MOST
-    shown = views if more <= 0 else nsmallest(_MOST, views, _urgency)
+    shown = views if more <= 0 else nsmallest(_MOST, views, urgency)
     return render_page(
         request,
         "overview.html",
@@ -66,7 +66,7 @@ def _page(
     )
 
 
-def _urgency(view: DatasetView) -> tuple[bool, float, str]:
+def urgency(view: DatasetView) -> tuple[bool, float, str]:
     """Return a key that sorts open datasets first, the most spent of them on top."""
     return view.state != "open", -view.spent_ratio, view.dataset
 
