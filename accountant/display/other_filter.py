@@ -18,6 +18,7 @@ from accountant.claims import Claim
 from accountant.display.numbers import spent_percent
 from accountant.errors import BudgetError
 from accountant.policy import Policy, parameter_text
+from accountant.policy.cap import WITH_SLACK
 from accountant.records import Decision
 from accountant.records.outcomes import Reason
 from accountant.records.request_names import claim_of
@@ -87,6 +88,17 @@ def chosen_fields(choice: FilterChoice) -> dict[str, str]:
         value = getattr(choice.policy, field)
         if value is not UNSET:
             fields[field] = parameter_text(value)
+    return fields
+
+
+def proposed_fields(found: Proposal) -> dict[str, str]:
+    """Return the fields of a policy that a proposal fixes, in text."""
+    fields = chosen_fields(found.choice)
+    if found.delta_for_claims is not None:
+        fields["delta_for_claims"] = found.delta_for_claims
+    cap = math.ceil(found.part * 10 / WITH_SLACK)
+    if cap > 1:  # the usual cap would refuse the expected request
+        fields["most_per_request"] = f"0.{cap}" if cap < 10 else "1"
     return fields
 
 

@@ -108,12 +108,18 @@ def _check_name(
         raise forbidden(request, _action(body), f"{field} {rule}", field=field, rule=rule)
 
 
-def _may_open(settings: AccessSettings, caller: Principal, body: Open) -> bool:
-    if caller.administrator:
+def may_open(settings: AccessSettings, caller: Principal | None) -> bool:
+    """Tell whether a caller may open datasets: an administrator, or one of the openers."""
+    if caller is None or caller.administrator:
         return True
-    owners = body.owners if isinstance(body.owners, tuple) else (body.by,)
     openers = settings.openers.strip()
-    return (openers == EVERYBODY or caller.name in listed(openers)) and caller.name in owners
+    return openers == EVERYBODY or caller.name in listed(openers)
+
+
+def _may_open(settings: AccessSettings, caller: Principal, body: Open) -> bool:
+    owners = body.owners if isinstance(body.owners, tuple) else (body.by,)
+    is_owner = caller.administrator or caller.name in owners
+    return is_owner and may_open(settings, caller)
 
 
 def _is_visible(visibility: Visibility, dataset: str) -> bool:

@@ -473,7 +473,8 @@ def renew(
 
     Example: `accountant dataset renew census::2026 census::2027 --yes`. Exit code 1 if refused.
     """
-    from streams.cli.dataset_renewal import RenewalPlan, notes_of_warnings
+    from accountant.display.renewals import RenewalPlan
+    from streams.cli.dataset_renewal import notes_of_warnings
     from streams.cli.reading.dataset_reader import get_dataset, with_joint_guarantee
 
     if schema is not None and policy is None:

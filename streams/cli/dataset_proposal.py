@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import Any, NamedTuple, NoReturn
 
 import typer
 from msgspec import UNSET, UnsetType
 
 from accountant.advice.choose_filter import mix
-from accountant.advice.propose_filter import Proposal, propose_filter
+from accountant.advice.propose_filter import propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
-from accountant.display.other_filter import chosen_fields, chosen_words, open_options, share_words
+from accountant.display.opening_previews import opening_beside
+from accountant.display.other_filter import (
+    chosen_words,
+    open_options,
+    proposed_fields,
+    share_words,
+)
 from accountant.policy import resolve
-from accountant.policy.cap import WITH_SLACK
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.policy.lifetime import Lifetime, StoredLifetime, check_lifetime
 from accountant.policy.proposal import propose_defaults
@@ -29,8 +33,7 @@ from accountant.views.confirmations import (
     confirmations_of_opening,
 )
 from accountant.views.datasets import DatasetView
-from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening, why_outside
-from accountant.views.population import not_added_words
+from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening
 from streams.address import ledger_url
 from streams.cli.admin_command import AdminOptions
 from streams.cli.printing.exit_codes import Exit
@@ -78,7 +81,7 @@ def propose_for(
         found = propose_filter(policy_of(typed), claim, typed.get("filter"))
         if found is None:
             _fail_without_filter(claim, typed)
-        fields = {**_options_of(found), **typed}
+        fields = {**proposed_fields(found), **typed}
         plan = open_plan(resolve(policy_of(propose_defaults(fields))))
     command = shlex.join(["accountant", "dataset", "open", name, *open_options(fields)])
     assert found.choice.fit is not None
@@ -127,15 +130,15 @@ class _Compared(NamedTuple):
         not_added: why the budget would not add up with those of its population, "" if it would.
         lifetime: what it fixes or takes from, after it was charged; None for none.
         others: the datasets that are open already, as far as the reader sees them.
-        asked: what is asked back.
         refused: the opening would be refused, for the reason in `not_added`.
+        asked: what is asked back.
     """
 
     not_added: str
     lifetime: StoredLifetime | None
     others: Sequence[DatasetView] = ()
-    asked: Sequence[Confirmation] = ()
     refused: bool = False
+    asked: Sequence[Confirmation] = ()
 
 
 def _compare_with_ledger(opening: OpeningDraft, plan: CompiledPolicy) -> _Compared:
@@ -156,18 +159,14 @@ def _compare_with_ledger(opening: OpeningDraft, plan: CompiledPolicy) -> _Compar
             views, ordered = ledger.datasets(), ledger.ordered_before()
     except NoSuchLedger:  # the opening creates it
         return _Compared("", lifetime_of_opening(record, ()))
-    others = [view for view in views if view.dataset != name]
-    if why := why_outside(record, others):
-        return _Compared(why, None, refused=True)
-    not_added = not_added_words(name, plan.policy, others, ordered)
-    taken = lifetime_of_opening(record, others)
-    if opening.new:
-        return _Compared(not_added, taken, others)
+    beside = opening_beside(record, views, ordered)
+    if beside.refused or opening.new:
+        return _Compared(*beside)
     # A server alone knows which datasets its sources are for. The table has the joint guarantee.
     listed = ledger_url(admin.url).kind != "sqlite"
     found = confirmations_of_opening(record, views, ordered=ordered, sources_are_listed=listed)
     asked = [each for each in found if each.code != "ends_joint_guarantee"]
-    return _Compared(not_added, taken, others, asked)
+    return _Compared(*beside, asked)
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:
@@ -179,14 +178,3 @@ def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:
         f"{which} {claim_text(claim)} under this budget",
         hint="`accountant fits --filter all` with the same options shows what each filter admits",
     )
-
-
-def _options_of(found: Proposal) -> dict[str, str]:
-    """Return the proposed fields of the policy."""
-    fields = chosen_fields(found.choice)
-    if found.delta_for_claims is not None:
-        fields["delta_for_claims"] = found.delta_for_claims
-    cap = ceil(found.part * 10 / WITH_SLACK)
-    if cap > 1:  # the usual cap would refuse the expected request
-        fields["most_per_request"] = f"0.{cap}" if cap < 10 else "1"
-    return fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from accountant.display.approvals import answer_words
 from accountant.display.current_dataset import CurrentDataset
@@ -64,11 +64,22 @@ def _number(decision: Decision) -> str:
     return f" (decision {decision.sequence:,} of this dataset)" if decision.sequence else ""
 
 
+_SENTENCES: Final = {
+    Outcome.PAUSED: "The dataset is paused",
+    Outcome.RESUMED: "The dataset is resumed",
+    Outcome.OPENED: "The dataset is open. Add analysts under Members",
+    Outcome.CLOSED: "The dataset is closed",
+    Outcome.RENEWED: "The dataset is renewed: the next generation is open in its place",
+    Outcome.BUDGET_SET: "The budget in force is set",
+    Outcome.RECORDED: "The release is charged",
+    Outcome.REMARKED: "The remark stands beside its decision",
+    Outcome.AMENDED: "The dataset is amended",
+}
+
+
 def _done(decision: Decision) -> str:
-    if decision.outcome is Outcome.PAUSED:
-        return "The dataset is paused"
-    if decision.outcome is Outcome.RESUMED:
-        return "The dataset is resumed"
+    if decision.outcome in _SENTENCES:
+        return _SENTENCES[decision.outcome]
     if decision.outcome.is_step:
         return capital(step_words(decision))
     if decision.member is not None:

@@ -15,10 +15,12 @@ from accountant.views.datasets import DatasetView
 from accountant.views.generations import with_lifetimes
 from accountant.views.ledgers import held_ratio_of
 from accountant.views.population import joint_guarantees
+from streams.auth.authorization import may_open
+from streams.auth.principal import optional_principal
 from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages.dataset.bars import Bar, bar_of
-from streams.pages.paths import HOME
+from streams.pages.paths import HOME, OPENING
 from streams.pages.render import render_page
 from streams.service.visibility import Visibility
 
@@ -51,18 +53,20 @@ def _page(
     request: HttpRequest, visibility: Visibility, known: list[DatasetView], ordered: int | None
 ) -> Response[str]:
     views = visibility.among(known)
+    opens = may_open(context_of(request).settings, optional_principal(request))
     more = len(views) - _MOST
-    shown = views if more <= 0 else nsmallest(_MOST, views, _urgency)
+    shown = views if more <= 0 else nsmallest(_MOST, views, urgency)
     return render_page(
         request,
         "overview.html",
+        opening=OPENING if opens else "",
         rows=[_row(view) for view in with_lifetimes(shown, known)],
         more=more,
         together=joint_guarantees(known, visibility.sees, ordered=ordered),
     )
 
 
-def _urgency(view: DatasetView) -> tuple[bool, float, str]:
+def urgency(view: DatasetView) -> tuple[bool, float, str]:
     """Return a key that sorts open datasets first, the most spent of them on top."""
     return view.state != "open", -view.spent_ratio, view.dataset
 

@@ -15,6 +15,9 @@ SIGN_OUT: Final = "/sign-out"
 START: Final = "/sign-in/start"
 """Where a browser begins to sign in at the provider."""
 _BELOW: Final = "/pages/"
+OWNED: Final = "/pages/owned"
+OPENING: Final = "/pages/open"
+"""Where a dataset is opened."""
 _SIGNING: Final = frozenset({SIGN_IN, SIGN_OUT, START, CALLBACK})
 _LONGEST: Final = 2_000
 _SEGMENT: Final = re.compile(r"[^\x00-\x20\x7f-\x9f/\\%]+")

@@ -44,6 +44,17 @@ _TITLES: Final = {
 }
 
 
+class _Lines(str):
+    """A text whose line breaks are shown as they are."""
+
+    __slots__ = ()
+
+
+def _lines(text: str) -> _Lines:
+    """Escape control characters of each line of a text."""
+    return _Lines("\n".join(map(escape_lines, text.splitlines())))
+
+
 def _shown(value: object) -> object:
     """Escape control characters of a value, in addition to HTML's own escapes."""
     return escape_lines(value) if type(value) is str else value
@@ -61,6 +72,7 @@ environment: Final = Environment(
 environment.filters |= {
     "capital": capital,
     "joint_words": joint_words,
+    "lines": _lines,
     "moment": moment,
     "dataset_page": dataset_page,
 }

@@ -22,7 +22,9 @@ from streams.pages.login.session_auth import SessionAuth, set_session_auth
 from streams.pages.login.session_refresh import SessionRefresh
 from streams.pages.login.sign_in import sign_in, sign_in_page, sign_out
 from streams.pages.login.sign_in_at_provider import finish_at_provider, start_at_provider
+from streams.pages.opening.opening_page import open_by_form, opening_page
 from streams.pages.overview import overview
+from streams.pages.owned import owned_datasets
 from streams.pages.paths import is_page, wants_page
 from streams.pages.render import problem_page
 from streams.settings import Settings
@@ -41,6 +43,7 @@ class HtmlPages:
     routes: Final[Sequence[HTTPRouteHandler]] = (
         *(overview, sign_in_page, sign_in, sign_out),
         *(start_at_provider, finish_at_provider),
+        *(owned_datasets, opening_page, open_by_form),
         *(show_dataset_page, *POST_FORMS, post_question),
         *(style, dataset_style, icon),
     )

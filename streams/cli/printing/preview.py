@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from accountant.advice.compare import odometer_settings
-from accountant.advice.fit import Fit, fit, unspent
-from accountant.amounts import format_units
-from accountant.claims.text import parse_claim
-from accountant.display.approvals import approval_words
-from accountant.display.datasets import (
-    cap_words,
-    filter_words,
-    guarantee,
-    in_force_words,
-    open_words,
-)
-from accountant.display.numbers import exact_percent, remaining_amounts, spent_amount, symbol
+from accountant.display.numbers import spent_amount, symbol
 from accountant.display.one_way_choices import one_way_choices
+from accountant.display.opening_previews import (
+    preview_rows,
+    takes_no_delta,
+    thresholds,
+    typical_fits,
+)
 from accountant.policy import guarantee_of
 from accountant.policy.compiled_policy import CompiledPolicy
-
-TYPICAL: Final = (
-    "pure:0.01",
-    "pure:0.1",
-    "laplace:scale=100,sensitivity=1",
-    "gaussian:sigma=100,sensitivity=1",
-    "gaussian:sigma=20,sensitivity=1",
-    "bounded_range:0.1",
-    "approximate:epsilon=0.01,delta=1e-9",
-)
-"""Typical claims, to show how far a budget goes."""
-
-
-def typical_fits(plan: CompiledPolicy) -> dict[str, Fit]:
-    """Return how many of each typical claim fit an unspent budget."""
-    return {text: fit(parse_claim(text), unspent(plan)) for text in TYPICAL}
 
 
 def preview_json(name: str, plan: CompiledPolicy, *, not_added: str) -> dict[str, Any]:
@@ -64,39 +41,17 @@ def preview_json(name: str, plan: CompiledPolicy, *, not_added: str) -> dict[str
     }
 
 
-def thresholds(plan: CompiledPolicy) -> dict[str, str]:
-    """Return the spent amount of the additive unit that triggers each alert."""
-    amounts = map(format_units, plan.thresholds)
-    return dict(zip(plan.policy.alert_at, amounts, strict=True))
-
-
 def preview_table(name: str, plan: CompiledPolicy, *, not_added: str) -> RenderableType:
     """Return the preview for people.
 
     Args:
         not_added: as of `one_way_choices`.
     """
-    policy, unit = plan.policy, plan.kind.sums[0]
-    in_force = in_force_words(policy, plan.in_force)
-    whole = "ceiling" if in_force else "budget"
-    rows = [
-        ("guarantee", f"{guarantee(policy)}, per {policy.unit}, for all releases of {name}"),
-        *([("in force", in_force)] if in_force else ()),
-        ("filter", filter_words(policy)),
-        ("neighbours", policy.neighbours),
-        *((f"{whole}, {each.name}", each.text) for each in remaining_amounts(plan.budget_wire)),
-        ("alerts", ", ".join(map(_alert, thresholds(plan).items()))),
-        ("odometers", _odometers(plan) or "none"),
-        ("horizon", policy.horizon or "–"),
-        ("one request", cap_words(policy)),
-        *([("a request", approval_words(policy))] if policy.approve_above else ()),
-        ("one holder", open_words(policy)),
-        ("a refusal", "ends the dataset" if policy.halt_on_refusal is True else "costs nothing"),
-    ]
+    unit = plan.kind.sums[0]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    for label, value in rows:
+    for label, value in preview_rows(name, plan):
         grid.add_row(label, value)
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     table.add_column("claim", no_wrap=True)
@@ -106,8 +61,7 @@ def preview_table(name: str, plan: CompiledPolicy, *, not_added: str) -> Rendera
         count = "unlimited" if found.count is None else str(found.count)
         cells = (spent_amount(found.cost), count) if found.accepted else ("not accepted", "–")
         table.add_row(text, *cells)
-    if not Decimal(policy.delta_for_claims or "0"):
-        remark = "A claim with its own δ never fits: the policy has no δ for claims."
+    if remark := takes_no_delta(plan):
         table.caption, table.caption_justify = remark, "left"
     head = Text(f"{name}: a preview, nothing was opened", style="bold")
     return Group(head, _questions(plan, not_added), grid, table)
@@ -123,17 +77,3 @@ def _questions(plan: CompiledPolicy, not_added: str) -> Table:
         answer = ("yes", "") if each.allowed else ("no", each.change)
         table.add_row(each.question, *answer)
     return table
-
-
-def _alert(threshold: tuple[str, str]) -> str:
-    ratio, amount = threshold
-    return f"{exact_percent(ratio)} at {spent_amount(amount)}"
-
-
-def _odometers(plan: CompiledPolicy) -> str:
-    found = []
-    for odometer in plan.policy.odometers or ():
-        settings = odometer_settings(odometer)
-        name = str(odometer.__struct_config__.tag)
-        found.append(f"{name} ({settings})" if settings else name)
-    return "\n".join(found)

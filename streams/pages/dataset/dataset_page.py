@@ -15,8 +15,12 @@ from msgspec import UNSET
 
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
+from accountant.display.numbers import counting_amounts, remaining_line, symbol
+from accountant.display.one_way_choices import closing_words
+from accountant.display.outside import recorded_notes
 from accountant.display.pauses import person_pause_words
 from accountant.display.teams import notes_of_limit, notes_of_member
+from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
@@ -55,6 +59,8 @@ from streams.service.ledger_service import LedgerService
 _MOST_MEMBERS: Final = 200
 _MOST_LEVELS: Final = 200
 _MOST_ALERTS: Final = 20
+REFILLED: Final = ("member", "limit")
+"""The forms that the page fills again from a refused record."""
 
 
 @get("/pages/datasets/{dataset:str}", include_in_schema=False)
@@ -75,12 +81,14 @@ async def dataset_page(
     status: int = 200,
     sent: Mapping[str, FormData] = MappingProxyType({}),
     flash: Message | None = None,
+    decided: Decision | None = None,
 ) -> Response[Any]:
     """Return the page of a dataset.
 
     Args:
         sent: forms as the browser sent them, by name, to be corrected and sent again.
         flash: the message on top of the page.
+        decided: instead, the refusal of the form's record.
     """
     context, service = context_of(request), context_of(request).service
     found = await read_page(service, dataset, caller_of(request), context.clock.now())
@@ -88,9 +96,11 @@ async def dataset_page(
         return await dataset_not_found(request, dataset)
     log_reading(request, dataset, reads_others=found.viewer.reads_others)
     query = {name: str(text) for name, text in request.query_params.items()}
-    if flash is None and "done" in query:
+    if decided is not None:
+        flash = message(decided, current=found.current)
+    elif flash is None and "done" in query:
         decision = await _decision(service, found, query)
-        flash = message(decision, _team_notes(found, decision), found.current)
+        flash = message(decision, _notes(found, decision), found.current)
         sent = _refill(found, decision)
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:
@@ -106,7 +116,7 @@ async def dataset_page(
         ),
         **{f"{name}_form": form for name, form in forms.items()},
         "blank_answer": blank["answer"],
-        "to_form": _anchor_of_error(forms),
+        "to_form": _anchor_to_send_again(forms),
         "preview": preview,
         "flash": flash,
     }
@@ -133,10 +143,12 @@ async def _question_form(
     return await preview_question(context.service, found, form, new_id(found.now))
 
 
-def _team_notes(found: PageData, decision: Decision | None) -> list[str]:
-    """Return a note where the team of a new member or limit is named nowhere else."""
+def _notes(found: PageData, decision: Decision | None) -> list[str]:
+    """Return what to know of a form's record: a team that is named nowhere else, and releases."""
     if decision is None:
         return []
+    if decision.outcome.charges_team:
+        return recorded_notes(decision)
     if decision.member is not None:
         return notes_of_member(found.levels, found.members, found.view.dataset, decision.member)
     limit = decision.limit
@@ -183,6 +195,9 @@ def _shown(found: PageData) -> dict[str, Any]:
         "person_pauses": list(map(person_pause_words, view.person_pauses)),
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if reads_others else 0,
         "filters": form_data.filters(),
+        "closing_words": f"{capital(closing_words(view))}.",
+        "budget_name": symbol(next(iter(view.budget))),
+        "ceiling": remaining_line(counting_amounts(view.ceiling)) if view.ceiling else "",
     }
 
 
@@ -242,7 +257,7 @@ def _refill(found: PageData, decision: Decision | None) -> dict[str, FormData]:
     if decision is None or not decision.outcome.is_refusal:
         return {}
     filled = dict[str, FormData]()
-    for name in ("member", "limit"):
+    for name in REFILLED:
         if FORMS[name].shown(found, {}) is not None:
             with contextlib.suppress(RequestInvalid):  # not the record of a form
                 form = form_data.refill(name, decision.request, new_id(found.now))
@@ -250,7 +265,11 @@ def _refill(found: PageData, decision: Decision | None) -> dict[str, FormData]:
     return filled
 
 
-def _anchor_of_error(forms: Mapping[str, FormData | None]) -> str:
-    """Return where the first form with an error is on the page, "" for none."""
-    wrong = (FORMS[name].anchor for name in FORMS if (form := forms[name]) and form.errors)
+def _anchor_to_send_again(forms: Mapping[str, FormData | None]) -> str:
+    """Return where the first form to correct or to confirm is on the page, "" for none."""
+    wrong = (FORMS[name].anchor for name in FORMS if (form := forms[name]) and _is_wrong(form))
     return next(wrong, "")
+
+
+def _is_wrong(form: FormData) -> bool:
+    return bool(form.errors or form.values.get(form_data.CONFIRMED))

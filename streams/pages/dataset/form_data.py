@@ -25,19 +25,22 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _COMMA: Final = re.compile(r"([0-9]{1,3}),([0-9]{1,36})\s*%?")
 _WHOLE: Final = Decimal(100)
 _LONGEST: Final = 2_000
+MOST_TEXT: Final = 20_000
+"""Characters of a text of several lines."""
+_TEXTS: Final = frozenset({"lines"})
 _EXACT: Final = Context(prec=100)  # more digits than a part may have
 _BEYOND: Final = (
     "This limit has a budget with fields that this form does not show. Saving the form replaces "
     "that budget."
 )
-_CONFIRMED: Final = "confirmed"
+CONFIRMED: Final = "confirmed"
 """The hidden input with the name about which the page has asked back."""
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
-MEMBER: Final = ("member", "team", "until", "reason", "by", _CONFIRMED)
+MEMBER: Final = ("member", "team", "until", "reason", "by", CONFIRMED)
 LIMIT: Final = (
     *("scope", "name", "part", "pace_part", "pace_days", "reserved", "until", "reason", "by"),
-    *(_CONFIRMED, *_BUDGET),
+    *(CONFIRMED, *_BUDGET),
 )
 PAUSE: Final = ("reason", "by")
 PERSON: Final = ("member", "team", "reason", "by")
@@ -90,7 +93,9 @@ def parse_form(names: Sequence[str], fields: Mapping[str, str]) -> FormData:
     Args:
         names: of its inputs. Only these are read.
     """
-    values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
+    # One more than a text may have, so that a longer one is refused and not cut.
+    longest = {name: MOST_TEXT + 1 if name in _TEXTS else _LONGEST for name in names}
+    values = {name: fields.get(name, "")[: longest[name]].strip() for name in names}
     roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
     changes = fields.get("changes") == "yes"
     return FormData(fields.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)
@@ -147,12 +152,12 @@ def merge_current(form: FormData, limit: ScopeView) -> FormData:
 
 def confirms(form: FormData, asked: Confirmation) -> bool:
     """Tell whether a form was sent again after this question."""
-    return form.values[_CONFIRMED] == asked.value
+    return form.values[CONFIRMED] == asked.value
 
 
 def to_confirm(form: FormData, asked: Confirmation) -> FormData:
     """Return a form that answers a question by being sent again."""
-    values = {**form.values, _CONFIRMED: asked.value}
+    values = {**form.values, CONFIRMED: asked.value}
     rule = f"is nearly {asked.similar}. If {asked.value} is meant, send the form again."
     return form._replace(values=values, errors={asked.field: rule}, is_open=True)
 
@@ -195,7 +200,7 @@ def member_record(sent: SentForm, *, removes: bool) -> FormRecord:
         "team": None if removes else value["team"] or None,
         "until": None if removes or not value["until"] else coerce_until(value["until"]),
     }
-    return _record("member", sent, fields)
+    return admin_record("member", sent, fields)
 
 
 def pause_record(sent: SentForm, *, resumes: bool) -> FormRecord:
@@ -203,7 +208,7 @@ def pause_record(sent: SentForm, *, resumes: bool) -> FormRecord:
 
     Raises: RequestInvalid: a field breaks a rule.
     """
-    return _record("resume" if resumes else "pause", sent, {})
+    return admin_record("resume" if resumes else "pause", sent, {})
 
 
 def person_record(sent: SentForm, *, resumes: bool) -> FormRecord:
@@ -212,7 +217,7 @@ def person_record(sent: SentForm, *, resumes: bool) -> FormRecord:
     Raises: RequestInvalid: a field breaks a rule.
     """
     fields = {name: sent.form.values[name] or None for name in ("member", "team")}
-    return _record("resume_member" if resumes else "pause_member", sent, fields)
+    return admin_record("resume_member" if resumes else "pause_member", sent, fields)
 
 
 def void_record(sent: SentForm) -> FormRecord:
@@ -234,7 +239,7 @@ def answer_record(sent: SentForm, *, denies: bool) -> FormRecord:
     if denies and not sent.form.values["reason"]:
         raise RequestInvalid("reason", "must be set to deny a request: the analyst sees it", "")
     pending = {"pending": sent.form.values["pending"]}
-    return _record("deny" if denies else "approve", sent, pending)
+    return admin_record("deny" if denies else "approve", sent, pending)
 
 
 def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
@@ -248,8 +253,12 @@ def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
         own = {name: value[name] for name in _BUDGET if value[name]}
         if own.keys() == {"filter"}:  # a filter alone is not a budget
             own = {}
-        fields |= {"part": _ratio(value, "part"), "policy": own or None, "pace": _pace(value)}
-        fields["reserved"] = _ratio(value, "reserved")
+        fields |= {
+            "part": percent_ratio(value, "part"),
+            "policy": own or None,
+            "pace": _pace(value),
+        }
+        fields["reserved"] = percent_ratio(value, "reserved")
         fields["until"] = coerce_until(value["until"]) if value["until"] else None
         if all(fields[name] is None for name in ("part", "policy", "pace", "reserved")):
             rule = (
@@ -257,19 +266,28 @@ def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
                 "the limit, use the button below"
             )
             raise RequestInvalid("part", rule, "")
-    return _record("limit", sent, fields)
+    return admin_record("limit", sent, fields)
 
 
-def _record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRecord:
+def admin_record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRecord:
+    """Return the record of a form.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
     head = {"version": VERSION, "type": kind, "request_id": sent.form.request_id}
     names = {"dataset": sent.dataset, "by": sent.by}
     present = {name: value for name, value in fields.items() if value is not None}
     role = {"as": "administrator"} if sent.as_administrator else {}
-    body = encode({**head, **names, **present, **role, "reason": sent.form.values["reason"]})
+    reason = sent.form.values.get("reason", "")
+    body = encode({**head, **names, **present, **role, "reason": reason})
     return FormRecord(body, check_body("admin", body))
 
 
-def _ratio(value: Mapping[str, str], name: str) -> str | None:
+def percent_ratio(value: Mapping[str, str], name: str) -> str | None:
+    """Return the ratio of an input in percent, None where it is empty.
+
+    Raises: RequestInvalid: it is none, or may be a part.
+    """
     text = value[name]
     if not text:
         return None
@@ -292,7 +310,7 @@ def _ratio(value: Mapping[str, str], name: str) -> str | None:
 
 
 def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
-    part, days = _ratio(value, "pace_part"), value["pace_days"]
+    part, days = percent_ratio(value, "pace_part"), value["pace_days"]
     if part is None and not days:
         return None
     if part is None:
@@ -311,9 +329,10 @@ _INPUTS: Final = {"pace.part": "pace_part", "pace.period": "pace_days", "policy"
 def with_error(form: FormData, error: RequestInvalid) -> FormData:
     """Return a form with an error beside its field."""
     field = error.field.partition("[")[0]
-    name = _INPUTS.get(field) or field.removeprefix("policy.")
+    name = _INPUTS.get(field) or field.removeprefix("policy.").removeprefix("budget.")
+    name = "claim" if name.startswith("claim.") else name
     known = name in form.values or name == "roles"
-    said = error.rule if known else f"{error.field} {error.rule}"
+    said = error.rule if known or not error.field else f"{error.field} {error.rule}"
     shown = f", not {error.value}" if error.value and known else ""
     return form._replace(errors={name if known else "": f"{said[0].upper()}{said[1:]}{shown}."})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,18 +15,21 @@ from accountant.display.reasons import REASONS
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, FieldError, decode_decision
-from accountant.records.outcomes import Outcome
+from accountant.records.inputs import check_body
+from accountant.records.outcomes import Outcome, Reason
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
 from streams.gateway.confirm import confirmations_of
 from streams.gateway.submit import DEFAULT_WAIT_S
-from streams.http.context import HttpRequest, context_of
+from streams.http.context import Context, HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
-from streams.pages.dataset import form_data
-from streams.pages.dataset.dataset_page import dataset_not_found, dataset_page
-from streams.pages.dataset.form_data import FormData
+from streams.pages.dataset import form_data, lasting_forms
+from streams.pages.dataset.dataset_page import REFILLED, dataset_not_found, dataset_page
+from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.forms import FORMS, PageForm, new_id
+from streams.pages.dataset.lasting_forms import Wanted
+from streams.pages.dataset.many_forms import NotAllSent
 from streams.pages.dataset.page_data import Viewer, viewer_of
 from streams.pages.flash import Message
 from streams.pages.paths import HOME
@@ -69,11 +72,10 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     sets = viewer.sets_members if wanted.for_administrators else viewer.sets_limits
     if not sets and not (wanted.for_leads and viewer.leads):
         return _refused(request, dataset, kind)
-    removes = fields.get("action") == "remove"
     form = form_data.parse_form(wanted.names, fields)
     by = viewer.name or form.values["by"]
     try:
-        sent = form_data.SentForm(form, dataset, by, viewer.as_administrator)
+        sent = SentForm(form, dataset, by, viewer.as_administrator)
         record = wanted.record(sent, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
@@ -81,30 +83,116 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
         await check_may_send(request, record.checked.body)
     except HTTPProblem:
         return _refused(request, dataset, kind)
-    if kind == "limit" and not removes and not form.changes:
-        there = await _existing_limit(visibility.service, dataset, form, by)
+    asked_back = await _asked_back(request, dataset, kind, sent, record, fields)
+    if asked_back is not None:
+        return asked_back
+    (whole,) = await visibility.with_joint([view])
+    wish = Wanted(sent, whole, visibility)
+    try:
+        effect = await _unconfirmed_effect(wanted, wish, record)
+        if effect:
+            again = lasting_forms.to_confirm(form, effect)
+            asks = Message("waits", "Not done yet: confirm it in the form", effect)
+            return await dataset_page(request, dataset, status=409, sent={kind: again}, flash=asks)
+        decision = await _send(context_of(request), wanted, wish, record)
+    except RequestInvalid as error:
+        return await _page_with_form(request, dataset, kind, _corrected(request, form, error))
+    if decision is None:
+        return _redirect_to_page(dataset, form, viewer, by)
+    try:
+        tells = decision.totals is not None
+        check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
+    except HTTPProblem:
+        return _refused(request, dataset, kind)
+    form = form._replace(request_id=_id_of_last(wanted, form, decision))
+    shown_again = await _shown_again(request, dataset, kind, form, decision)
+    if shown_again is not None:
+        return shown_again
+    if visibility.at(dataset) is None:  # owners who removed themselves no longer see it
+        return Redirect(HOME, status_code=303)
+    return _redirect_to_page(dataset, form, viewer, by)
+
+
+def _id_of_last(wanted: PageForm, form: FormData, decision: Decision) -> str:
+    """Return the id of the record that the page shows: the last of several."""
+    if wanted.send is None:
+        return form.request_id
+    return check_body("admin", bytes(decision.request)).body.request_id
+
+
+def _corrected(request: HttpRequest, form: FormData, error: RequestInvalid) -> FormData:
+    """Return a form with an error; of several lines those that are not saved yet."""
+    if isinstance(error, NotAllSent):
+        values = {**form.values, "lines": error.remaining, form_data.CONFIRMED: ""}
+        form = form._replace(values=values, request_id=new_id(context_of(request).clock.now()))
+    return form_data.with_error(form, error)
+
+
+async def _asked_back(
+    request: HttpRequest,
+    dataset: str,
+    kind: str,
+    sent: SentForm,
+    record: FormRecord,
+    fields: Mapping[str, str],
+) -> Response[Any] | None:
+    """Return the page that asks about what is probably a slip; None where nothing is asked."""
+    form, service = sent.form, context_of(request).service
+    if kind == "limit" and fields.get("action") != "remove" and not form.changes:
+        there = await _existing_limit(service, dataset, form, sent.by)
         if there is not None:
             return await _page_with_form(request, dataset, kind, there, status=409, text=_REPLACES)
     asked = await confirmations_of(request, record.checked.body)
     if asked and not form_data.confirms(form, asked[0]):
         again, what = form_data.to_confirm(form, asked[0]), capital(asked[0].text)
         return await _page_with_form(request, dataset, kind, again, status=409, text=what)
-    answer = await visibility.service.submit(
-        wanted.source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
-    )
-    if answer.decision is None:
-        return _redirect_to_page(dataset, form, viewer, by)
-    decision = decode_decision(answer.decision)
+    return None
+
+
+async def _shown_again(
+    request: HttpRequest, dataset: str, kind: str, form: FormData, decision: Decision
+) -> Response[Any] | None:
+    """Return the page with a form that was not done and keeps its values; None where it was done.
+
+    A form that the page fills again from its record is not among them.
+    """
     if decision.outcome.is_not_considered:
         return await _not_accepted(request, dataset, kind, form, decision)
-    try:
-        tells = decision.totals is not None
-        check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
-    except HTTPProblem:
-        return _refused(request, dataset, kind)
-    if visibility.at(dataset) is None:  # owners who removed themselves no longer see it
-        return Redirect(HOME, status_code=303)
-    return _redirect_to_page(dataset, form, viewer, by)
+    is_refused = decision.outcome.is_refusal and decision.reason is not Reason.DENIED
+    if is_refused and kind not in REFILLED:
+        again = form._replace(request_id=new_id(context_of(request).clock.now()))
+        sent = {kind: again}
+        return await dataset_page(request, dataset, status=409, sent=sent, decided=decision)
+    return None
+
+
+async def _unconfirmed_effect(form: PageForm, wanted: Wanted, record: FormRecord) -> str:
+    """Return what a form would do and its sender has not confirmed, "" for nothing.
+
+    Raises: RequestInvalid: it would be refused.
+    """
+    if form.effect is None:
+        return ""
+    service, sent = wanted.visibility.service, wanted.sent
+    if await service.find(sent.dataset, sent.by, record.checked.body.request_id) is not None:
+        return ""  # sent before
+    effect = await form.effect(wanted)
+    return "" if lasting_forms.is_confirmed(sent.form, effect) else effect
+
+
+async def _send(
+    context: Context, form: PageForm, wanted: Wanted, record: FormRecord
+) -> Decision | None:
+    """Return the decision on a form's record, None while it is not decided.
+
+    Raises: RequestInvalid. Unavailable.
+    """
+    if form.send is not None:
+        return await form.send(context, wanted)
+    answer = await context.service.submit(
+        form.source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
+    )
+    return None if answer.decision is None else decode_decision(answer.decision)
 
 
 async def _existing_limit(

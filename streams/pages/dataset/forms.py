@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from accountant.records import Source
+from msgspec import UNSET
+
+from accountant.records import Decision, Source
 from accountant.times import uuid7
-from streams.pages.dataset import form_data
+from streams.http.context import Context
+from streams.pages.dataset import amend_form, form_data, lasting_forms, many_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
+from streams.pages.dataset.lasting_forms import Effect, Wanted
 from streams.pages.dataset.page_data import PageData
 
 Query = Mapping[str, str]
@@ -30,6 +34,8 @@ class PageForm(NamedTuple):
         source: the topic of its record.
         for_administrators: administrators send it, too, where they are not owners.
         for_leads: leads send it, about their analysts.
+        effect: what it does, which its sender confirms; None for nothing to confirm.
+        send: sends it, where that takes more than one record.
     """
 
     path: str
@@ -41,6 +47,8 @@ class PageForm(NamedTuple):
     source: Source = "admin"
     for_administrators: bool = False
     for_leads: bool = False
+    effect: Effect | None = None
+    send: Callable[[Context, Wanted], Awaitable[Decision | None]] | None = None
 
 
 def new_id(now: int) -> str:
@@ -93,6 +101,15 @@ def _person(found: PageData, query: Query) -> FormData | None:
     return shown._replace(is_open="person" in query)
 
 
+def _members(found: PageData, _: Query) -> FormData | None:
+    return _blank(found, many_forms.MANY) if found.viewer.sets_members else None
+
+
+def _limits(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, many_forms.MANY)
+
+
 def _void(found: PageData, _: Query) -> FormData | None:
     has_none = not found.viewer.sets_limits or not found.reservations
     return None if has_none else _blank(found, form_data.VOID)
@@ -101,6 +118,44 @@ def _void(found: PageData, _: Query) -> FormData | None:
 def _answer(found: PageData, _: Query) -> FormData | None:
     has_none = not found.viewer.sets_limits or not found.pending
     return None if has_none else _blank(found, form_data.ANSWER)
+
+
+def _budget(found: PageData, _: Query) -> FormData | None:
+    if not found.viewer.sets_limits or found.view.closed:
+        return None
+    field = "rho" if found.view.policy.epsilon is None else "epsilon"
+    in_force = found.view.in_force
+    amount = getattr(found.view.policy, field) if in_force is UNSET else in_force.amount
+    return _blank(found, lasting_forms.BUDGET, **{field: amount})
+
+
+def _amendment(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, amend_form.AMENDMENT)
+
+
+def _closing(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, lasting_forms.CLOSING)
+
+
+def _renewal(found: PageData, _: Query) -> FormData | None:
+    view = found.view
+    is_renewable = view.lifetime is not UNSET and not view.renewed_as
+    has_none = not found.viewer.sets_limits or not is_renewable
+    return None if has_none else _blank(found, lasting_forms.RENEWAL)
+
+
+def _release(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or found.view.closed
+    return None if has_none else _blank(found, lasting_forms.RELEASE)
+
+
+def _remark(found: PageData, query: Query) -> FormData | None:
+    if not found.viewer.sets_limits:
+        return None
+    shown = _blank(found, lasting_forms.REMARK, decision=query.get("remark", "")[:20])
+    return shown._replace(is_open="remark" in query)
 
 
 FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
@@ -123,6 +178,27 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
             for_administrators=True,
             for_leads=True,
+        ),
+        "members": PageForm(
+            path="members/many",
+            anchor="set-members",
+            what="set its members",
+            names=many_forms.MANY,
+            shown=_members,
+            record=lambda sent, _: many_forms.member_lines(sent)[0].record,
+            for_administrators=True,
+            effect=many_forms.members_effect,
+            send=many_forms.send_members,
+        ),
+        "limits": PageForm(
+            path="limits/many",
+            anchor="set-limits",
+            what="set its limits",
+            names=many_forms.MANY,
+            shown=_limits,
+            record=lambda sent, _: many_forms.limit_lines(sent)[0].record,
+            effect=many_forms.limits_effect,
+            send=many_forms.send_limits,
         ),
         "pause": PageForm(
             path="pause",
@@ -158,6 +234,59 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             shown=_void,
             record=lambda sent, _: form_data.void_record(sent),
             source="requests",
+        ),
+        "budget": PageForm(
+            path="budget",
+            anchor="set-budget",
+            what="set its budget in force",
+            names=lasting_forms.BUDGET,
+            shown=_budget,
+            record=lambda sent, _: lasting_forms.budget_record(sent),
+            effect=lasting_forms.budget_effect,
+        ),
+        "amendment": PageForm(
+            path="amend",
+            anchor="amend",
+            what="amend it",
+            names=amend_form.AMENDMENT,
+            shown=_amendment,
+            record=lambda sent, _: amend_form.amend_record(sent),
+        ),
+        "release": PageForm(
+            path="record",
+            anchor="record",
+            what="record a release made elsewhere",
+            names=lasting_forms.RELEASE,
+            shown=_release,
+            record=lambda sent, _: lasting_forms.release_record(sent),
+            effect=lasting_forms.release_effect,
+        ),
+        "remark": PageForm(
+            path="remark",
+            anchor="remark",
+            what="remark on its decisions",
+            names=lasting_forms.REMARK,
+            shown=_remark,
+            record=lambda sent, _: lasting_forms.remark_record(sent),
+            effect=lasting_forms.remark_effect,
+        ),
+        "renewal": PageForm(
+            path="renew",
+            anchor="renew",
+            what="renew it",
+            names=lasting_forms.RENEWAL,
+            shown=_renewal,
+            record=lambda sent, _: lasting_forms.renewal_record(sent),
+            effect=lasting_forms.renewal_effect,
+            send=lasting_forms.renew,
+        ),
+        "closing": PageForm(
+            path="close",
+            anchor="close",
+            what="close it",
+            names=lasting_forms.CLOSING,
+            shown=_closing,
+            record=lambda sent, _: lasting_forms.closing_record(sent),
         ),
     }
 )

@@ -50,7 +50,9 @@ class PagesServer(SurveyServer):
         return self._form_tokens[name]
 
     def followed(self, name: str | None, answer: httpx.Response) -> httpx.Response:
-        """Return where a browser is sent to."""
+        """Return where a browser is sent to, or the page itself of a refused form."""
+        if answer.status_code == 409:
+            return answer
         assert answer.status_code == 303, answer.text
         return self.http.get(answer.headers["location"], headers=self.auth_headers(name))
 

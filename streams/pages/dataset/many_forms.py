@@ -1,0 +1,206 @@
+"""Owners' forms for many members or limits at once: a line each, all checked before any is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from accountant.display.refusals import refusal_words
+from accountant.display.texts import capital
+from accountant.errors import RequestInvalid
+from accountant.records import Decision, decode_decision
+from accountant.records.members import ROLES
+from accountant.records.requests import SetLimit, SetMember
+from accountant.times import issued_at, uuid7
+from accountant.views.confirmations import confirmations_of_team
+from streams.gateway.submit import DEFAULT_WAIT_S
+from streams.http.context import Context
+from streams.pages.dataset import form_data
+from streams.pages.dataset.form_data import MOST_TEXT, FormData, FormRecord, SentForm
+from streams.pages.dataset.lasting_forms import Wanted
+
+MANY: Final = ("lines", "reason", "by", form_data.CONFIRMED)
+_MOST_LINES: Final = 200
+_MEMBER_FIELDS: Final = ("member", "roles", "team", "until")
+_LIMIT_FIELDS: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "until")
+
+
+class NotAllSent(RequestInvalid):
+    """A line was refused, or is not decided; those before it are saved.
+
+    Attributes:
+        remaining: that line and those after it.
+    """
+
+    def __init__(self, rule: str, remaining: str) -> None:
+        super().__init__("lines", rule, "")
+        self.remaining = remaining
+
+
+class Line(NamedTuple):
+    """A line of a form, and the record that it makes."""
+
+    number: int
+    text: str
+    record: FormRecord
+
+
+def member_lines(sent: SentForm) -> list[Line]:
+    """Return the records of lines `name, role, team, until`; several roles have a + between them.
+
+    Raises: RequestInvalid: a line breaks a rule; the rule names it.
+    """
+    return _lines(sent, _MEMBER_FIELDS, _member)
+
+
+def limit_lines(sent: SentForm) -> list[Line]:
+    """Return the records of lines `scope, name, % in total, % per period, days, reserved, until`.
+
+    Raises: RequestInvalid: a line breaks a rule; the rule names it.
+    """
+    return _lines(sent, _LIMIT_FIELDS, _limit)
+
+
+def _member(sent: SentForm) -> FormRecord:
+    typed = {role.strip() for role in sent.form.values["roles"].split("+") if role.strip()}
+    if unknown := sorted(typed - set(ROLES)):
+        raise RequestInvalid("roles", f"must be of {', '.join(ROLES)}", unknown[0])
+    form = sent.form._replace(roles=frozenset(role for role in ROLES if role in typed))
+    return form_data.member_record(sent._replace(form=form), removes=False)
+
+
+def _limit(sent: SentForm) -> FormRecord:
+    blank = dict.fromkeys(form_data.LIMIT, "")
+    form = sent.form._replace(values={**blank, **sent.form.values})
+    return form_data.limit_record(sent._replace(form=form), removes=False)
+
+
+def _lines(
+    sent: SentForm, names: Sequence[str], record_of: Callable[[SentForm], FormRecord]
+) -> list[Line]:
+    text = sent.form.values["lines"]
+    rows = [(number, each.strip()) for number, each in enumerate(text.splitlines(), 1)]
+    rows = [(number, each) for number, each in rows if each]
+    if not rows:
+        raise RequestInvalid("lines", "must have at least one line", "")
+    if len(rows) > _MOST_LINES or len(text) > MOST_TEXT:
+        rule = f"must be at most {_MOST_LINES} lines and {MOST_TEXT:,} characters"
+        raise RequestInvalid("lines", rule, f"{len(rows):,} lines")
+    found, first = list[Line](), dict[tuple[str, ...], int]()
+    for number, row in rows:
+        try:
+            values = _values(row, names)
+            request_id = _id_of(sent.form.request_id, row)
+            form = FormData(request_id, {**values, "reason": sent.form.values["reason"]})
+            record = record_of(sent._replace(form=form))
+        except RequestInvalid as error:
+            where = f" {error.field}" if error.field else ""
+            value = f", not {error.value}" if error.value else ""
+            raise RequestInvalid(
+                "lines", f"line {number}:{where} {error.rule}{value}", ""
+            ) from None
+        key = _key(record)
+        if key in first:
+            rule = f"line {number}: is about the same as line {first[key]}"
+            raise RequestInvalid("lines", rule, "")
+        first[key] = number
+        found.append(Line(number, row, record))
+    return found
+
+
+def _values(row: str, names: Sequence[str]) -> Mapping[str, str]:
+    cells = [each.strip() for each in row.replace("\t", ",").split(",")]
+    if len(cells) > len(names):
+        rule = f"must be {', '.join(names)}: at most {len(names)} fields"
+        raise RequestInvalid("", rule, str(len(cells)))
+    return dict.fromkeys(names, "") | dict(zip(names, cells, strict=False))
+
+
+def _id_of(form_id: str, row: str) -> str:
+    """Return the id of a line's record: a form that is sent twice makes each once.
+
+    Raises: RequestInvalid: the form's own id is none.
+    """
+    at = issued_at(form_id)
+    if at is None:
+        raise RequestInvalid("request_id", "must be that of the form", form_id)
+    return uuid7(at, hashlib.sha256(f"{form_id} {row}".encode()).digest()[:10])
+
+
+def _key(record: FormRecord) -> tuple[str, ...]:
+    body = record.checked.body
+    if isinstance(body, SetMember):
+        return ("member", body.member)
+    assert isinstance(body, SetLimit)
+    return (body.scope, body.name or "")
+
+
+async def members_effect(wanted: Wanted) -> str:
+    """Return which members are set, which of them replace an entry, and near names of teams."""
+    there = {each.member for each in await wanted.visibility.service.members(wanted.sent.dataset)}
+    return await _effect(wanted, member_lines(wanted.sent), {("member", name) for name in there})
+
+
+async def limits_effect(wanted: Wanted) -> str:
+    """Return which limits are set, which of them replace one, and near names of teams."""
+    levels = await wanted.visibility.service.levels(wanted.sent.dataset)
+    there: set[tuple[str, ...]] = {(each.scope, each.name or "") for each in levels}
+    return await _effect(wanted, limit_lines(wanted.sent), there)
+
+
+async def _effect(wanted: Wanted, lines: list[Line], there: set[tuple[str, ...]]) -> str:
+    replaced = [" ".join(_key(each.record)) for each in lines if _key(each.record) in there]
+    words = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'} will be saved."
+    if replaced:
+        words += f" They replace what is there of: {', '.join(replaced)}."
+    return " ".join([words, *[text async for text in _near_names(wanted, lines)]])
+
+
+async def _near_names(wanted: Wanted, lines: list[Line]) -> AsyncIterator[str]:
+    service, dataset = wanted.visibility.service, wanted.sent.dataset
+    members, limits = await service.members(dataset), await service.levels(dataset)
+    for each in lines:
+        body = each.record.checked.body
+        assert isinstance(body, SetMember | SetLimit)
+        for asked in confirmations_of_team(body, members, limits):
+            yield f"Line {each.number}: {asked.text}"
+
+
+async def send_members(context: Context, wanted: Wanted) -> Decision | None:
+    """Send each line's record in order; return the last decision.
+
+    Raises: NotAllSent. Unavailable.
+    """
+    return await _send(context, member_lines(wanted.sent))
+
+
+async def send_limits(context: Context, wanted: Wanted) -> Decision | None:
+    """Do the same for limits."""
+    return await _send(context, limit_lines(wanted.sent))
+
+
+async def _send(context: Context, lines: list[Line]) -> Decision | None:
+    decision = None
+    for index, each in enumerate(lines):
+        answer = await context.service.submit(
+            "admin", each.record.body, wait=DEFAULT_WAIT_S, checked=each.record.checked
+        )
+        decision = None if answer.decision is None else decode_decision(answer.decision)
+        why = _not_saved(decision)
+        if why:
+            saved = f"The {index:,} before it are saved" if index else "None is saved"
+            rule = f"line {each.number}: {why} {saved}; these lines are not"
+            raise NotAllSent(rule, "\n".join(later.text for later in lines[index:]))
+    return decision
+
+
+def _not_saved(decision: Decision | None) -> str:
+    if decision is None:
+        return "it is not decided yet."
+    first = decision if decision.first is None else decision.first
+    if first.outcome.is_applied:
+        return ""
+    if first.reason is None:
+        return f"{capital(str(first.outcome))}."
+    return refusal_words(decision)

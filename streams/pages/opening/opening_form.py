@@ -1,0 +1,168 @@
+"""The form that opens a dataset: the policy that it describes, and the record that it makes."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from accountant.advice.choose_filter import mix
+from accountant.advice.propose_filter import Proposal, propose_filter
+from accountant.claims import Claim, check_claim
+from accountant.claims.text import claim_text, parse_claim
+from accountant.display.other_filter import chosen_words, proposed_fields, share_words
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.policy import Policy, resolve
+from accountant.policy.compiled_policy import CompiledPolicy, open_below, open_plan
+from accountant.policy.proposal import propose_defaults
+from streams.client.requests.admin_requests import AdminRequest, admin_context, open_fields
+from streams.clock import Clock
+from streams.gateway.submit import DEFAULT_WAIT_S
+from streams.pages.dataset.form_data import FormData, percent_ratio, with_error
+
+NAMES: Final = (
+    *("dataset", "kind", "claims", "filter", "epsilon", "delta", "unit", "ceiling", "lifetime"),
+    *("lifetime_delta", "population", "access", "approve_above", "owners", "reason", "by", "new"),
+)
+"""The inputs; a query with `dataset` asks for a preview."""
+DEFAULTS: Final = {"kind": "mixed", "delta": "1e-6", "unit": "person", "access": "members"}
+
+
+class RequestKind(NamedTuple):
+    """A kind of requests that are expected, in words, and a typical claim; "" for none."""
+
+    name: str
+    words: str
+    claim: str
+
+
+KINDS: Final = (
+    RequestKind("mixed", "several kinds, or not known yet", ""),
+    RequestKind("laplace", "counts, sums and averages with Laplace noise", "pure:0.01"),
+    RequestKind("gaussian", "statistics with Gaussian noise", "gaussian:sigma=100,sensitivity=1"),
+    RequestKind(
+        "training",
+        "models trained on samples of the data",
+        "96*subsampled_gaussian:sigma=1.1,sensitivity=1,rate=0.03125",
+    ),
+)
+FILTER_NAMES: Final = tuple(FILTERS)
+_MOST_CLAIMS: Final = 20
+
+
+class DraftOpening(NamedTuple):
+    """An opening as its form describes it.
+
+    Attributes:
+        fields: of its policy, as on the wire, with the defaults.
+        plan: the compiled policy; of an opening with a ceiling, below it.
+        proposal: why the filter was chosen, in words; "" where nothing was expected.
+    """
+
+    fields: dict[str, Any]
+    plan: CompiledPolicy
+    proposal: str
+
+
+def draft_of(form: FormData) -> DraftOpening:
+    """Return the opening that a form describes. It compares filters: call it in a thread.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    value = form.values
+    typed = {name: value[name] for name in ("epsilon", "delta", "unit", "filter") if value[name]}
+    if "epsilon" not in typed:
+        raise RequestInvalid("epsilon", "must be given", "")
+    claim, words = _expected(form), ""
+    if claim is not None:
+        found = _proposal(typed, claim)
+        chosen: dict[str, Any] = dict(proposed_fields(found))
+        if "orders" in chosen:
+            chosen["orders"] = chosen["orders"].split(",")
+        typed, words = {**chosen, **typed}, _words(found, claim)
+    optional = {
+        "population": value["population"] or None,
+        "access": "anyone" if value["access"] == "anyone" else "members",
+        "approve_above": percent_ratio(value, "approve_above"),
+    }
+    given = {name: each for name, each in optional.items() if each is not None}
+    fields = propose_defaults({**typed, **given})
+    policy = msgspec.convert(fields, Policy)
+    ceiling = value["ceiling"]
+    plan = open_below(policy, ceiling) if ceiling else open_plan(resolve(policy))
+    return DraftOpening(fields, plan, words)
+
+
+def _expected(form: FormData) -> Claim | None:
+    """Return one round of the expected requests, None for none.
+
+    Raises: RequestInvalid: a claim breaks a rule.
+    """
+    kinds = {each.name: each.claim for each in KINDS}
+    texts = form.values["claims"].split("\n") or []
+    texts = [each.strip() for each in texts if each.strip()]
+    texts = texts or [text for text in (kinds.get(form.values["kind"], ""),) if text]
+    if len(texts) > _MOST_CLAIMS:
+        raise RequestInvalid("claims", f"must be at most {_MOST_CLAIMS} lines", str(len(texts)))
+    try:
+        return check_claim(mix(list(map(parse_claim, texts)))).claim if texts else None
+    except RequestInvalid as error:
+        raise RequestInvalid("claims", error.rule, error.value) from None
+
+
+def _proposal(typed: dict[str, str], claim: Claim) -> Proposal:
+    fixed = {name: typed[name] for name in ("epsilon", "delta", "unit") if name in typed}
+    found = propose_filter(msgspec.convert(fixed, Policy), claim, typed.get("filter"))
+    if found is None:
+        which = f"filter {typed['filter']} grants none" if "filter" in typed else "no filter does"
+        rule = f"must be of requests that fit the budget; of {claim_text(claim)} {which}"
+        raise RequestInvalid("claims", rule, "")
+    return found
+
+
+def _words(found: Proposal, claim: Claim) -> str:
+    assert found.choice.fit is not None
+    count = found.choice.fit.count
+    fits = "any number" if count is None else f"{count:,}"
+    return (
+        f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "
+        f"of them, and each uses {share_words(found)} of it."
+    )
+
+
+def opening_body(form: FormData, draft: DraftOpening, by: str, clock: Clock) -> bytes:
+    """Return the record that opens the dataset.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    value = form.values
+    owners = [name for name in value["owners"].replace(",", " ").split() if name]
+    lifetime = {"epsilon": value["lifetime"], "delta": value["lifetime_delta"] or None}
+    fields = open_fields(
+        draft.fields,
+        as_given=True,
+        owners=owners or None,
+        schema=None,
+        ceiling=value["ceiling"] or None,
+        lifetime=lifetime if value["lifetime"] else None,
+    )
+    who = admin_context(
+        by,
+        reason=value["reason"],
+        request_id=form.request_id,
+        follows=None,
+        wait=DEFAULT_WAIT_S,
+        needs_name=True,
+    )
+    return AdminRequest.of("open", value["dataset"], fields, who, clock).prepare().body
+
+
+def with_opening_error(form: FormData, error: RequestInvalid) -> FormData:
+    """Return the form with an error beside its field."""
+    field = error.field
+    if field.startswith("lifetime"):
+        field = "lifetime_delta" if field.endswith("delta") else "lifetime"
+    elif field.startswith("owners"):
+        field = "owners"
+    return with_error(form, RequestInvalid(field, error.rule, error.value))

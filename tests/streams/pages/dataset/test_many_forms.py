@@ -1,0 +1,107 @@
+"""Many members and limits by one form: checked before any is saved, once each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.streams.pages.dataset.pages_server import PagesServer, form_of
+from tests.streams.pages.dataset.test_forms import last_decision, limit, member
+from tests.streams.pages.dataset.test_page import words
+
+
+def send(paged: PagesServer, kind: str, lines: str, **fields: str) -> tuple[Any, dict[str, str]]:
+    """Send a form and confirm it; return the answer, and what was sent."""
+    asked = paged.fill("olga", kind, lines=lines, **fields)
+    assert asked.status_code == 409, words(asked.text)
+    again = {**form_of(asked.text, kind), "lines": lines, "action": "send"}
+    return paged.post_form("olga", kind, again), again
+
+
+def test_many_members_are_shown_first_and_saved_once(paged: PagesServer) -> None:
+    lines = "opie, analyst, red, 2027-01-01\n\neve,analyst+auditor\nana, analyst, blue"
+    before = paged.stored_rows()
+    asked = paged.fill("olga", "members/many", lines=lines)
+    assert "3 lines will be saved. They replace what is there of: member ana." in words(asked.text)
+    assert "ana, analyst, blue" in asked.text
+    assert paged.stored_rows() == before
+    answer, sent = send(paged, "members/many", lines, reason="new year")
+    assert "ana is analyst in team blue" in words(paged.followed("olga", answer).text)
+    assert member(paged, "opie")["until"] == "2027-01-01T00:00:00.000Z"
+    assert member(paged, "eve")["roles"] == ["analyst", "auditor"]
+    assert member(paged, "ana")["team"] == "blue"
+    last = last_decision(paged)
+    assert last["request"]["reason"] == "new year"
+    again = paged.post_form("olga", "members/many", sent)
+    assert again.headers["location"] == answer.headers["location"]
+    assert last_decision(paged)["sequence"] == last["sequence"]
+
+
+def test_many_limits_are_saved(paged: PagesServer) -> None:
+    answer, _ = send(
+        paged, "limits/many", "team, green, 20\nanalyst, zoe, 5, 1, 7\neach, green, , 2, 1"
+    )
+    assert answer.status_code == 303
+    assert limit(paged, "team", "green")["part"] == "0.2"
+    assert limit(paged, "analyst", "zoe")["pace"]["period"] == "P7D"
+    assert limit(paged, "each", "green")["pace"]["part"] == "0.02"
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "said"),
+    [
+        ("members/many", "", "Must have at least one line"),
+        ("members/many", "opie, analyst\nbad name, analyst", "Line 2: member must be"),
+        ("members/many", "opie, analyst\n\nopie, auditor", "Line 3: is about the same as line 1"),
+        ("members/many", "opie, analyst\neve, boss", "Line 2: roles must be of owner"),
+        ("members/many", "opie, analyst\neve", "Line 2: roles must be at least one"),
+        ("members/many", "opie, analyst\neve, analyst, red, soon", "Line 2: until must be a day"),
+        ("members/many", "a, analyst, b, , c", "Line 1: must be member, roles, team, until"),
+        ("limits/many", "team, red, 20\nteam, blue, 0.2", "Line 2: part may be a part"),
+        ("limits/many", "team, red, 20\nteam, blue", "Line 2: part must be set"),
+        ("limits/many", "\n".join(f"team, t{n}, 2" for n in range(201)), "at most 200 lines"),
+    ],
+)
+def test_an_error_names_its_line_and_nothing_is_sent(
+    paged: PagesServer, kind: str, lines: str, said: str
+) -> None:
+    before = paged.stored_rows()
+    answer = paged.fill("olga", kind, lines=lines)
+    assert answer.status_code == 422
+    assert said in words(answer.text)
+    assert all(line in answer.text for line in lines.splitlines())
+    assert paged.stored_rows() == before
+
+
+def test_a_line_that_the_ledger_refuses_stays_with_those_after_it(paged: PagesServer) -> None:
+    answer, _ = send(paged, "limits/many", "team, green, 5\nteam, black, , , , 90\nteam, white, 5")
+    assert answer.status_code == 422
+    said = words(answer.text)
+    assert "Line 2: " in said
+    assert "The 1 before it are saved; these lines are not" in said
+    assert limit(paged, "team", "green")["part"] == "0.05"
+    assert limit(paged, "team", "white") is None
+    assert "team, green" not in answer.text
+    assert "team, black, , , , 90\nteam, white, 5</textarea>" in answer.text
+
+
+def test_a_team_that_is_nearly_another_is_named_with_its_line(paged: PagesServer) -> None:
+    asked = paged.fill("olga", "members/many", lines="opie, analyst\neve, analyst, b1ue")
+    assert "Line 2: " in words(asked.text)
+    assert "team b1ue is nearly team blue" in words(asked.text)
+
+
+def test_nobody_else_sends_them(paged: PagesServer) -> None:
+    shown = {
+        kind: form_of(paged.page("olga").text, kind) for kind in ("members/many", "limits/many")
+    }
+    for name in ("ana", "aud"):
+        assert "/many" not in paged.page(name).text
+        for kind, fields in shown.items():
+            own = {**fields, "lines": "ana, owner", "form_token": paged.token_of(name)}
+            before = paged.stored_rows()
+            assert paged.post_form(name, kind, own).status_code == 403
+            assert paged.stored_rows() == before
+    assert "limits/many" not in paged.page("root").text
+    assert "members/many" in paged.page("root").text

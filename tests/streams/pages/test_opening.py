@@ -1,0 +1,140 @@
+"""The page that opens a dataset: who gets it, what it promises first, and the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from accountant.display.opening_previews import TYPICAL
+from tests.streams.pages.dataset.pages_server import PagesServer, form_of
+from tests.streams.pages.dataset.test_page import words
+
+DRAFT = {"dataset": "trial-2027", "epsilon": "1", "delta": "1e-6", "unit": "person"}
+
+
+@pytest.fixture(scope="module")
+def offices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
+    """A server where opie may open datasets; each test opens others."""
+    with PagesServer(tmp_path_factory.mktemp("opening")) as made:
+        made.furnish()
+        yield made
+
+
+def draft(server: PagesServer, name: str, **fields: str) -> Any:
+    """Return the preview of a draft."""
+    query = {**DRAFT, **fields}
+    return server.http.get("/pages/open", params=query, headers=server.auth_headers(name))
+
+
+def send(server: PagesServer, name: str, fields: dict[str, str]) -> Any:
+    headers = {"origin": server.url, "sec-fetch-site": "same-origin", **server.auth_headers(name)}
+    return server.http.post("/pages/open", data=fields, headers=headers)
+
+
+def opened(server: PagesServer, name: str) -> bool:
+    return server.see("root", f"/datasets/{name}").status_code == 200
+
+
+def posted(page: str) -> dict[str, str]:
+    """Return the form that opens, without that of the draft below it."""
+    return form_of(page.split('id="draft"', maxsplit=1)[0], "pages/open".partition("/")[2])
+
+
+def test_a_draft_shows_what_it_would_promise_and_writes_nothing(offices: PagesServer) -> None:
+    before = offices.stored_rows()
+    page = draft(offices, "opie", kind="gaussian", ceiling="2").text
+    said = words(page)
+    assert "ε = 2, δ = 1e-6, per person, for all releases of trial-2027" in said
+    assert "For gaussian:sigma=100.0,sensitivity=1.0: filter" in said or "For gaussian:" in said
+    assert all(text in said for text in TYPICAL)
+    assert "Reserve a share of the budget for a team or an analyst?" in said
+    assert offices.stored_rows() == before
+    assert not opened(offices, "trial-2027")
+
+
+def test_the_draft_is_opened_as_it_was_shown(offices: PagesServer) -> None:
+    fields = {"dataset": "office-1", "claims": "10*gaussian:sigma=20,sensitivity=1\npure:0.01"}
+    shown = posted(draft(offices, "opie", **fields, approve_above="5", reason="trial").text)
+    answer = send(offices, "opie", shown)
+    page = words(offices.followed("opie", answer).text)
+    assert "Done. The dataset is open." in page
+    view = offices.see("opie", "/datasets/office-1").json()
+    assert view["policy"]["access"] == "members"
+    assert view["policy"]["approve_above"] == "0.05"
+    assert view["policy"]["filter"] in page
+    record = offices.see("opie", "/datasets/office-1/requests").json()["decisions"][0]["request"]
+    assert (record["by"], record["reason"]) == ("opie", "trial")
+    # Sent twice it is one record.
+    again = send(offices, "opie", shown)
+    assert again.headers["location"] == answer.headers["location"]
+    assert offices.see("opie", "/datasets/office-1").json()["sequence"] == 1
+
+
+@pytest.mark.parametrize("name", ["ana", "olga", "aud"])
+def test_who_may_not_open_gets_no_form_and_opens_nothing(offices: PagesServer, name: str) -> None:
+    shown = posted(draft(offices, "opie", dataset="office-2").text)
+    assert draft(offices, name).status_code == 403
+    assert "/pages/open" not in offices.http.get("/", headers=offices.auth_headers(name)).text
+    token = offices.token_of(name)
+    before = offices.stored_rows()
+    answer = send(offices, name, {**shown, "form_token": token})
+    assert answer.status_code == 403
+    assert "Not permitted" in words(answer.text)
+    assert offices.stored_rows() == before
+
+
+def test_a_name_nearly_another_is_asked_back_with_the_draft_kept(offices: PagesServer) -> None:
+    fields = {"dataset": "Survey", "population": "town", "owners": "opie"}
+    page = draft(offices, "root", **fields).text
+    assert "survey is open already, and another name is another budget" in words(page)
+    shown = posted(page)
+    before = offices.stored_rows()
+    asked = send(offices, "root", shown)
+    assert asked.status_code == 409
+    again = posted(asked.text)
+    assert (again["dataset"], again["population"]) == ("Survey", "town")
+    assert offices.stored_rows() == before
+    answer = send(offices, "root", {**again, "new": "yes"})
+    assert answer.status_code == 303
+    assert opened(offices, "Survey")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"epsilon": ""}, "Must be given"),
+        ({"epsilon": "much"}, "plain decimal"),
+        ({"dataset": "no spaces here"}, "Must be 1 to 100 letters"),
+        ({"claims": "pure:x"}, "plain decimal"),
+        ({"claims": "gaussian:sigma=1,sensitivity=1000"}, "no filter does"),
+        ({"ceiling": "0.5"}, "Must be at least the budget in force"),
+        ({"lifetime": "0.5"}, "at least"),
+        ({"approve_above": "0.5"}, "May be a part instead of a percentage"),
+    ],
+)
+def test_an_error_of_a_draft_stands_beside_its_field(
+    offices: PagesServer, fields: dict[str, str], said: str
+) -> None:
+    page = draft(offices, "opie", **fields).text
+    assert said in words(page)
+    assert 'aria-invalid="true"' in page
+    assert "What would fit" not in page
+    shown = form_of(page, "open")
+    assert all(shown.get(name, text) == text for name, text in fields.items())
+
+
+def test_a_name_that_was_opened_is_refused_with_the_draft_kept(offices: PagesServer) -> None:
+    shown = posted(draft(offices, "root", dataset="survey", epsilon="3").text)
+    answer = send(offices, "root", shown)
+    assert answer.status_code == 409
+    assert "Refused" in words(answer.text)
+    assert posted(answer.text)["epsilon"] == "3"
+
+
+def test_a_form_of_another_site_opens_nothing(offices: PagesServer) -> None:
+    shown = posted(draft(offices, "opie", dataset="office-3").text)
+    headers = {"origin": "https://elsewhere.example", **offices.auth_headers("opie")}
+    assert offices.http.post("/pages/open", data=shown, headers=headers).status_code == 403
+    assert not opened(offices, "office-3")
