@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -13,10 +13,10 @@ from accountant.amounts import format_units
 from accountant.errors import BudgetError
 from accountant.partition import hash_of
 from accountant.records import Decision, decode_decision
-from accountant.records.header import decode_header
+from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
-from accountant.records.request_names import decode_remark, names_in_request
+from accountant.records.request_names import RequestNames, decode_remark, names_in_request
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
@@ -50,6 +50,10 @@ _MOST_REMARKS: Final = 5
 _FIRST, _AT_A_TIME = 60, 1_000
 _LONGEST_TROUBLE: Final = 300
 _TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
+
+
+Wanted = Callable[[DecisionHeader, RequestNames], bool]
+"""Tells which requests are read, by the header of the decision and the names in the request."""
 
 
 class UsageSource(Protocol):
@@ -218,14 +222,17 @@ async def recent_requests(
     sequence: int,
     *,
     limit: int = MOST_RECENT,
+    wanted: Wanted | None = None,
 ) -> RecentRequests:
     """Return the latest requests that concern a caller, back from decision `sequence`.
 
     At most `MAX_READ` decisions are read: all of them may be others'.
 
+    Args:
+        wanted: which of them; None for all.
     Raises: Unavailable.
     """
-    found, read, upto, size = _Recent(access, limit), 0, sequence, _FIRST
+    found, read, upto, size = _Recent(access, limit, wanted), 0, sequence, _FIRST
     while upto > 0 and not found.is_full and read < MAX_READ:
         after = max(0, upto - size)
         archived = False
@@ -279,10 +286,11 @@ class _Recent:
     """Collects the latest requests, the last step of each reservation among them, and remarks.
 
     Args:
-        access: the caller's. `limit`: how many at most.
+        access: the caller's. `limit`: how many at most. `wanted`: as of `recent_requests`.
     """
 
-    def __init__(self, access: DatasetAccess, limit: int) -> None:
+    def __init__(self, access: DatasetAccess, limit: int, wanted: Wanted | None = None) -> None:
+        self._wanted = wanted
         self._access = access
         self._limit = limit
         self._requests = list[msgspec.Raw]()
@@ -318,6 +326,8 @@ class _Recent:
             self._last_steps.setdefault(asked.grant, shown)
         elif line.outcome.answers_request and asked.analyst:
             if not self._access.lists(asked.analyst, asked.via, line.sequence):
+                return
+            if self._wanted is not None and not self._wanted(line, asked):
                 return
             self._requests.append(msgspec.Raw(redact_decision(self._access, line, value)))
             self._requested.append(line.sequence or 0)

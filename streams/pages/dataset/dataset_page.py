@@ -35,7 +35,7 @@ from accountant.views.visibility import sees_decision
 from accountant.views.why.forecast import TOO_YOUNG
 from streams.auth.decision_pages import log_reading
 from streams.auth.unknown_dataset import closest_dataset
-from streams.auth.visibility import caller_of
+from streams.auth.visibility import caller_of, visibility_of
 from streams.gateway.source_check import words_of_source
 from streams.http.context import Context, HttpRequest, context_of
 from streams.pages.dataset import form_data, preview_form, question_form
@@ -45,9 +45,16 @@ from streams.pages.dataset.form_data import FormData
 from streams.pages.dataset.forms import FORMS, new_id
 from streams.pages.dataset.headline import headline, own_budget
 from streams.pages.dataset.odometers import odometer_rows
-from streams.pages.dataset.page_data import PageData, preview_claim, preview_question, read_page
+from streams.pages.dataset.page_data import (
+    PageData,
+    preview_claim,
+    preview_question,
+    read_page,
+    with_filter,
+)
 from streams.pages.dataset.pending_rows import waiting_request
 from streams.pages.dataset.question_form import QuestionForm
+from streams.pages.dataset.request_filter import filter_links, filter_of
 from streams.pages.dataset.request_rows import RequestRow, request_row
 from streams.pages.dataset.reservation_rows import reservation_row
 from streams.pages.dataset.spending import forecast_notes
@@ -69,7 +76,8 @@ async def show_dataset_page(request: HttpRequest, dataset: FromPath[str]) -> Res
 
     Query parameters: `done` is the id of a form's record, and `by` its author without
     authentication. `member`, `person`, or `scope` and `name`, fill a form with current values.
-    `kind` and the fields of a claim ask for a preview.
+    `kind` and the fields of a claim ask for a preview. `requests_by`, `requests_team` and
+    `requests_outcome` are the filter of the requests.
     """
     return await dataset_page(request, dataset)
 
@@ -96,6 +104,8 @@ async def dataset_page(
         return await dataset_not_found(request, dataset)
     log_reading(request, dataset, reads_others=found.viewer.reads_others)
     query = {name: str(text) for name, text in request.query_params.items()}
+    wanted = filter_of(query)
+    found = await with_filter(service, found, visibility_of(request).at(dataset), wanted)
     if decided is not None:
         flash = message(decided, current=found.current)
     elif flash is None and "done" in query:
@@ -118,6 +128,8 @@ async def dataset_page(
         "blank_answer": blank["answer"],
         "to_form": _anchor_to_send_again(forms),
         "preview": preview,
+        "request_filter": wanted,
+        "filter_links": filter_links(wanted, dataset_address(dataset), found.members),
         "flash": flash,
     }
     return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)

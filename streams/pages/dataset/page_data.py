@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -34,10 +34,11 @@ from accountant.views.reservations import ReservationView
 from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.dataset.preview_form import PreviewForm, PreviewResult, claim_of
 from streams.pages.dataset.question_form import QuestionForm, ask_of, question_line, question_of
+from streams.pages.dataset.request_filter import RequestFilter
 from streams.pages.dataset.request_rows import refusal
 from streams.pages.dataset.spending import ForecastRow, SpendingChart, forecast_rows, spending
 from streams.pages.dataset.usage import RefusalCount, UsageRows, by_key, refusals
-from streams.service.dataset_reads import last_pause
+from streams.service.dataset_reads import last_pause, recent_requests
 from streams.service.ledger_service import LedgerService
 
 _NO_PURPOSE: Final = "(no purpose)"
@@ -172,7 +173,6 @@ def page_data(
     own = next((each for each in overview.members if each.member == shown_to.name), None)
     team = (own.team or "") if own is not None and "lead" in shown_to.roles else ""
     viewer = viewer_of(caller, overview.dataset, access, shown_to.roles, team)
-    recent = overview.requests
     return PageData(
         view=overview.dataset,
         viewer=viewer,
@@ -183,14 +183,43 @@ def page_data(
         has_more_reservations=len(overview.reservations) > _MOST_RESERVATIONS,
         pending=list(map(PreviewOfPending, overview.pending[:_MOST_PENDING])),
         has_more_pending=len(overview.pending) > _MOST_PENDING,
-        recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
-        decisions=[_decoded(raw) for raw in recent.decisions],
-        steps={number: _decoded(raw) for number, raw in recent.steps.items()},
         usage=_usage(overview, viewer, now),
         now=now,
         pause=pause,
-        remarks={number: list(map(_decoded, each)) for number, each in recent.remarks.items()},
+        **_requests(overview.requests),
     )
+
+
+def _requests(recent: RecentRequests) -> dict[str, Any]:
+    """Return the parts of a page that are about the latest requests."""
+    return {
+        "recent": msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
+        "decisions": [_decoded(raw) for raw in recent.decisions],
+        "steps": {number: _decoded(raw) for number, raw in recent.steps.items()},
+        "remarks": {n: list(map(_decoded, each)) for n, each in recent.remarks.items()},
+    }
+
+
+async def with_filter(
+    service: LedgerService, found: PageData, access: DatasetAccess | None, wanted: RequestFilter
+) -> PageData:
+    """Return a page with the latest requests that a filter admits, of those that it may show.
+
+    Args:
+        access: the viewer's.
+    Raises: Unavailable.
+    """
+    if not wanted.query or access is None:
+        return found
+    view, names = found.view, wanted.names(found.members)
+    recent = await recent_requests(
+        service,
+        view.dataset,
+        access,
+        view.sequence,
+        wanted=lambda header, asked: wanted.admits(header, asked, names),
+    )
+    return found._replace(**_requests(recent))
 
 
 def _decoded(served: msgspec.Raw) -> Decision:
