@@ -49,7 +49,7 @@ from accountant.display.pauses import (
     resume_words,
     since_words,
 )
-from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
+from accountant.display.reasons import ASK_FOR_ROLE, NO_ROOM, REASONS, UNNAMED_OWNER, Subject
 from accountant.display.reservations import SHORT_GRANT
 from accountant.display.texts import capital
 from accountant.display.times import moment
@@ -290,7 +290,7 @@ def _remedy(
     if reason is Reason.NOT_PERMITTED and (request.by or request.via):
         set_member = f"accountant member set {subject.dataset}"
         if request.by:
-            command = f"{set_member} {request.by} --role owner{subject.by}"
+            command = ASK_FOR_ROLE.format(dataset=subject.dataset, role="owner", name=request.by)
             return f"Ask {subject.owner} for the role: `{command}`."
         return (
             f"Ask {subject.owner} for the roles: `{set_member} {request.analyst} --role "

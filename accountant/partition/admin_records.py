@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from accountant.asks.answers import take_ask
 from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import DatasetRecord, administer, open_dataset
@@ -19,6 +20,12 @@ from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide
+from accountant.partition.ask_records import (
+    answer,
+    is_out_of_date,
+    refused_ask,
+    why_no_answer,
+)
 from accountant.partition.draft import Draft
 from accountant.partition.lifetimes import lifetime_of_opening
 from accountant.partition.outside_records import decide_record
@@ -38,6 +45,8 @@ from accountant.records.members import (
 )
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import (
+    AskMore,
+    DeclineAsk,
     Open,
     RecordRelease,
     Renew,
@@ -56,7 +65,8 @@ def decide_admin(
 ) -> tuple[PartResult, ...]:
     """Decide an admin request on a dataset that exists, or that it opens.
 
-    Precedence: already_opened, not_permitted, then that of each kind of record.
+    Precedence: already_opened, not_permitted, unknown_ask, other_ask, then that of each kind of
+    record.
 
     Returns: its result, and that of another dataset where it changes both.
     """
@@ -64,13 +74,18 @@ def decide_admin(
         return (_result(ledger, _open(draft, ledger, record)),)
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
-    if not may_decide(lookup, record, at):
-        refused = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
+    may = may_decide(ledger.plan.policy, lookup, record, at)
+    reason = why_no_answer(draft, ledger, record) if may else Reason.NOT_PERMITTED
+    if reason is not None:
+        refused = Verdict(Outcome.REFUSED, reason)
         return (PartResult(ledger, advance(ledger, at), refused, {}),)
     several = RULES_OF_SEVERAL.get(type(record))
     if several is not None:
         return several(draft, ledger, record)
-    return (_result(ledger, RULES.get(type(record), _administer)(draft, ledger, record)),)
+    after, verdict, extra = RULES.get(type(record), _administer)(draft, ledger, record)
+    if verdict.outcome.is_applied:
+        extra |= answer(draft, record, after.sequence)
+    return (_result(ledger, (after, verdict, extra)),)
 
 
 def _result(ledger: DatasetLedger | None, verdict: AdminVerdict) -> PartResult:
@@ -152,10 +167,31 @@ def _resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> AdminVerdi
     return after, verdict, extra
 
 
+def _ask(draft: Draft, ledger: DatasetLedger, record: AskMore) -> AdminVerdict:
+    after, refused = advance(ledger, draft.decided_at), refused_ask(draft, ledger, record)
+    if refused is not None:
+        return after, refused, {}
+    take_ask(draft.asks, record, after.sequence, draft.decided_at)
+    return after, Verdict(Outcome.MORE_ASKED), {}
+
+
+def _decline(draft: Draft, ledger: DatasetLedger, record: DeclineAsk) -> AdminVerdict:
+    """Decline an open ask, which `why_no_answer` has found."""
+    late = is_out_of_date(ledger, record)
+    refused = Verdict(Outcome.REFUSED, Reason.OUT_OF_DATE)
+    return (
+        advance(ledger, draft.decided_at),
+        refused if late else Verdict(Outcome.MORE_DECLINED),
+        {},
+    )
+
+
 RULES: Final[dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], AdminVerdict]]] = {
     SetMember: _member,
     SetLimit: _limit,
     RecordRelease: decide_record,
+    AskMore: _ask,
+    DeclineAsk: _decline,
     Resolve: _resolve,
 }
 """The rules of records that change more than a dataset itself; of those, `administer` has them."""

@@ -13,6 +13,7 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import UNSET
 
+from accountant.display.asks import wanted_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
 from accountant.display.pauses import person_pause_words
@@ -54,6 +55,7 @@ from streams.pages.render import render_page
 from streams.service.ledger_service import LedgerService
 
 _MOST_MEMBERS: Final = 200
+_MOST_ASKS: Final = 20
 _MOST_LEVELS: Final = 200
 _MOST_ALERTS: Final = 20
 
@@ -170,6 +172,9 @@ def _shown(found: PageData) -> dict[str, Any]:
         "more_reservations": found.has_more_reservations,
         "pending": [waiting_request(view, *each, viewer.name, now) for each in found.pending],
         "more_pending": found.has_more_pending,
+        "asks": found.asks[:_MOST_ASKS],
+        "more_asks": len(found.asks) > _MOST_ASKS,
+        "wanted_words": wanted_words,
         "usage": found.usage,
         "requests": [
             _request_row(found, each, found.levels or own_levels) for each in found.decisions

@@ -26,6 +26,7 @@ from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
 from accountant.records.requests import Reserve
 from accountant.times import iso
+from accountant.views.asks import AskView
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview, RecentRequests
@@ -82,6 +83,7 @@ class PageData(NamedTuple):
         members: all members for viewers who see all, else the viewer's own entry.
         levels: all limits for viewers who see all, else none. `budget`: an analyst's own.
         reservations: all open ones for viewers who see all, else the viewer's own.
+        asks: for more, the newest first: all for viewers who see all, else the viewer's own.
         has_more_reservations: there are others, which are not among them.
         pending: requests that wait for approval, likewise, each with the decision that it would
             get now. `has_more_pending`: there are others.
@@ -107,6 +109,7 @@ class PageData(NamedTuple):
     now: int
     pause: Decision | None = None
     remarks: Mapping[int, Sequence[Decision]] = {}
+    asks: Sequence[AskView] = ()
 
     @property
     def current(self) -> CurrentDataset:
@@ -185,6 +188,7 @@ def page_data(
         now=now,
         pause=pause,
         remarks={number: list(map(_decoded, each)) for number, each in recent.remarks.items()},
+        asks=overview.asks[::-1],
     )
 
 
