@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -56,6 +56,7 @@ from accountant.display.times import moment
 from accountant.policy import MAX_OPEN, Policy
 from accountant.questions.derive import NO_ERROR_BEFORE
 from accountant.records import DECODE_ERRORS, Decision, FieldError
+from accountant.records.asks import Wanted
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
 from accountant.records.request_names import claim_of
@@ -76,10 +77,12 @@ class MoreAvailable(NamedTuple):
 
     Attributes:
         text: a sentence. `at`: the time that it names, None where waiting does not help.
+        wants: what the analyst may ask owners for, so that it would fit; "" where that is nothing.
     """
 
     text: str
     at: str | None = None
+    wants: Wanted | Literal[""] = ""
 
 
 class _RefusedRequest(msgspec.Struct):
@@ -399,7 +402,8 @@ def when_more(
     if refused.reason is not Reason.EXHAUSTED:
         return None
     if refused.level is None:
-        return MoreAvailable(f"{WAITING}{_raise_in_force(refused, current, owner) or FIXED}.")
+        raised = _raise_in_force(refused, current, owner)
+        return MoreAvailable(f"{WAITING}{raised or FIXED}.", wants="budget" if raised else "")
     binding = binding_limits(refused)
     obstacles = [_obstacle(each, owner) for each in binding]
     if any(obstacles):
@@ -407,7 +411,9 @@ def when_more(
         head = WAITING if all(obstacles) else _WAITING_ALONE
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
-        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}")
+        own = all(each.level.scope in {"analyst", "each"} for each in binding)
+        wants: Wanted | Literal[""] = "limit" if own else ""
+        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}", wants=wants)
     if any(each.more_at is None for each in binding):  # of limits that end
         said = ", and ".join(map(_reset, binding))
         return MoreAvailable(f"{capital(said)}.", max(map(_end_of, binding)))

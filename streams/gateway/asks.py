@@ -42,5 +42,10 @@ def passed_on(request: HttpRequest, body: Body) -> Response[bytes] | None:
     """
     if not isinstance(body, AskMore) or visibility_of(request).at(body.dataset) is not None:
         return None
-    content = PassedOn(PASSED_ON, _MESSAGE.format(body.dataset))
+    content = PassedOn(PASSED_ON, passed_on_words(body.dataset))
     return Response(encode(content), status_code=202, media_type=JSON)
+
+
+def passed_on_words(dataset: str) -> str:
+    """Return the answer to an ask of a dataset that the person does not see, if there is one."""
+    return _MESSAGE.format(dataset)

@@ -1,17 +1,21 @@
-"""The owners' forms on a dataset's page: one entry for each."""
+"""The forms on a dataset's page: one entry for each."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from accountant.display.asks import membership_for, own_budget
+from accountant.policy.in_force import BudgetInForce
 from accountant.records import Source
-from accountant.times import uuid7
+from accountant.records.asks import Wanted
+from accountant.views.asks import AskView
+from accountant.views.datasets import DatasetView
 from streams.pages.dataset import form_data
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.page_data import PageData
+from streams.pages.ids import new_id
 
 Query = Mapping[str, str]
 
@@ -29,6 +33,7 @@ class PageForm(NamedTuple):
             field breaks a rule.
         source: the topic of its record.
         for_administrators: administrators send it, too, where they are not owners.
+        for_everybody: whoever sees the dataset sends it, and of some records those who do not.
     """
 
     path: str
@@ -39,11 +44,7 @@ class PageForm(NamedTuple):
     record: Callable[[SentForm, str], FormRecord]
     source: Source = "admin"
     for_administrators: bool = False
-
-
-def new_id(now: int) -> str:
-    """Return the id of a new form's record."""
-    return uuid7(now, os.urandom(10))
+    for_everybody: bool = False
 
 
 def _by(found: PageData) -> str:
@@ -59,6 +60,12 @@ def _blank(found: PageData, names: tuple[str, ...], **more: str) -> FormData:
 def _member(found: PageData, query: Query) -> FormData | None:
     if not found.viewer.sets_members:
         return None
+    ask = _accepted(found, query, "access")
+    if ask is not None:
+        before = next((each for each in found.members if each.member == ask.by), None)
+        in_force = before if before is not None and before.is_in_force(found.now) else None
+        after = membership_for(ask, in_force)
+        return form_data.accept_by_member(new_id(found.now), after, ask, by=_by(found))
     name = query.get("member")
     known = next((each for each in found.members if each.member == name), None)
     return form_data.member_form(new_id(found.now), known, by=_by(found))
@@ -67,9 +74,45 @@ def _member(found: PageData, query: Query) -> FormData | None:
 def _limit(found: PageData, query: Query) -> FormData | None:
     if not found.viewer.sets_limits or found.view.closed:
         return None
+    ask = _accepted(found, query, "limit")
     wanted = query.get("scope"), query.get("name") or None
+    if ask is not None:
+        wanted = "analyst", ask.by
     known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
+    if ask is not None:
+        own = {} if ask.budget is None else own_budget(found.view.policy, _amount_of(ask.budget))
+        return form_data.accept_by_limit(new_id(found.now), known, ask, own, by=_by(found))
     return form_data.limit_form(new_id(found.now), known, by=_by(found))
+
+
+def _accepted(found: PageData, query: Query, wants: Wanted) -> AskView | None:
+    """Return the open ask that the page's query names, if it is for this."""
+    number = query.get("accept", "")
+    named = (each for each in found.asks if str(each.ask) == number and each.wants == wants)
+    return next((each for each in named if each.state == "open"), None)
+
+
+def _amount_of(budget: BudgetInForce) -> dict[str, str]:
+    return {budget.field: budget.amount}
+
+
+def _more(found: PageData, query: Query) -> FormData | None:
+    viewer = found.viewer
+    if not viewer.is_authenticated or viewer.sets_limits or found.view.closed:
+        return None
+    wants = query.get("wants", "limit" if viewer.asks else "access")
+    shown = _blank(found, form_data.MORE, wants=wants, role="analyst", sum=sum_of(found.view))
+    return shown._replace(is_open="wants" in query)
+
+
+def _asked(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or not any(each.state == "open" for each in found.asks)
+    return None if has_none else _blank(found, form_data.ANSWER_TO_ASK, sum=sum_of(found.view))
+
+
+def sum_of(view: DatasetView) -> str:
+    """Return the sum in which a dataset's budget is set: `epsilon` or `rho`."""
+    return "epsilon" if view.policy.rho is None else "rho"
 
 
 def _pause(found: PageData, _: Query) -> FormData | None:
@@ -139,6 +182,23 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             names=form_data.ANSWER,
             shown=_answer,
             record=lambda sent, action: form_data.answer_record(sent, denies=action != "approve"),
+        ),
+        "asked": PageForm(
+            path="more/answer",
+            anchor="asks",
+            what="answer what is asked of its owners",
+            names=form_data.ANSWER_TO_ASK,
+            shown=_asked,
+            record=lambda sent, action: form_data.answer_to_ask(sent, declines=action != "accept"),
+        ),
+        "more": PageForm(
+            path="more",
+            anchor="ask-more",
+            what="ask its owners for more",
+            names=form_data.MORE,
+            shown=_more,
+            record=lambda sent, _: form_data.ask_record(sent),
+            for_everybody=True,
         ),
         "void": PageForm(
             path="reservations",
