@@ -113,6 +113,13 @@ class NotPermitted(Refused):
     """The caller is authenticated but not allowed to do this; nothing was recorded."""
 
 
+class PassedOnToOwners(Refused):
+    """An ask for access was sent, and no decision is shown: the caller does not see the dataset.
+
+    Nor would they if it was never opened: nothing tells both apart.
+    """
+
+
 _EXTRAS: Final = {
     "aiokafka": "kafka",
     "faust": "kafka,server",

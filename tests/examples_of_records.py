@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 GRANT: Final = "sha256:" + "0" * 64
 WHY: Final = {"reason": "why", "follows": 99}
 """What an owner's call adds, where the wire has it."""
-NEED_A_REASON: Final = frozenset({"pause_member"})
+NEED_A_REASON: Final = frozenset({"pause_member", "more", "decline"})
 
 
 class Text(str):
@@ -215,7 +215,7 @@ _OWNERS: Final = (
     Example(
         kind="member",
         fields={"member": "ana", "roles": ["analyst"], "team": "blue", **WHY},
-        more={"until": "2027-01-01T00:00:00.000Z", **_ADMINISTRATOR},
+        more={"until": "2027-01-01T00:00:00.000Z", "answers": 1, **_ADMINISTRATOR},
         command="member set",
         words=("bob", "--role", "auditor", "--until", "P9D"),
         call="set_member",
@@ -242,6 +242,7 @@ _OWNERS: Final = (
             "policy": BUDGET,
             "reserved": "0.1",
             "until": "2030-01-01T00:00:00.000Z",
+            "answers": 1,
         },
         command="limit set",
         words=("--analyst", "ana", "--part", "0.9"),
@@ -321,6 +322,7 @@ _OWNERS: Final = (
     Example(
         kind="budget",
         fields={"budget": {"epsilon": "0.3"}, **WHY},
+        more={"answers": 1},
         call="set_budget",
         arguments={"epsilon": "0.3"},
     ),
@@ -352,6 +354,29 @@ _OWNERS: Final = (
             "team": "blue",
             "evidence_hash": GRANT,
         },
+    ),
+    Example(
+        kind="more",
+        fields={"wants": "access", "role": "auditor", **WHY},
+        command="more ask",
+        words=("access", "--role", "auditor", "--reason", Text("why")),
+        call="ask_for_more",
+        arguments={"wants": "access", "role": "auditor"},
+    ),
+    Example(
+        kind="more",
+        fields={"wants": "limit", "part": "0.2", **WHY},
+        more={"budget": {"rho": "0.1", "epsilon": "1"}},
+        call="ask_for_more",
+        arguments={"wants": "limit", "part": "0.2"},
+    ),
+    Example(
+        kind="decline",
+        fields={"ask": 1, "asker": "ana", **WHY},
+        command="more decline",
+        words=("1", "--reason", Text("why")),
+        call="decline",
+        arguments={"ask": 1, "asker": "ana"},
     ),
     Example(
         kind="resolve",

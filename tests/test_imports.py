@@ -40,7 +40,7 @@ LAYERS = {
         {"dataset_ledger", "members"},
         {"limits"},
         {"ledger"},
-        {"approvals", "reservations"},
+        {"approvals", "asks", "reservations"},
         {"partition"},
         {"views"},
         {"replay"},

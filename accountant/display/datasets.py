@@ -247,6 +247,8 @@ def alert_words(alert: Alert) -> str:
     """Return what an alert says."""
     if alert.approval is not None and alert.analyst is not None:
         return approval_alert_words(alert)
+    if alert.ask is not None:
+        return f"{alert.asker} asks owners of {alert.dataset} for {alert.wants}: ask {alert.ask}"
     subject, what = alert.dataset, "budget"
     if alert.scope is not None:
         spender = (

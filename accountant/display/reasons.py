@@ -10,6 +10,8 @@ from accountant.records.outcomes import Reason
 OWNER: Final = "an owner"
 UNNAMED_OWNER: Final = f"{OWNER} (whoever runs the ledger can name them)"
 """An owner whose name the reader may not see."""
+ASK_FOR_ROLE: Final = "accountant more ask {dataset} access --role {role} --reason WHY --by {name}"
+"""The command that asks owners for a role; the other asks take the same words after `ask`."""
 
 
 class Subject(NamedTuple):
@@ -126,7 +128,19 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Not permitted",
         "The caller, or the engine that asks for the caller, does not have the role that "
         "this needs in {the_dataset}.",
-        "Ask {owner} for the role: `accountant member set {dataset} {analyst} --role analyst{by}`.",
+        "Ask {owner} for the role: `"
+        + ASK_FOR_ROLE.replace("{role}", "analyst").replace("{name}", "{analyst}")
+        + "`.",
+    ),
+    Reason.UNKNOWN_ASK: ReasonWords(
+        "No such ask",
+        "{the_dataset} has no open ask of this number: it was answered, or never made.",
+        "List the asks: `accountant more list {dataset}`.",
+    ),
+    Reason.OTHER_ASK: ReasonWords(
+        "Another ask",
+        "The ask of this number is another person's, or for something else.",
+        "List the asks (`accountant more list {dataset}`), and accept or decline by the number.",
     ),
     Reason.NOT_OPEN: ReasonWords(
         "No such reservation",
@@ -226,6 +240,11 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "{the_dataset} is not paused, so there is nothing to resume.",
         "Nothing needs to be done.",
     ),
+    Reason.HAS_ROLE: ReasonWords(
+        "Has the role",
+        "Nothing is missing: {analyst} has this role in {the_dataset}, or needs none.",
+        "Nothing needs to be done.",
+    ),
     Reason.RECORD_NOT_POSSIBLE: ReasonWords(
         "Not under gdp_residue",
         "Under filter gdp_residue its cost depends on all grants that came after the release: "
@@ -307,6 +326,11 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Too many limits",
         "A dataset has at most 1,000 limits.",
         "Remove some: one default of a team covers any number of analysts.",
+    ),
+    Reason.TOO_MANY_ASKS: ReasonWords(
+        "Too many open asks",
+        "One person has at most 10 open asks in a dataset, and a dataset 500.",
+        "Wait until {owner} answers: `accountant more list {dataset}` shows the asks.",
     ),
     Reason.ALREADY_GRANTED: ReasonWords(
         "Something was granted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -49,13 +49,14 @@ from accountant.display.pauses import (
     resume_words,
     since_words,
 )
-from accountant.display.reasons import NO_ROOM, REASONS, UNNAMED_OWNER, Subject
+from accountant.display.reasons import ASK_FOR_ROLE, NO_ROOM, REASONS, UNNAMED_OWNER, Subject
 from accountant.display.reservations import SHORT_GRANT
 from accountant.display.texts import capital
 from accountant.display.times import moment
 from accountant.policy import MAX_OPEN, Policy
 from accountant.questions.derive import NO_ERROR_BEFORE
 from accountant.records import DECODE_ERRORS, Decision, FieldError
+from accountant.records.asks import Wanted
 from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
@@ -77,10 +78,12 @@ class MoreAvailable(NamedTuple):
 
     Attributes:
         text: a sentence. `at`: the time that it names, None where waiting does not help.
+        wants: what the analyst may ask owners for, so that it would fit; "" where that is nothing.
     """
 
     text: str
     at: str | None = None
+    wants: Wanted | Literal[""] = ""
 
 
 class _RefusedRequest(msgspec.Struct):
@@ -293,7 +296,7 @@ def _remedy(
     if reason is Reason.NOT_PERMITTED and (request.by or request.via):
         set_member = f"accountant member set {subject.dataset}"
         if request.by:
-            command = f"{set_member} {request.by} --role owner{subject.by}"
+            command = ASK_FOR_ROLE.format(dataset=subject.dataset, role="owner", name=request.by)
             return f"Ask {subject.owner} for the role: `{command}`."
         return (
             f"Ask {subject.owner} for the roles: `{set_member} {request.analyst} --role "
@@ -403,7 +406,8 @@ def when_more(
     if refused.reason is not Reason.EXHAUSTED:
         return None
     if refused.level is None:
-        return MoreAvailable(f"{WAITING}{_raise_in_force(refused, current, owner) or FIXED}.")
+        raised = _raise_in_force(refused, current, owner)
+        return MoreAvailable(f"{WAITING}{raised or FIXED}.", wants="budget" if raised else "")
     binding = binding_limits(refused)
     obstacles = [_obstacle(each, owner) for each in binding]
     if any(obstacles):
@@ -411,7 +415,9 @@ def when_more(
         head = WAITING if all(obstacles) else _WAITING_ALONE
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
-        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}")
+        own = all(each.level.scope in {"analyst", "each"} for each in binding)
+        wants: Wanted | Literal[""] = "limit" if own else ""
+        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}", wants=wants)
     if any(each.more_at is None for each in binding):  # of limits that end
         said = ", and ".join(map(_reset, binding))
         return MoreAvailable(f"{capital(said)}.", max(map(_end_of, binding)))

@@ -11,7 +11,7 @@ from accountant.policy import Policy
 from accountant.records import AdminRecord, Body, ReservationStep
 from accountant.records.kinds import kind_of
 from accountant.records.members import MemberRow, Role
-from accountant.records.requests import MechanismRequest, SetLimit, SetMember, Settle
+from accountant.records.requests import AskMore, MechanismRequest, SetLimit, SetMember, Settle
 
 Lookup = Callable[[str], MemberRow | None]
 """Returns the row of a dataset's member."""
@@ -55,8 +55,22 @@ def may_run(policy: Policy, lookup: Lookup, step: ReservationStep, at: int) -> b
     return has_role(lookup, step.analyst, "analyst", at)
 
 
-def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
-    """Tell whether an owner's record may change a dataset.
+def may_ask_more(policy: Policy, lookup: Lookup, ask: AskMore, at: int) -> bool:
+    """Tell whether somebody may ask a dataset's owners for more.
+
+    For access everybody may. For more of what they see they must see the dataset.
+
+    Args:
+        at: milliseconds since 1970.
+    """
+    if ask.wants == "access" or policy.access != "members":
+        return True
+    row = lookup(ask.by)
+    return row is not None and row.is_in_force(at)
+
+
+def may_decide(policy: Policy, lookup: Lookup, record: AdminRecord, at: int) -> bool:
+    """Tell whether an owner's record may change a dataset, or somebody may ask for more of it.
 
     A record `as` an administrator is taken at its word: the HTTP server lets administrators alone
     send one.
@@ -64,6 +78,8 @@ def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
     Args:
         at: milliseconds since 1970.
     """
+    if isinstance(record, AskMore):
+        return may_ask_more(policy, lookup, record, at)
     if has_role(lookup, record.by, "owner", at):
         return True
     return is_by_administrator(record)
@@ -74,18 +90,21 @@ def may_lead(policy: Policy, lookup: Lookup, record: AdminRecord, at: int) -> bo
 
     A lead adds names that are no member. Others it may touch only where their sole role is analyst
     and their team its own, so it never touches itself. Where everyone may ask, a membership does
-    not admit but binds to the limits of a team, so owners alone set and remove it.
+    not admit but binds to the limits of a team, so owners alone set and remove it. Owners alone
+    answer asks for more.
 
     Args:
         at: milliseconds since 1970.
     """
+    if not isinstance(record, SetLimit | SetMember) or record.answers is not None:
+        return False
     if not has_role(lookup, record.by, "lead", at):
         return False
     team = team_led(lookup(record.by))
     if isinstance(record, SetLimit):
         known = None if record.name is None else lookup(record.name)
         return record.scope == "analyst" and known is not None and known.is_analyst_of(team)
-    if not isinstance(record, SetMember) or policy.access != "members":
+    if policy.access != "members":
         return False
     known = lookup(record.member)
     if known is not None and not known.is_analyst_of(team):
@@ -105,7 +124,7 @@ def may_send(policy: Policy, lookup: Lookup, record: Body, at: int) -> bool:
         at: milliseconds since 1970.
     """
     if not isinstance(record, MechanismRequest | ReservationStep):
-        return may_decide(lookup, record, at) or may_lead(policy, lookup, record, at)
+        return may_decide(policy, lookup, record, at) or may_lead(policy, lookup, record, at)
     senders = kind_of(record).senders
     if "owner" in senders and has_role(lookup, record.analyst, "owner", at):
         return True

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from accountant.asks.answers import take_ask
 from accountant.dataset_ledger import DatasetLedger
 from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import DatasetRecord, administer, open_dataset
@@ -20,6 +21,12 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.team_bounds import goes_beyond, is_outside
 from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide, may_lead, team_led
+from accountant.partition.ask_records import (
+    answer,
+    is_out_of_date,
+    refused_ask,
+    why_no_answer,
+)
 from accountant.partition.draft import Draft
 from accountant.partition.lifetimes import lifetime_of_opening
 from accountant.partition.outside_records import decide_record
@@ -39,6 +46,8 @@ from accountant.records.members import (
 )
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.requests import (
+    AskMore,
+    DeclineAsk,
     Open,
     RecordRelease,
     Renew,
@@ -57,7 +66,8 @@ def decide_admin(
 ) -> tuple[PartResult, ...]:
     """Decide an admin request on a dataset that exists, or that it opens.
 
-    Precedence: already_opened, not_permitted, then that of each kind of record.
+    Precedence: already_opened, not_permitted, unknown_ask, other_ask, then that of each kind of
+    record.
 
     Returns: its result, and that of another dataset where it changes both.
     """
@@ -66,13 +76,18 @@ def decide_admin(
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
     policy = ledger.plan.policy
-    if not may_decide(lookup, record, at) and not may_lead(policy, lookup, record, at):
-        refused = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
+    may = may_decide(policy, lookup, record, at) or may_lead(policy, lookup, record, at)
+    reason = why_no_answer(draft, ledger, record) if may else Reason.NOT_PERMITTED
+    if reason is not None:
+        refused = Verdict(Outcome.REFUSED, reason)
         return (PartResult(ledger, advance(ledger, at), refused, {}),)
     several = RULES_OF_SEVERAL.get(type(record))
     if several is not None:
         return several(draft, ledger, record)
-    return (_result(ledger, RULES.get(type(record), _administer)(draft, ledger, record)),)
+    after, verdict, extra = RULES.get(type(record), _administer)(draft, ledger, record)
+    if verdict.outcome.is_applied:
+        extra |= answer(draft, record, after.sequence)
+    return (_result(ledger, (after, verdict, extra)),)
 
 
 def _result(ledger: DatasetLedger | None, verdict: AdminVerdict) -> PartResult:
@@ -124,7 +139,10 @@ def _reached(draft: Draft, after: DatasetLedger, states: Iterable[LimitState]) -
 
 def _member(draft: Draft, ledger: DatasetLedger, record: SetMember) -> AdminVerdict:
     name, before = record.dataset, draft.members.get(record.dataset, record.member)
-    lead, own = _team_of_lead(draft, record), draft.levels.get((name, "analyst", "", record.member))
+    lead, own = (
+        _team_of_lead(draft, ledger, record),
+        draft.levels.get((name, "analyst", "", record.member)),
+    )
     brings_share = bool(lead) and before is None and is_outside(own, lead)
     after, verdict, member = apply_member(
         ledger, before, record, draft.decided_at, brings_share=brings_share
@@ -142,7 +160,7 @@ def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdic
     at, team = draft.decided_at, ""
     if record.scope == "analyst":
         team = team_of(draft.members.get(record.dataset, record.name or ""), at)
-    lead = _team_of_lead(draft, record)
+    lead = _team_of_lead(draft, ledger, record)
     after, verdict, level = apply_limit(ledger, draft.levels, record, team, at, lead)
     if level is None or level.rule is None:
         return after, verdict, {}
@@ -154,10 +172,10 @@ def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdic
     return after, verdict, {"limit": level.rule.record, **_reached(draft, after, states)}
 
 
-def _team_of_lead(draft: Draft, record: SetMember | SetLimit) -> str:
+def _team_of_lead(draft: Draft, ledger: DatasetLedger, record: SetMember | SetLimit) -> str:
     """Return the team whose lead sends a record, "" where the sender decides about the dataset."""
     lookup = partial(draft.members.get, record.dataset)
-    decides = may_decide(lookup, record, draft.decided_at)
+    decides = may_decide(ledger.plan.policy, lookup, record, draft.decided_at)
     return "" if decides else team_led(lookup(record.by))
 
 
@@ -166,10 +184,31 @@ def _resolve(draft: Draft, ledger: DatasetLedger, record: Resolve) -> AdminVerdi
     return after, verdict, extra
 
 
+def _ask(draft: Draft, ledger: DatasetLedger, record: AskMore) -> AdminVerdict:
+    after, refused = advance(ledger, draft.decided_at), refused_ask(draft, ledger, record)
+    if refused is not None:
+        return after, refused, {}
+    take_ask(draft.asks, record, after.sequence, draft.decided_at)
+    return after, Verdict(Outcome.MORE_ASKED), {}
+
+
+def _decline(draft: Draft, ledger: DatasetLedger, record: DeclineAsk) -> AdminVerdict:
+    """Decline an open ask, which `why_no_answer` has found."""
+    late = is_out_of_date(ledger, record)
+    refused = Verdict(Outcome.REFUSED, Reason.OUT_OF_DATE)
+    return (
+        advance(ledger, draft.decided_at),
+        refused if late else Verdict(Outcome.MORE_DECLINED),
+        {},
+    )
+
+
 RULES: Final[dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], AdminVerdict]]] = {
     SetMember: _member,
     SetLimit: _limit,
     RecordRelease: decide_record,
+    AskMore: _ask,
+    DeclineAsk: _decline,
     Resolve: _resolve,
 }
 """The rules of records that change more than a dataset itself; of those, `administer` has them."""

@@ -79,7 +79,7 @@ def decide_answer(
     at = draft.decided_at
     row = draft.pending.get(ledger.dataset, answer.pending)
     reason = answer_refusal(row, answer, clock_of(ledger, at), draft.resets.number)
-    if not may_decide(partial(draft.members.get, ledger.dataset), answer, at):
+    if not may_decide(ledger.plan.policy, partial(draft.members.get, ledger.dataset), answer, at):
         reason = Reason.NOT_PERMITTED
     if reason is not None or row is None:
         refused = refused_for(reason)

@@ -16,6 +16,7 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.approvals.pending_table import PendingChanges
+from accountant.asks.ask_table import AskChanges
 from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.store import LimitChanges, end_limits
@@ -76,7 +77,7 @@ class Draft:
     Attributes:
         partition: the committed state; unchanged before `absorb`.
         ledgers: the datasets that changed.
-        members, levels, reservations, pending: of all datasets, with the changes.
+        members, levels, reservations, pending, asks: of all datasets, with the changes.
         sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, with the
             changes.
         head_bytes: `head` as bytes, which the next record repeats.
@@ -96,11 +97,13 @@ class Draft:
         self.levels = LimitChanges(partition.levels)
         self.reservations = ReservationChanges(partition.reservations)
         self.pending = PendingChanges(partition.pending)
+        self.asks = AskChanges(partition.asks)
         self._changes: dict[TableName, TableChanges] = {
             "members": self.members,
             "levels": self.levels,
             "reservations": self.reservations,
             "pending": self.pending,
+            "asks": self.asks,
         }
         self.resets = partition.resets
         self._amounts: dict[str, tuple[DatasetLedger, Amounts | None]] = {}
@@ -393,7 +396,8 @@ class Draft:
 def _crosses(decision: Decision) -> bool:
     """Return whether a decision has an alert beside those of its dataset's thresholds."""
     crossed = any(each.crossed for each in decision.levels)
-    return crossed or bool(decision.reached or decision.shares_cut or decision.pending)
+    others = decision.reached or decision.shares_cut or decision.pending
+    return crossed or bool(others) or decision.outcome.asks_owners
 
 
 def genesis_decision(genesis: Genesis, at: int) -> EncodedDecision:

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from accountant.approvals.pending_table import PendingTable
+from accountant.asks.ask_table import AskTable
 from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.dataset_ledger import DatasetLedger
 from accountant.limits.store import LimitTable
@@ -67,6 +68,7 @@ class Partition:
         members, levels: the members and the limits of its datasets.
         reservations: the open ones of its datasets.
         pending: the requests of its datasets that wait for an owner's approval, or did.
+        asks: those of its datasets, open and answered.
         resets: those of the clock.
         checksum: of the rows of datasets, members and limits, as far as those are known.
         moves: raised before changes are taken in and again after it, so it is odd while they
@@ -74,6 +76,7 @@ class Partition:
     """
 
     __slots__ = (
+        "asks",
         "branch",
         "checksum",
         "decided_at",
@@ -112,6 +115,7 @@ class Partition:
         self.levels = LimitTable()
         self.reservations = ReservationTable()
         self.pending = PendingTable()
+        self.asks = AskTable()
         self.resets = NO_RESETS
         self.checksum = Checksum()
         self.moves = 0
@@ -124,6 +128,7 @@ class Partition:
             "levels": self.levels,
             "reservations": self.reservations,
             "pending": self.pending,
+            "asks": self.asks,
         }
 
     def full_checksum(self) -> Checksum:

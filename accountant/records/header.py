@@ -91,6 +91,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     in_force: StoredBudgetInForce | None = None
     pending: PendingUpdate | None = None
     approval: msgspec.Raw = NO_REQUEST
+    answers: int | None = None
 
 
 decode_header = reader(DecisionHeader)

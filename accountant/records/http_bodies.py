@@ -28,6 +28,21 @@ _FIRST: Final = b'"first":{'
 _TRUE, _FALSE = msgspec.Raw(b"true"), msgspec.Raw(b"false")
 
 
+PASSED_ON: Final = "passed_on"
+
+
+class PassedOn(msgspec.Struct):
+    """The answer to an ask for access by somebody who does not see the dataset, if there is one.
+
+    Attributes:
+        status: `passed_on`.
+        message: for people.
+    """
+
+    status: str
+    message: str
+
+
 class Problem(msgspec.Struct, omit_defaults=True):
     """The body of every answer that is no decision.
 

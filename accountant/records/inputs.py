@@ -35,6 +35,8 @@ from accountant.records.parts import MAX_OTHERS
 from accountant.records.placement import group_of
 from accountant.records.requests import (
     Amend,
+    AskMore,
+    DeclineAsk,
     MechanismRequest,
     Open,
     PauseMember,
@@ -425,6 +427,33 @@ def _check_remark(record: Remark) -> None:
     _check_words("remark", record.remark)
 
 
+def _check_ask(record: AskMore) -> None:
+    _check_words("reason", record.reason)
+    given = {
+        "role": record.role is not None,
+        "part": record.part is not None,
+        "budget": record.budget is not UNSET,
+    }
+    takes = _FIELDS_OF_AN_ASK[record.wants]
+    for field in given.keys() - set(takes):
+        if given[field]:
+            rule = f"must be left out where wants is {record.wants}"
+            raise RequestInvalid(field, rule, "a value")
+    if sum(given.values()) != 1:
+        rule = f"must be given where wants is {record.wants}"
+        raise RequestInvalid(takes[0], " or ".join([rule, *takes[1:]]), None)
+    if record.budget is not UNSET:
+        check_one_amount(record.budget)
+
+
+_FIELDS_OF_AN_ASK: Final = {"access": ("role",), "limit": ("part", "budget"), "budget": ("budget",)}
+"""What an ask names, by what it wants: one of these."""
+
+
+def _check_decline(record: DeclineAsk) -> None:
+    _check_words("reason", record.reason)
+
+
 def _check_words(field: str, text: str | None) -> None:
     if not text or len(text) > MAX_PURPOSE:
         raise RequestInvalid(field, f"must be 1 to {MAX_PURPOSE} characters", text)
@@ -501,6 +530,8 @@ _CHECKS_TOGETHER: Final[dict[type[AdminRecord], Callable[[Any], None]]] = {
     SetBudget: _check_budget,
     RecordRelease: _check_record,
     Remark: _check_remark,
+    AskMore: _check_ask,
+    DeclineAsk: _check_decline,
     Resolve: _check_resolve,
     SetMember: _check_member,
     PauseMember: _check_person,

@@ -12,9 +12,11 @@ from accountant.records.outcomes import Outcome
 from accountant.records.requests import (
     Amend,
     Approve,
+    AskMore,
     Begin,
     Body,
     Close,
+    DeclineAsk,
     Deny,
     Label,
     MechanismRequest,
@@ -35,8 +37,11 @@ from accountant.records.requests import (
     Void,
 )
 
-Sender = Literal["analyst", "curator", "owner", "lead"]
-"""A role whose holders may send a record. An engine sends an analyst's, under its own name."""
+Sender = Literal["analyst", "anybody", "curator", "owner", "lead"]
+"""A role whose holders may send a record. An engine sends an analyst's, under its own name.
+
+What `anybody` may ask for, `permits.may_ask_more` says.
+"""
 
 
 class RecordKind(NamedTuple):
@@ -78,6 +83,7 @@ class RecordKind(NamedTuple):
         return "as_" in self.body.__struct_fields__
 
 
+_ANYBODY: Final = frozenset[Sender]({"anybody"})
 _ANALYST: Final = frozenset[Sender]({"analyst"})
 _CURATOR: Final = frozenset[Sender]({"analyst", "curator"})
 _VOIDER: Final = frozenset[Sender]({"analyst", "owner"})
@@ -234,6 +240,26 @@ KINDS: Final = (
         operation="record_release",
         group="datasets",
         path="record",
+    ),
+    RecordKind(
+        body=AskMore,
+        source="admin",
+        senders=_ANYBODY,
+        does="asks for more",
+        outcomes=(Outcome.MORE_ASKED,),
+        operation="ask_for_more",
+        group="access",
+        path="more",
+    ),
+    RecordKind(
+        body=DeclineAsk,
+        source="admin",
+        senders=_OWNER,
+        does="declines asks",
+        outcomes=(Outcome.MORE_DECLINED,),
+        operation="decline_ask",
+        group="access",
+        path="more/decline",
     ),
     RecordKind(
         body=Resolve,

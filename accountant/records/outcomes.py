@@ -44,6 +44,7 @@ class Outcome(StrEnum):
         reports_limits: it may report thresholds of limits that nobody's request has reached.
         charges_outside: it may charge what was released without a request.
         charges_team: its levels are those of the team that its record names.
+        asks_owners: it asks the dataset's owners for something, and they get an alert.
         by_operator: a command writes it that owns the partition: no input asks for it, and it
             belongs to no dataset.
         resets_clock: it sets the ledger's clock back.
@@ -79,6 +80,7 @@ class Outcome(StrEnum):
     reports_limits: bool
     charges_outside: bool
     charges_team: bool
+    asks_owners: bool
     by_operator: bool
     resets_clock: bool
     starts_branch: bool
@@ -117,6 +119,8 @@ class Outcome(StrEnum):
     LABEL_REMOVED = "label_removed", *_DONE, "is_public"
     REMARKED = "remarked", *_DONE, "is_public"
     BUDGET_SET = "budget_set", *_DONE, "is_public"
+    MORE_ASKED = "more_asked", *_DONE, "asks_owners"
+    MORE_DECLINED = "more_declined", *_DONE
     RESERVED = "reserved", *_DONE, "answers_request", "reserves", "charges", "shows_running"
     BEGUN = "begun", *_DONE, "is_step", "allows_run", "shows_running"
     SETTLED = "settled", *_DONE, "is_step", "ends_reservation"
@@ -141,6 +145,8 @@ class Reason(StrEnum):
     UNKNOWN_DATASET = "unknown_dataset"
     ALREADY_OPENED = "already_opened"
     NOT_PERMITTED = "not_permitted"
+    UNKNOWN_ASK = "unknown_ask"
+    OTHER_ASK = "other_ask"
     NOT_OPEN = "not_open"
     NOT_FIRST_DATASET = "not_first_dataset"
     ALREADY_BEGUN = "already_begun"
@@ -158,6 +164,7 @@ class Reason(StrEnum):
     OUT_OF_DATE = "out_of_date"
     ALREADY_PAUSED = "already_paused"
     NOT_PAUSED = "not_paused"
+    HAS_ROLE = "has_role"
     RECORD_NOT_POSSIBLE = "record_not_possible"
     UNKNOWN_DECISION = "unknown_decision"
     UNKNOWN_MEMBER = "unknown_member"
@@ -172,6 +179,7 @@ class Reason(StrEnum):
     BEYOND_TEAM = "beyond_team"
     OVER_RESERVED = "over_reserved"
     TOO_MANY_LIMITS = "too_many_limits"
+    TOO_MANY_ASKS = "too_many_asks"
     ALREADY_GRANTED = "already_granted"
     HAS_LIMITS = "has_limits"
     NOT_LOWER = "not_lower"

@@ -281,6 +281,7 @@ class Decision(
             it.
         approval: of that answer: the owner's record, which is the input. `request` is the
             request that it answers.
+        answers: of what gives more, and of a `more_declined`: the number of the answered ask.
         part_of: never in the log: of a decision as one of its datasets sees it, the hash of the
             record.
     """
@@ -346,6 +347,8 @@ class Decision(
     def input_body(self) -> bytes:
         """The bytes of the input that it decides; `request` is the analyst's, of an approval."""
         return bytes(self.approval) or bytes(self.request)
+
+    answers: Count | None = None
 
     @property
     def granted(self) -> bool:

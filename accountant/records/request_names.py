@@ -12,7 +12,7 @@ import msgspec
 from accountant.claims import Claim
 from accountant.records.header import DecisionHeader
 from accountant.records.records import DECODE_ERRORS, Decision
-from accountant.records.requests import Remark
+from accountant.records.requests import AskMore, Remark
 
 
 class RequestNames(msgspec.Struct, gc=False):
@@ -20,12 +20,14 @@ class RequestNames(msgspec.Struct, gc=False):
 
     Attributes:
         grant: the reservation that a step is about: a step is no request of its own.
+        asker: the person whose ask an owner declines.
     """
 
     analyst: str = ""
     by: str = ""
     via: str = ""
     grant: str = ""
+    asker: str = ""
 
 
 class RequestDetails(RequestNames, gc=False):
@@ -40,6 +42,8 @@ class _WithClaim(msgspec.Struct):
 
 
 decode_request_details = msgspec.json.Decoder(RequestDetails).decode
+decode_ask = msgspec.json.Decoder(AskMore).decode
+"""Reads the input of a decision `more_asked`."""
 decode_remark = msgspec.json.Decoder(Remark).decode
 """Reads the input of a decision `remarked`."""
 _decode_names = msgspec.json.Decoder(RequestNames).decode

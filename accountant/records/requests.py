@@ -30,8 +30,9 @@ from accountant.questions.noise import Noise
 from accountant.questions.schema import Schema
 from accountant.questions.statistics import Question
 from accountant.questions.stop import Stop
+from accountant.records.asks import Wanted
 from accountant.records.limit_records import LimitPolicy, PeriodLimit, Scope
-from accountant.records.members import Roles
+from accountant.records.members import Role, Roles
 
 Version = Literal[1]
 VERSION: Final = 1
@@ -366,11 +367,13 @@ class SetBudget(_Admin, frozen=True, tag="budget"):
     Attributes:
         budget: `{"epsilon": "1"}` or `{"rho": "0.1"}`, the one that the policy has.
         follows: as of `Amend`.
+        answers: number of the ask that it accepts.
     """
 
     budget: BudgetInForce
     reason: Note = ""
     follows: int | None = None
+    answers: int | None = None
 
 
 class RecordRelease(_Admin, frozen=True, tag="record"):
@@ -396,6 +399,49 @@ class RecordRelease(_Admin, frozen=True, tag="record"):
     evidence: Note
     team: Name | None = None
     evidence_hash: Hash | None = None
+    reason: Note = ""
+    follows: int | None = None
+
+
+class AskMore(_Admin, frozen=True, tag="more"):
+    """Somebody asks a dataset's owners for a role, a larger limit of their own, or a larger budget.
+
+    Nothing is charged, set or raised. Who does not see the dataset may ask for access alone. A
+    person has at most 10 open asks in a dataset, a dataset 500.
+
+    Attributes:
+        wants: `access`, `limit` or `budget`.
+        role: with `access`, the role, which the person does not have yet.
+        part: with `limit`, the part of each sum of the dataset's budget.
+        budget: with `limit` instead of `part` an amount, and with `budget` the budget in force, at
+            most the ceiling.
+        reason: for the owners, 1 to 200 characters. It stays in the log for ever; owners, auditors
+            and the person see it.
+        follows: as of `Amend`.
+    """
+
+    wants: Wanted
+    role: Role | None = None
+    part: Ratio | None = None
+    budget: BudgetInForce | UnsetType = UNSET
+    reason: Note = ""
+    follows: int | None = None
+
+
+class DeclineAsk(_Admin, frozen=True, tag="decline"):
+    """An owner declines an ask. To accept one, its `answers` is in the record that gives more.
+
+    A closed dataset takes it, too.
+
+    Attributes:
+        ask: the number of the decision that took the ask.
+        asker: the person who asked.
+        reason: for the person, 1 to 200 characters.
+        follows: as of `Amend`.
+    """
+
+    ask: int
+    asker: Name
     reason: Note = ""
     follows: int | None = None
 
@@ -460,6 +506,7 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
         follows: as of `Amend`.
         as_: `administrator`: an administrator of the installation acts in an owner's place. An
             HTTP server accepts it from administrators only; the decision has `administrator`.
+        answers: the member's ask for one of the roles that it accepts, by its number.
     """
 
     member: Name
@@ -469,6 +516,7 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     reason: Note = ""
     follows: int | None = None
     as_: Literal["administrator"] | None = None
+    answers: int | None = None
 
 
 class SetLimit(_Admin, frozen=True, tag="limit"):
@@ -493,6 +541,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
         until: when the limit ends, in the future. From then on the per-analyst default holds in its
             place, else nothing.
         follows: as of `Amend`.
+        answers: the analyst's ask for a larger limit that it accepts, by its number.
     """
 
     scope: Scope
@@ -504,6 +553,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     until: Until | None = None
     reason: Note = ""
     follows: int | None = None
+    answers: int | None = None
 
     @property
     def removes(self) -> bool:
@@ -523,6 +573,8 @@ AdminRecord = (
     | Remark
     | SetBudget
     | RecordRelease
+    | AskMore
+    | DeclineAsk
     | Resolve
     | Approve
     | Deny

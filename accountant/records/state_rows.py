@@ -7,6 +7,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from accountant.records.asks import AskRow, ask_row_key
 from accountant.records.dataset_row import Snapshot
 from accountant.records.limit_records import ScopeRow, scope_row_key
 from accountant.records.members import MemberRow, member_row_key
@@ -24,7 +25,7 @@ class NextOffsets(msgspec.Struct, frozen=True):
     admin: int = 0
 
 
-TableName = Literal["members", "levels", "reservations", "pending"]
+TableName = Literal["members", "levels", "reservations", "pending", "asks"]
 TABLES: Final[tuple[TableName, ...]] = get_args(TableName)
 """What datasets have beside their own rows, in the order of the rows."""
 
@@ -38,7 +39,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
         partition_sequence, head: number and hash of the last decision.
         next: the next offset of each input: `requests`, `admin`.
         datasets: number of datasets.
-        members, levels, reservations, pending: numbers of rows, left out if 0.
+        members, levels, reservations, pending, asks: numbers of rows, left out if 0.
         checksum: 16 hexadecimal digits: the sum of the CRC-32 of all rows and, with `resets`, of
             that of the text `[resets,reset_at]`. Left out in the snapshot of a seal.
         decided_at, floor: as in the last decision.
@@ -62,6 +63,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     levels: int | msgspec.UnsetType = msgspec.UNSET
     reservations: int | msgspec.UnsetType = msgspec.UNSET
     pending: int | msgspec.UnsetType = msgspec.UNSET
+    asks: int | msgspec.UnsetType = msgspec.UNSET
     resets: int | msgspec.UnsetType = msgspec.UNSET
     reset_at: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -99,8 +101,8 @@ def partition_row_key(partition: int) -> bytes:
     return b'{"partition":%d}' % partition
 
 
-Row = Snapshot | MemberRow | ScopeRow | ReservationRow | PendingRow
-"""A row of a dataset, a member, a level, a reservation or a request that waits."""
+Row = Snapshot | MemberRow | ScopeRow | ReservationRow | PendingRow | AskRow
+"""A row of a dataset, a member, a level, a reservation, a request that waits or an ask."""
 decode_row: Callable[[bytes], Row] = reader(Row)  # type: ignore[arg-type]
 
 
@@ -114,4 +116,6 @@ def key_of_row(row: Row) -> bytes:
         return reservation_row_key(row.dataset, row.grant)
     if isinstance(row, PendingRow):
         return pending_row_key(*row.key)
+    if isinstance(row, AskRow):
+        return ask_row_key(row.dataset, row.ask)
     return row.dataset.encode()

@@ -22,6 +22,7 @@ from accountant.records.dataset_facts import NO_FACTS, facts_after
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.parts import by_dataset
 from accountant.records.requests import Resolve
+from accountant.replay.asks import ReplayedAsks, changes_asks, take_asks
 from accountant.replay.members_and_limits import (
     cut_replayed,
     end_replayed,
@@ -98,6 +99,8 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
         after = msgspec.structs.replace(
             after, levels=after.levels + levels, limits=after.limits + limits
         )
+    if changes_asks(decision):
+        take_asks(ReplayedAsks(partition), decision)
     if decision.outcome is Outcome.RECORDED:
         cut_replayed(partition, after)
     partition.ledgers[decision.dataset] = after

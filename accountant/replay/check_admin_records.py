@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from accountant.asks.ask_table import AskTable
 from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import LogDamaged
 from accountant.ledger.snapshots import ledger_of_row
@@ -19,12 +20,14 @@ from accountant.limits.state import Key, LimitState, after_end, limit_state_of, 
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
+from accountant.records.asks import AskRow
 from accountant.records.dataset_facts import NO_FACTS, DatasetFacts, facts_after
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
 from accountant.records.parts import by_dataset
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_of
+from accountant.replay.asks import changes_asks, take_asks
 from accountant.replay.check_rows import contradiction
 from accountant.replay.members_and_limits import member_rows_set_by
 from accountant.replay.plain_text import plain
@@ -84,6 +87,7 @@ class _AdminState:
         self._members = dict[tuple[str, str], MemberRow]()
         self._levels = dict[Key, LimitState]()
         self._perhaps_ended = set[Key]()  # before their next record
+        self._asks = AskTable()
 
     def begin(self, row: object) -> None:
         """Take a row of a seal's snapshot."""
@@ -96,6 +100,8 @@ class _AdminState:
         elif isinstance(row, ScopeRow):
             level = limit_state_of(row)
             self._levels[level.key] = level
+        elif isinstance(row, AskRow):
+            self._asks.put(row)
 
     def take(self, decision: Decision) -> None:
         """Take a decision, as `apply` does."""
@@ -116,6 +122,8 @@ class _AdminState:
                 self._members.pop((dataset, name), None)
                 if row is not None:
                     self._members[dataset, name] = row
+        if changes_asks(decision):
+            take_asks(self._asks, decision)
         record = decision.limit
         if record is not None:
             key: Key = dataset, record.scope, "", record.name or ""
@@ -162,11 +170,21 @@ class _AdminState:
             if record.until <= partition.decided_at or partition.resets.number:
                 ended = after_end(record, record.sequence)
                 limits[level.key] = _limit(ended, of_share=level.key not in unsure)
+        yield from _asks_apart(partition.asks, self._asks)
         for key in sorted({*levels, *limits}):
             if levels.get(key) != limits.get(key):
                 dataset, scope, _, name = key
                 named = f"level {scope} {name}".rstrip() + f" of dataset {dataset}"
                 yield _AdminDifference(named, "limit", levels.get(key), limits.get(key))
+
+
+def _asks_apart(now: AskTable, due: AskTable) -> Iterator[_AdminDifference]:
+    """Yield each ask whose row is not as the records have left it."""
+    rows, wanted = ({(row.dataset, row.ask): row for row in table} for table in (now, due))
+    for dataset, ask in sorted({*rows, *wanted}):
+        found, logged = rows.get((dataset, ask)), wanted.get((dataset, ask))
+        if found != logged:
+            yield _AdminDifference(f"ask {ask} of dataset {dataset}", "row", found, logged)
 
 
 def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object]]:

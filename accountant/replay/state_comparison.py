@@ -16,6 +16,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
+from accountant.records.asks import AskRow
 from accountant.records.limit_records import ScopeRow
 from accountant.records.members import MemberRow
 from accountant.records.state_rows import Row, decode_row
@@ -147,4 +148,6 @@ def _name(row: Row | PartitionRow | None, key: bytes) -> str:
         of_team = f" in team {row.team}" if row.team else ""
         whose = f"{row.scope} {row.name}" if row.name else row.scope
         return f"level of {whose}{of_team} of dataset {row.dataset}"
+    if isinstance(row, AskRow):
+        return f"ask {row.ask} of dataset {row.dataset}"
     return f"dataset {row.dataset}"

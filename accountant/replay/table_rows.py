@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from accountant.partition import Partition
+from accountant.records.asks import is_ask_row_key
 from accountant.records.limit_records import is_scope_row_key
 from accountant.records.members import is_member_row_key
 from accountant.records.pending_rows import is_pending_row_key
 from accountant.records.reservation_rows import is_reservation_row_key
 from accountant.records.state_rows import TableName
+from accountant.replay.asks import take_ask_row, wrong_asks
 from accountant.replay.members_and_limits import (
     miscounted_scopes,
     take_member_row,
@@ -50,6 +52,7 @@ ROWS: Final[Mapping[TableName, TableRows]] = MappingProxyType(
         "pending": TableRows(
             "requests for approval", is_pending_row_key, take_pending_row, miscounted_pending
         ),
+        "asks": TableRows("asks", is_ask_row_key, take_ask_row, wrong_asks),
     }
 )
 

@@ -21,6 +21,7 @@ from accountant.records.limit_records import (
 )
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
+from accountant.records.request_names import decode_ask
 from accountant.views.datasets import Alert, Approval, DatasetView, alert_id_of
 from accountant.views.limit_views import ScopeView
 from accountant.views.pending import PendingView
@@ -29,7 +30,7 @@ D = TypeVar("D", bound=Decision | DecisionHeader)
 
 
 def alerts_of(decision: D) -> list[Alert]:
-    """Return an alert for each threshold that a decision is the first to reach, in their order.
+    """Return an alert for each threshold that a decision is the first to reach, or of its ask.
 
     Then come those of the shares that it cuts, and of the request that waits or is answered. The
     decision says all that they show. Who may see one: `visibility.sees_alert`.
@@ -54,6 +55,8 @@ def _alerts_of_part(part: Decision | DecisionHeader) -> Iterator[Alert]:
         analyst = analyst_charged(part) if level.crossed and level.scope == "each" else None
         for threshold in level.crossed:
             yield _alert(place, level, threshold, level.spent_ratio or 0.0, at, analyst)
+    if part.outcome.asks_owners:
+        yield _alert_of_ask(place, part)
     for reached in part.reached:
         for threshold in reached.crossed:
             yield _alert(place, reached, threshold, reached.spent_ratio, at, reached.analyst)
@@ -85,6 +88,23 @@ def alerts_of_waiting(dataset: DatasetView, waiting: Iterable[PendingView]) -> l
         approval_alert(place, "pending", each.sequence, each.analyst, each.pending_at, each.until)
         for each in waiting
     ]
+
+
+def _alert_of_ask(place: tuple[str, int], part: Decision | DecisionHeader) -> Alert:
+    """Return the alert of a new ask, without its text: that is for those who read the dataset."""
+    dataset, generation = place
+    record, number = decode_ask(part.request), part.sequence or 0
+    return Alert(
+        alert_id=f"{dataset}/{generation}/ask/{number}",
+        dataset=dataset,
+        generation=generation,
+        threshold="",
+        spent_ratio=0.0,
+        decided_at=part.decided_at,
+        ask=number,
+        asker=record.by,
+        wants=record.wants,
+    )
 
 
 def limit_alerts_of_view(dataset: DatasetView, level: ScopeView) -> list[Alert]:

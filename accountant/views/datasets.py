@@ -22,6 +22,7 @@ from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.policy.in_force import StoredBudgetInForce
 from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, decode_schema
+from accountant.records.asks import Wanted
 from accountant.records.limit_records import Scope
 from accountant.records.person_pauses import Pauses
 from accountant.records.records import HeldRow
@@ -162,15 +163,16 @@ class AlertOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset, or a level of it, has crossed a threshold, or a reserved share was cut.
+    """A threshold is crossed, a reserved share was cut, or somebody asks owners for more.
 
     Or a request waits for an owner's approval, or has got its answer.
 
     Attributes:
         alert_id: `dataset/generation/threshold`, below a ceiling with the budget in force as
             `census/1/epsilon=2/0.8`, the same however often it is sent; of a level see
-            `limit_records.scope_alert_id`, of a request `alerts.approval_alert`.
-        threshold: empty where a share was cut, and of a request.
+            `limit_records.scope_alert_id`, of a request `alerts.approval_alert`, of an ask
+            `census/1/ask/17`.
+        threshold: empty where a share was cut, of a request, and of an ask.
         spent_ratio: of the additive budget, of a level that of its limit; 0 without a threshold.
         decided_at: of the decision that was seen to have crossed it.
         decision: that decision; on the topic and in the webhook's body.
@@ -182,6 +184,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         approval: of a request above `approve_above`: whether it waits, or its answer.
         until: until when an owner may answer it.
         by: the owner who has answered it.
+        ask, asker, wants: of an ask: its number, the person, and for what. Owners read why there.
     """
 
     alert_id: str
@@ -199,6 +202,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     approval: Approval | None = None
     until: Time | None = None
     by: Name | None = None
+    ask: Count | None = None
+    asker: Name | None = None
+    wants: Wanted | None = None
     decision: AlertOrigin | None = None
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from accountant.field_rules import Count
 from accountant.records.members import Member, Role
+from accountant.views.asks import AskView
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.pending import PendingView
@@ -77,6 +78,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         reservations: open ones, the oldest first and at most 51: all to those who see all, else
             the caller's own.
         pending: requests that wait for approval, likewise.
+        asks: for more, with their answers: all to those who see all, else the caller's own.
         why: what used the budget, and how much longer it lasts; None while it is not known.
         analysts, days, purposes: usage, in the order of the keys; None for a caller who does not
             see what everybody has asked.
@@ -96,6 +98,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
     reservations: tuple[ReservationView, ...] = ()
     pending: tuple[PendingView, ...] = ()
+    asks: tuple[AskView, ...] = ()
 
 
 decode_overview = msgspec.json.Decoder(Overview).decode

@@ -164,7 +164,11 @@ def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
         return True
     if line.reservation is not None and access.lists(line.reservation.analyst, "", line.sequence):
         return True  # an owner may void a reservation of theirs
+    if line.answers is not None and line.limit is not None and line.limit.name == access.name:
+        return True  # an owner accepts their ask for a larger limit
     asked = names_in_request(line.request)
+    if line.answers is not None and asked.asker == access.name:
+        return True
     if asked.analyst:
         return access.sees_requests or access.lists(asked.analyst, asked.via, line.sequence)
     return asked.by == access.name
@@ -212,10 +216,13 @@ def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
     """Tell whether an alert on a dataset is shown to somebody who sees the dataset.
 
     Everybody sees the dataset's alerts, a team's members those of the team, an analyst their own
-    and those of their own requests, a lead those of the team's analysts, too.
+    and those of their own requests, a lead those of the team's analysts, too. Asks are for owners
+    and auditors.
     """
     if alert.approval is not None:
         return alert.analyst is not None and access.is_shown(alert.analyst)
+    if alert.ask is not None:
+        return access.sees_all
     return access.sees_all or _sees_limit(access, alert.scope, alert.name, alert.analyst)
 
 

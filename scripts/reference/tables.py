@@ -17,6 +17,7 @@ from accountant.advice.preview import Preview
 from accountant.display.reasons import REASONS
 from accountant.field_rules import rule_of
 from accountant.records import Snapshot
+from accountant.records.asks import AskRow
 from accountant.records.kinds import KINDS, RecordKind
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
@@ -40,7 +41,7 @@ _STRUCTS: Final[dict[str, type]] = {
     each.__name__: each
     for each in (
         *(kind.body for kind in KINDS),
-        *(PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow),
+        *(PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow, AskRow),
         *(PendingRow, PendingUpdate, PendingView),
         *(DatasetView, ScopeView, AnalystBudget, PreviewRequest, Preview, Why),
     )

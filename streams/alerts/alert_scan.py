@@ -18,15 +18,16 @@ _BEGIN: Final = b'{"type":"decision","version":%d,' % FORMAT
 _CROSSED: Final = b'"crossed":['
 _CUT: Final = b'"shares_cut":['
 _PENDING: Final = b'"pending":{'
+_ASKED: Final = b'"outcome":"%s"' % Outcome.MORE_ASKED.encode()
 _ROLLBACK: Final = b'"rollback":'
 
 
 def may_have_alerts(value: bytes) -> bool:
     """Tell by its bytes alone whether a record may have alerts.
 
-    It names a threshold, a share that it cuts, or a request that waits or did.
+    It names a threshold, a share that it cuts, a request that waits or did, or an ask.
     """
-    return _CROSSED in value or _CUT in value or _PENDING in value
+    return any(each in value for each in (_CROSSED, _CUT, _PENDING, _ASKED))
 
 
 class AlertScan:

@@ -7,14 +7,22 @@ from functools import partial
 
 from msgspec import UNSET
 
-from accountant.display.reasons import UNNAMED_OWNER
+from accountant.display.reasons import ASK_FOR_ROLE, UNNAMED_OWNER
 from accountant.members.permits import is_by_administrator, may_send
 from accountant.records import Body, ReservationStep
 from accountant.records.header import decode_header
 from accountant.records.kinds import kind_of
 from accountant.records.outcomes import Outcome
 from accountant.records.request_names import names_in_request
-from accountant.records.requests import MechanismRequest, Open, Pause, Resume, SetMember, Settle
+from accountant.records.requests import (
+    AskMore,
+    MechanismRequest,
+    Open,
+    Pause,
+    Resume,
+    SetMember,
+    Settle,
+)
 from accountant.views.visibility import WHOLE, DatasetAccess
 from streams.auth.principal import Principal, principal_of
 from streams.auth.unknown_dataset import did_you_mean
@@ -50,6 +58,9 @@ async def _check_dataset(request: HttpRequest, caller: Principal, dataset: str, 
         permitted = False
     else:
         permitted = _is_permitted(request, dataset, body)
+    if isinstance(body, AskMore) and not permitted:
+        # Of a dataset that was never opened, too: 403 would tell it from a hidden one.
+        permitted = body.wants == "access"
     if isinstance(body, Settle) and not permitted:
         # Whoever is no member any more may still settle, and send the same bytes again.
         permitted = _holds(request, body) or await _has_sent(request, caller, body)
@@ -201,7 +212,8 @@ def _needed(caller: Principal, name: str, body: Body, roles: Collection[str]) ->
             needs = f"{body.via} needs the role engine and {body.analyst} the role analyst"
         else:
             needs = f"{body.analyst} needs the role analyst"
-        return f"{needs} on dataset {name}; ask {UNNAMED_OWNER} for it"
+        command = ASK_FOR_ROLE.format(dataset=name, role="analyst", name=body.analyst)
+        return f"{needs} on dataset {name}; ask {UNNAMED_OWNER} for it: `{command}`"
     if is_by_administrator(body):
         return f"only administrators may write `as: administrator`; {signed_in}"
     kind = kind_of(body)

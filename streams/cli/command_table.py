@@ -147,6 +147,9 @@ TABLE: Final = {
     "member": CommandEntry("member.app", _USE, "Set and list the members of a dataset."),
     "limit": CommandEntry("limit.app", _USE, "Divide a dataset's budget by limits."),
     "approval": CommandEntry("approval.app", _USE, "List, approve and deny requests that wait."),
+    "more": CommandEntry(
+        "more.app", _USE, "Ask a dataset's owners for more, and answer what is asked."
+    ),
     "reservation": CommandEntry(
         "reservation.app", _USE, "List, begin, settle and void reservations."
     ),

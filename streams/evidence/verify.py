@@ -367,7 +367,7 @@ OUTCOMES = {
     *(*GRANTS, *STEPS, "resolved", "genesis", "opened", "amended", "closed", "paused", "resumed"),
     *("member_set", "member_removed", "limit_set", "limit_removed", "label_set", "label_removed"),
     *("budget_set", "remarked", "renewed", "recorded", "member_paused", "member_resumed"),
-    "pending",
+    *("pending", "more_asked", "more_declined"),
     *("refused", "repeated", "conflict", "expired", "invalid"),
     *("clock_reset", "sealed", "rolled_back", "key_changed"),
 }

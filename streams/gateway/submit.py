@@ -25,6 +25,7 @@ from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.principal import authenticates
 from streams.auth.visibility import visibility_of
+from streams.gateway.asks import passed_on
 from streams.gateway.confirm import check_confirmed
 from streams.gateway.contract.descriptions import description_of
 from streams.gateway.contract.openapi import submission_of
@@ -147,6 +148,8 @@ async def submit_body(
         await check_confirmed(request, checked.body)
     service = context_of(request).service
     answer = await service.submit(kind.source, body, wait=wait, checked=checked)
+    if (hidden := passed_on(request, checked.body)) is not None:
+        return hidden
     if isinstance(checked.body, Open):
         await confirm_opened(request, checked.body, answer)
     return await answer_response(request, answer, checked, replays=replays)

@@ -52,7 +52,9 @@ def message(
         return Message("done", "Done", f"{capital(answered)}{_number(decision)}.")
     if decision.outcome.is_applied:
         noted = "".join(f" Note: {note}{'' if note.endswith('?') else '.'}" for note in notes)
-        return Message("done", "Done", f"{_done(decision)}{_number(decision)}.{noted}")
+        closes = decision.answers is not None and decision.outcome is not Outcome.MORE_DECLINED
+        accepted = f" It accepts ask {decision.answers}." if closes else ""
+        return Message("done", "Done", f"{_done(decision)}{_number(decision)}.{accepted}{noted}")
     reason = decision.reason
     if reason is None:
         return Message("refused", str(decision.outcome).capitalize(), "Nothing was changed.")
@@ -82,6 +84,12 @@ def _done(decision: Decision) -> str:
         return _SENTENCES[decision.outcome]
     if decision.outcome.is_step:
         return capital(step_words(decision))
+    if decision.outcome.asks_owners:
+        return "The owners can read your ask. Their answer will stand on this page"
+    if decision.outcome is Outcome.MORE_DECLINED:
+        return f"Ask {decision.answers} is declined"
+    if decision.outcome is Outcome.BUDGET_SET:
+        return "The budget in force is set"
     if decision.member is not None:
         return member_sentence(decision.member)
     if decision.pause is not None:

@@ -16,6 +16,7 @@ from streams.auth import Authenticator, add_authentication, make_authenticator, 
 from streams.auth.middleware import BrowserAuth
 from streams.clock import Clock, SystemClock
 from streams.gateway.answers import list_answers, show_answer
+from streams.gateway.asks import list_asks
 from streams.gateway.batch import submit_batch
 from streams.gateway.budgets import list_limits, show_budget, show_own_budgets
 from streams.gateway.contract.openapi import openapi_config
@@ -68,6 +69,7 @@ ROUTES: Final = [
     show_usage,
     show_why,
     list_members,
+    list_asks,
     list_limits,
     show_budget,
     show_own_budgets,

@@ -17,6 +17,7 @@ from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.records.request_names import RequestNames, decode_remark, names_in_request
+from accountant.views.asks import visible_asks
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
@@ -152,6 +153,7 @@ async def _overview(
         requests=await _recent(service, view, access),
         reservations=held.reservations,
         pending=tuple(waiting[:MOST_RESERVATIONS]),
+        asks=tuple(visible_asks(await service.asks(dataset), access)),
     )
     analyst = roles.name if roles.asks else None
     try:

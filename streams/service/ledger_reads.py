@@ -16,6 +16,7 @@ from accountant.records import Decision
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.reservations.reservation import Reservation
+from accountant.views.asks import AskView, ask_view
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -187,6 +188,10 @@ class LedgerReads(LedgerService, ABC):
     async def members(self, dataset: str) -> list[Member]:
         rows = await self._read(self._limits.roster, dataset)
         return [row.as_member for row in sorted(rows, key=lambda row: row.member)]
+
+    async def asks(self, dataset: str) -> list[AskView]:
+        rows = await self._read(self._limits.asks, dataset)
+        return list(map(ask_view, rows))
 
     async def heads(self) -> list[Head]:
         return await heads_of(self)

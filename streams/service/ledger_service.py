@@ -15,6 +15,7 @@ from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.reservations.reservation import Reservation
+from accountant.views.asks import AskView
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -207,6 +208,10 @@ class Service(Protocol):
 
     async def members(self, dataset: str) -> list[Member]:
         """Return a dataset's members by name, expired ones included."""
+        ...
+
+    async def asks(self, dataset: str) -> list[AskView]:
+        """Return a dataset's asks for more and their answers, the oldest first."""
         ...
 
     async def heads(self) -> list[Head]:

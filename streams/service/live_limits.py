@@ -10,6 +10,7 @@ from accountant.limits.applicable_limits import team_of
 from accountant.members.pauses import pause_of_person
 from accountant.partition import Partition
 from accountant.partition.approvals import clock_of
+from accountant.records.asks import AskRow
 from accountant.records.members import MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
@@ -79,6 +80,10 @@ class LiveLimits:
         """Return the rows of a dataset's members."""
         # A copy: another thread may commit meanwhile.
         return [*self._partition_with(dataset).members.of(dataset).copy().values()]
+
+    def asks(self, dataset: str) -> list[AskRow]:
+        """Return a dataset's asks, the oldest first."""
+        return self._partition_with(dataset).asks.of(dataset)
 
     def _limits_of(self, dataset: str) -> DatasetLimits | None:
         partition = self._partition_with(dataset)

@@ -45,6 +45,7 @@ STRUCTS = {
     "admin": [],
     "approvals": [],
     "outside": [],
+    "asks": [],
     "member": [],
     "limits": [PeriodLimitView, ShareView],
     "policy": [Policy],
@@ -116,7 +117,7 @@ def test_the_other_examples_decode_as_their_types():
     check_preview(preview)
     (policy,) = examples("policy")
     resolve(msgspec.json.decode(policy, type=Policy))
-    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 4
+    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 5
     member, level = examples("state")
     msgspec.json.decode(member, type=MemberRow)
     msgspec.json.decode(level, type=ScopeRow)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from tests.faults.load_asks import AskLoad
 from tests.faults.load_leads import LeadLoad
 from tests.faults.load_limits import TEAMS, LimitLoad
 from tests.faults.load_reservations import ReservationLoad
@@ -130,6 +131,7 @@ class Load:
         start: the clock's first time, milliseconds since 1970.
         datasets: how many to open under each policy.
         renewals: which part of the records renews a dataset; 0 opens none with a lifetime.
+        asks: which part asks for more, or answers.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Load:
         skew: int = _SKEW,
         datasets: int = 1,
         renewals: float = 0.0,
+        asks: float = 0.01,
     ) -> None:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)
@@ -150,6 +153,7 @@ class Load:
         self._budgets = random.Random(seed + 6)
         self._outside = random.Random(seed + 8)
         self._reservations = ReservationLoad(seed + 7)
+        self._ask_load = AskLoad(seed + 10, asks)
         self._generations = random.Random(seed + 8)
         self._renewals = renewals
         self._answers = random.Random(seed + 9)
@@ -199,6 +203,7 @@ class Load:
         if b'"outcome":"pending"' in record:
             named = f"sha256:{hashlib.sha256(record).hexdigest()}"
             self._waiting.append((json.loads(record)["dataset"], named))
+        self._ask_load.hear(record)
 
     def _step_of(self, source: str, fields: Body) -> SentInput:
         """Send a record of a reservation."""
@@ -219,6 +224,8 @@ class Load:
             return self._about_outside()
         if self._waiting and self._answers.random() < 0.03:
             return self._answer()
+        if self._ask_load.is_next():
+            return self._more()
         if self._limit_load.is_next():
             return self._limit()
         if self._reservations.is_next():
@@ -477,6 +484,13 @@ class Load:
         if chance.random() < 0.3:
             body["reason"] = "seen"
         self._known.append(("admin", value := json.dumps(body).encode()))
+        return self._send("admin", value, later=0)
+
+    def _more(self) -> SentInput:
+        """Ask for more, or answer an ask, from a seed of its own."""
+        head = {"version": 1, "request_id": id_at(self.now, self._outside)}
+        value = json.dumps({**head, **self._ask_load.step(self._names)}).encode()
+        self._known.append(("admin", value))
         return self._send("admin", value, later=0)
 
     def _member(self) -> SentInput:

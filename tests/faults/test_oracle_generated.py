@@ -88,6 +88,21 @@ def test_every_generated_renewal_is_as_predicted(seed: int, tmp_path: Path) -> N
         assert {*shared} == {"opened", "renewed"}
 
 
+@pytest.mark.parametrize("seed", range(rounds(1, 20)))
+def test_every_generated_ask_and_answer_is_as_predicted(seed: int, tmp_path: Path) -> None:
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        fed(ledger, Load(seed, START, asks=0.9), 900)
+        judged = ledger.judged()
+    met = outcomes(judged)
+    answers = Counter(each["outcome"] for each in judged.decisions if "answers" in each)
+    if not seed:
+        assert met["more_asked", None] > 150
+        assert min(answers[each] for each in ANSWERS) > 5, answers
+        reasons = ("unknown_ask", "other_ask", "has_role", "too_many_asks", "above_ceiling")
+        assert not [each for each in reasons if not met["refused", each]], met
+
+
+ANSWERS: Final = ("member_set", "limit_set", "budget_set", "more_declined")
 FULL: Final = {
     # A policy's budget, a claim with a cost that is no decimal, and the number that fits.
     "basic": ({"filter": "basic", "epsilon": "1"}, ("laplace", "scale", "7"), 7),

@@ -15,6 +15,7 @@ from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision
+from accountant.records.asks import Wanted
 from accountant.records.coerce import coerce_seconds, coerce_text, optional_text
 from streams.client._async.owner import AsyncAdministrator, AsyncOwner
 from streams.client._async.questions import AsyncQuestions
@@ -567,6 +568,31 @@ class AsyncAccountant(AsyncQuestions):
             needs_name=not self.token_source,
         )
         return AsyncOwner(self._sender, context, self.clock)
+
+    def ask_for_more(
+        self,
+        dataset: str,
+        wants: Wanted,
+        *,
+        reason: str,
+        role: str | None = None,
+        part: object = None,
+        epsilon: object = None,
+        rho: object = None,
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Ask a dataset's owners for more, as the client's analyst; `asks` has their answer.
+
+        Args:
+            wants: `access`, with `role`; `limit`, with `part`, `epsilon` or `rho`; or `budget`,
+                with `epsilon` or `rho`.
+            reason: for the owners, 1 to 200 characters; it stays in the log for ever.
+
+        Raises: PassedOnToOwners: the caller does not see the dataset, or there is none.
+        """
+        caller = self.as_owner(self.analyst, reason=reason, request_id=request_id, wait=wait)
+        return caller.ask_for_more(dataset, wants, role=role, part=part, epsilon=epsilon, rho=rho)
 
     def as_administrator(
         self,

@@ -10,6 +10,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.coerce import coerce_text, optional_text
 from accountant.records.http_bodies import Me
 from accountant.records.members import Member
+from accountant.views.asks import AskView
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -103,6 +104,17 @@ class AsyncLedgerReader:
         """
         dataset = coerce_text("dataset", dataset)
         return await self._list(dataset, lambda service: service.members(dataset))
+
+    @awaitable_call
+    async def asks(self, dataset: str) -> list[AskView]:
+        """Return a dataset's asks for more and their answers, the oldest first.
+
+        A server shows all to owners, auditors and administrators, and other callers their own.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return await self._list(dataset, lambda service: service.asks(dataset))
 
     @awaitable_call
     async def limits(self, dataset: str) -> list[ScopeView]:

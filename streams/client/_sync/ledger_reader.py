@@ -11,6 +11,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.coerce import coerce_text, optional_text
 from accountant.records.http_bodies import Me
 from accountant.records.members import Member
+from accountant.views.asks import AskView
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
@@ -97,6 +98,16 @@ class LedgerReader:
         """
         dataset = coerce_text("dataset", dataset)
         return self._list(dataset, lambda service: service.members(dataset))
+
+    def asks(self, dataset: str) -> list[AskView]:
+        """Return a dataset's asks for more and their answers, the oldest first.
+
+        A server shows all to owners, auditors and administrators, and other callers their own.
+
+        Raises: UnknownDataset: the dataset does not exist.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return self._list(dataset, lambda service: service.asks(dataset))
 
     def limits(self, dataset: str) -> list[ScopeView]:
         """Return a dataset's limits by scope and name, with their usage.

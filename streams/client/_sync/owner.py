@@ -13,6 +13,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Access, Policy, Visibility
 from accountant.questions.schema import Schema
 from accountant.records import Decision
+from accountant.records.asks import Wanted
 from accountant.records.coerce import coerce_policy, coerce_text
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
@@ -21,6 +22,7 @@ from streams.client.requests.admin_requests import (
     AdminContext,
     AdminRequest,
     amend_fields,
+    ask_fields,
     budget_fields,
     like,
     limit_fields,
@@ -80,6 +82,7 @@ class Administrator:
         team: str | None = None,
         until: str | date | datetime | None = None,
         new: bool = False,
+        answers: int | None = None,
     ) -> Decision:
         """Set the roles of a member on a dataset, replacing the earlier ones.
 
@@ -89,10 +92,12 @@ class Administrator:
             until: when the membership expires: a day, at its start in UTC, or a time with a
                 zone; not for owners.
             new: the team is meant, although it is nearly another one of the dataset.
+            answers: the number of the member's ask that this accepts.
 
         Raises: SimilarName: the team is nearly another one, and limits would not hold for it.
         """
         fields = member_fields(member, roles=roles, team=team, until=until)
+        fields["answers"] = answers
         return self._send("member", dataset, fields, new=new)
 
     def remove_member(self, dataset: str, member: str) -> Decision:
@@ -363,15 +368,54 @@ class Owner(Administrator):
         """Close a dataset: it grants nothing more."""
         return self._send("close", dataset)
 
-    def set_budget(self, dataset: str, *, epsilon: object = None, rho: object = None) -> Decision:
+    def ask_for_more(
+        self,
+        dataset: str,
+        wants: Wanted,
+        *,
+        role: str | None = None,
+        part: object = None,
+        epsilon: object = None,
+        rho: object = None,
+    ) -> Decision:
+        """Ask a dataset's owners for more; the reason is that of the calls.
+
+        Args:
+            wants: `access`, with `role`; `limit`, with `part`, `epsilon` or `rho`; or `budget`,
+                with `epsilon` or `rho`.
+
+        Raises: PassedOnToOwners: the caller does not see the dataset, or there is none.
+        """
+        return self._send("more", dataset, ask_fields(wants, role, part, epsilon, rho))
+
+    def decline(self, dataset: str, ask: int, asker: str) -> Decision:
+        """Decline an ask for more; the reason of the calls is for the person who asked.
+
+        To accept one, pass its number as `answers` to `set_member`, `set_limit` or `set_budget`.
+
+        Args:
+            ask: its number, of `asks`. `asker`: the person who asked.
+        """
+        return self._send("decline", dataset, {"ask": ask, "asker": asker})
+
+    def set_budget(
+        self,
+        dataset: str,
+        *,
+        epsilon: object = None,
+        rho: object = None,
+        answers: int | None = None,
+    ) -> Decision:
         """Set the budget in force, at most the ceiling of the opening; it stays the guarantee.
 
         A raise lets more requests in. A smaller budget stops grants, and promises nothing less.
 
         Args:
             epsilon, rho: a decimal string; the one that the policy has.
+            answers: the number of the ask that this accepts.
         """
-        return self._send("budget", dataset, budget_fields(epsilon, rho))
+        fields = budget_fields(epsilon, rho) | {"answers": answers}
+        return self._send("budget", dataset, fields)
 
     def label(self, dataset: str, text: str) -> Decision:
         """Say in a public text what a dataset is; an empty text removes it.
@@ -469,6 +513,7 @@ class Owner(Administrator):
         reserved: object = None,
         until: object = None,
         new: bool = False,
+        answers: int | None = None,
     ) -> Decision:
         """Set a limit on the use of a budget, replacing the earlier one.
 
@@ -483,6 +528,7 @@ class Owner(Administrator):
             until: when the limit ends: a day, which begins in UTC, or a time with its zone. From
                 then on the per-analyst default holds in its place, else nothing.
             new: the team is meant, although it is nearly another one of the dataset.
+            answers: the number of the analyst's ask that this accepts.
 
         Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
         Warns: AccountantWarning: no member is in the team, whose name may be misspelt.
@@ -490,7 +536,7 @@ class Owner(Administrator):
         fields = limit_fields(
             scope, name, part=part, policy=policy, pace=pace, reserved=reserved, until=until
         )
-        return self._send("limit", dataset, fields, new=new)
+        return self._send("limit", dataset, fields | {"answers": answers}, new=new)
 
     def remove_limit(self, dataset: str, scope: str, name: str | None = None) -> Decision:
         """Remove a limit with its pace and its reserved share; the usage stays counted.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
@@ -14,11 +15,12 @@ from accountant.advice.preview import Preview, decode_preview
 from accountant.answers import NoisyAnswer, decode_answer
 from accountant.errors import BudgetError, MadeByNewerVersion, MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
-from accountant.records.http_bodies import Me, Problem, logged_decision
+from accountant.records.http_bodies import PASSED_ON, Me, PassedOn, Problem, logged_decision
 from accountant.records.inputs import CheckedInput
 from accountant.records.kinds import KINDS
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
+from accountant.views.asks import AskView
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.heads import Head
 from accountant.views.limit_views import (
@@ -50,7 +52,7 @@ from streams.client.http.response_check import check_location, check_names, is_n
 from streams.client.http.token_auth import TokenAuth
 from streams.client.http.trace_header import add_trace
 from streams.client.requests.requests import error_text
-from streams.errors import Gone, NoAnswers, Refused, Unavailable, Unreadable
+from streams.errors import Gone, NoAnswers, PassedOnToOwners, Refused, Unavailable, Unreadable
 from streams.ndjson import LineSplitter
 from streams.service.ledger_service import Readiness, Submission
 from streams.telemetry.logs import get_logger
@@ -77,6 +79,8 @@ _log = get_logger(__name__)
 _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
 _decode_me = msgspec.json.Decoder(Me).decode
 _decode_heads = msgspec.json.Decoder(list[Head]).decode
+_decode_passed_on = msgspec.json.Decoder(PassedOn).decode
+_decode_asks = msgspec.json.Decoder(list[AskView]).decode
 _decode_members = msgspec.json.Decoder(list[Member]).decode
 _decode_rows = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
@@ -195,6 +199,7 @@ class HttpService(OverHttp):
             # Not decided yet, or decided to wait for an owner's approval.
             if self._decode(response.content, _decode_line).outcome:
                 return self._answer(response.content)
+            self._check_decided(response)
             return Submission(decision=None, partition=0)
         problem = problem_of(response)
         if problem.decision:
@@ -202,6 +207,13 @@ class HttpService(OverHttp):
         if not is_rejected(response, problem):
             raise self._not_a_gateway(f"{response.status_code} ({problem.message})")
         raise self._to_exception(response.status_code, problem)
+
+    def _check_decided(self, response: httpx.Response) -> None:
+        """Raise PassedOnToOwners where no decision will ever be shown to the caller."""
+        with suppress(*DECODE_ERRORS):
+            found = _decode_passed_on(response.content)
+            if found.status == PASSED_ON:
+                raise PassedOnToOwners(found.message)
 
     async def submit_many(
         self,
@@ -445,6 +457,9 @@ class HttpService(OverHttp):
 
     async def members(self, dataset: str) -> list[Member]:
         return await self._list(dataset, "members", _decode_members) or []
+
+    async def asks(self, dataset: str) -> list[AskView]:
+        return await self._list(dataset, "more", _decode_asks) or []
 
     async def heads(self) -> list[Head]:
         found = await self._get("/head")

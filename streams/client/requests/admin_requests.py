@@ -305,6 +305,17 @@ def budget_fields(epsilon: object, rho: object) -> dict[str, object]:
     return {"budget": amounts}
 
 
+def ask_fields(
+    wants: str, role: str | None, part: object, epsilon: object, rho: object
+) -> dict[str, object]:
+    """Return the fields of an ask for more.
+
+    Raises: RequestInvalid.
+    """
+    given = budget_fields(epsilon, rho)["budget"] or None
+    return {"wants": wants, "role": role, "part": _ratio("part", part), "budget": given}
+
+
 def _schema_of(fields: Mapping[str, Any]) -> Schema:
     try:
         return schema_of(msgspec.to_builtins(dict(fields)))

@@ -120,6 +120,14 @@ _ASKING_BACK: Final = {
 }
 _SUBMITTED_ON_SOURCES: Final = _ASKING_BACK | {
     REQUEST.operation: _SUBMITTED | {"202": _WAITS, "403": _NOT_ITS_SOURCE, "409": _NOT_ASKED},
+    "ask_for_more": _SUBMITTED
+    | {
+        "202": ResponseSpec(
+            "not decided in time; or `passed_on`, whatever was decided, where the caller does not "
+            "see the dataset or there is none",
+            {"oneOf": [reference("Pending"), reference("PassedOn")]},
+        )
+    },
     OPENING.operation: _ASKING_BACK[OPENING.operation] | {"403": _NOT_ITS_SOURCE},
 }
 # For every operation that needs a token, where authentication is on.
@@ -319,6 +327,11 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     },
     "list_members": {
         "200": _with_location(_list_of("the members that the caller may see, by name", "Member")),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
+    "list_asks": {
+        "200": _with_location(_list_of("the asks that the caller may see", "AskView")),
         "404": _UNKNOWN,
         "503": _BUSY,
     },

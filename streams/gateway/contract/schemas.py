@@ -12,7 +12,7 @@ from accountant.advice.preview import Preview
 from accountant.answers import NoisyAnswer
 from accountant.field_rules import Count, Hash, rule_of
 from accountant.records import Decision
-from accountant.records.http_bodies import Me, Problem
+from accountant.records.http_bodies import Me, PassedOn, Problem
 from accountant.records.kinds import KINDS
 from accountant.records.limit_fields import BUDGET_FIELDS
 from accountant.records.limit_records import (
@@ -28,6 +28,7 @@ from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First, HeldRow, ReservationUpdate
 from accountant.records.rule_checks import MAX_PURPOSE
+from accountant.views.asks import AskView
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView, ShareView
@@ -121,6 +122,8 @@ _BODIES: Final = (
     Why,
     Head,
     Member,
+    AskView,
+    PassedOn,
     ScopeView,
     AnalystBudget,
     _PROBLEM,

@@ -27,9 +27,10 @@ from streams.gateway.waiting_check import check_waiting
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
-from streams.pages.dataset.dataset_page import dataset_not_found, dataset_page
+from streams.pages.dataset.dataset_page import dataset_page
 from streams.pages.dataset.page_data import viewer_of
 from streams.pages.dataset.question_form import question_record
+from streams.pages.dataset.unseen import dataset_not_found
 from streams.pages.flash import Message
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page

@@ -13,6 +13,7 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import UNSET
 
+from accountant.display.asks import wanted_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
 from accountant.display.numbers import counting_amounts, remaining_line, symbol
@@ -25,7 +26,7 @@ from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.members import Member
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.person_pauses import pause_of
 from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
@@ -34,7 +35,6 @@ from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
 from accountant.views.why.forecast import TOO_YOUNG
 from streams.auth.decision_pages import log_reading
-from streams.auth.unknown_dataset import closest_dataset
 from streams.auth.visibility import caller_of, visibility_of
 from streams.gateway.source_check import words_of_source
 from streams.http.context import Context, HttpRequest, context_of
@@ -42,7 +42,7 @@ from streams.pages.dataset import form_data, preview_form, question_form
 from streams.pages.dataset.answer_rows import recent_answers
 from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.form_data import FormData
-from streams.pages.dataset.forms import FORMS, new_id
+from streams.pages.dataset.forms import FORMS
 from streams.pages.dataset.headline import headline, own_budget
 from streams.pages.dataset.odometers import odometer_rows
 from streams.pages.dataset.page_data import (
@@ -58,12 +58,16 @@ from streams.pages.dataset.request_filter import filter_links, filter_of
 from streams.pages.dataset.request_rows import RequestRow, request_row
 from streams.pages.dataset.reservation_rows import reservation_row
 from streams.pages.dataset.spending import forecast_notes
+from streams.pages.dataset.unseen import dataset_not_found
 from streams.pages.flash import Message, message
+from streams.pages.ids import new_id
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 from streams.service.ledger_service import LedgerService
 
+_NO_ASK: Final = frozenset({Reason.UNKNOWN_ASK, Reason.OTHER_ASK})
 _MOST_MEMBERS: Final = 200
+_MOST_ASKS: Final = 20
 _MOST_LEVELS: Final = 200
 _MOST_ALERTS: Final = 20
 REFILLED: Final = ("member", "limit")
@@ -76,6 +80,7 @@ async def show_dataset_page(request: HttpRequest, dataset: FromPath[str]) -> Res
 
     Query parameters: `done` is the id of a form's record, and `by` its author without
     authentication. `member`, `person`, or `scope` and `name`, fill a form with current values.
+    `accept` fills the form that accepts an ask for more, and `wants` opens the form that asks.
     `kind` and the fields of a claim ask for a preview. `requests_by`, `requests_team` and
     `requests_outcome` are the filter of the requests.
     """
@@ -126,6 +131,7 @@ async def dataset_page(
         ),
         **{f"{name}_form": form for name, form in forms.items()},
         "blank_answer": blank["answer"],
+        "blank_asked": blank["asked"],
         "to_form": _anchor_to_send_again(forms),
         "preview": preview,
         "request_filter": wanted,
@@ -169,13 +175,6 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
     return notes_of_limit(found.members, limit.name) if limit.scope in {"team", "each"} else []
 
 
-async def dataset_not_found(request: HttpRequest, dataset: str) -> Response[Any]:
-    """Return the page for a dataset that was never opened, or that the viewer may not see."""
-    meant = await closest_dataset(request, dataset)
-    values: dict[str, Any] = {"dataset": dataset[:100], "meant": meant}
-    return render_page(request, "dataset/not_found.html", status=404, **values)
-
-
 def _shown(found: PageData) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
     own_levels = () if found.budget is None else found.budget.levels
@@ -195,6 +194,9 @@ def _shown(found: PageData) -> dict[str, Any]:
         "more_reservations": found.has_more_reservations,
         "pending": [waiting_request(view, *each, viewer.name, now) for each in found.pending],
         "more_pending": found.has_more_pending,
+        "asks": found.asks[:_MOST_ASKS],
+        "more_asks": len(found.asks) > _MOST_ASKS,
+        "wanted_words": wanted_words,
         "usage": found.usage,
         "requests": [
             _request_row(found, each, found.levels or own_levels) for each in found.decisions
@@ -273,6 +275,8 @@ def _refill(found: PageData, decision: Decision | None) -> dict[str, FormData]:
         if FORMS[name].shown(found, {}) is not None:
             with contextlib.suppress(RequestInvalid):  # not the record of a form
                 form = form_data.refill(name, decision.request, new_id(found.now))
+                if form is not None and decision.reason in _NO_ASK:
+                    form = form_data.without_ask(form)
                 filled |= {} if form is None else {name: form}
     return filled
 

@@ -18,6 +18,7 @@ from accountant.records.inputs import CheckedInput, check_body
 from accountant.records.limit_records import MAX_DAYS, days_of
 from accountant.records.members import ROLES, Member
 from accountant.values_to_write import period_to_write
+from accountant.views.asks import AskView
 from accountant.views.confirmations import Confirmation
 from accountant.views.limit_views import ScopeView
 
@@ -33,19 +34,26 @@ _BEYOND: Final = (
     "This limit has a budget with fields that this form does not show. Saving the form replaces "
     "that budget."
 )
+_BY_COMMAND: Final = (
+    "What is asked for has fields that this form does not show: run `accountant more accept {} {}`."
+)
 CONFIRMED: Final = "confirmed"
 """The hidden input with the name about which the page has asked back."""
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
-MEMBER: Final = ("member", "team", "until", "reason", "by", CONFIRMED)
+_ANSWERS: Final = "answers"
+"""The hidden input with the number of the ask for more that a member or a limit accepts."""
+MEMBER: Final = ("member", "team", "until", "reason", "by", CONFIRMED, _ANSWERS)
 LIMIT: Final = (
     *("scope", "name", "part", "pace_part", "pace_days", "reserved", "until", "reason", "by"),
-    *(CONFIRMED, *_BUDGET),
+    *(CONFIRMED, _ANSWERS, *_BUDGET),
 )
 PAUSE: Final = ("reason", "by")
 PERSON: Final = ("member", "team", "reason", "by")
 VOID: Final = ("grant", "by")
 ANSWER: Final = ("pending", "reason", "by")
+MORE: Final = ("wants", "role", "part", "amount", "sum", "reason", "by")
+ANSWER_TO_ASK: Final = ("ask", "asker", "amount", "sum", "reason", "by")
 
 
 class FormData(NamedTuple):
@@ -136,6 +144,36 @@ def limit_form(request_id: str, limit: ScopeView | None, **more: str) -> FormDat
     values["until"] = _day_or_time(limit.until)
     errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
     return FormData(request_id, values, errors=errors, changes=True)
+
+
+def accept_by_member(request_id: str, after: Member, ask: AskView, **more: str) -> FormData:
+    """Return the form whose member accepts an ask for access.
+
+    Args:
+        after: the membership that gives what is asked for.
+    """
+    shown = member_form(request_id, after, answers=str(ask.ask), **more)
+    return shown._replace(changes=False, is_open=True)
+
+
+def accept_by_limit(
+    request_id: str, limit: ScopeView | None, ask: AskView, own: Mapping[str, Any], **more: str
+) -> FormData:
+    """Return the form whose limit accepts an ask for a larger one.
+
+    Args:
+        limit: the analyst's limit in force, whose other fields stay; None for none.
+        own: what is asked for as a budget of its own, empty for a part.
+    """
+    shown = limit_form(request_id, limit, answers=str(ask.ask), **more)
+    asked = {"scope": "analyst", "name": ask.by, "part": _percent(ask.part), **_budget(own)}
+    errors = {} if own.keys() <= {*_BUDGET} else {"": _BY_COMMAND.format(ask.dataset, ask.ask)}
+    return shown._replace(values={**shown.values, **asked}, errors=errors, is_open=True)
+
+
+def without_ask(form: FormData) -> FormData:
+    """Return a form that accepts no ask any more."""
+    return form._replace(values={**form.values, _ANSWERS: ""})
 
 
 def merge_current(form: FormData, limit: ScopeView) -> FormData:
@@ -242,6 +280,49 @@ def answer_record(sent: SentForm, *, denies: bool) -> FormRecord:
     return admin_record("deny" if denies else "approve", sent, pending)
 
 
+def ask_record(sent: SentForm) -> FormRecord:
+    """Return the record of an ask to a dataset's owners for more.
+
+    What the form holds beside what is asked for is left out: it shows all its inputs at once.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    value, wants = sent.form.values, sent.form.values["wants"]
+    if not value["reason"]:
+        raise RequestInvalid("reason", "must be set: owners need to know why", "")
+    fields: dict[str, Any] = {"wants": wants}
+    if wants == "access":
+        fields["role"] = value["role"]
+    elif wants == "limit" and value["part"]:
+        fields["part"] = percent_ratio(value, "part")
+    else:
+        fields["budget"] = _amount(value)
+    return admin_record("more", sent, fields)
+
+
+def answer_to_ask(sent: SentForm, *, declines: bool) -> FormRecord:
+    """Return the record of an owner who declines an ask, or sets the budget that is asked for.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    value = sent.form.values
+    if declines and not value["reason"]:
+        raise RequestInvalid("reason", "must be set to decline: the person sees it", "")
+    number = _number_of_ask(value["ask"])
+    if not declines:
+        return admin_record("budget", sent, {"budget": _amount(value), _ANSWERS: number})
+    return admin_record("decline", sent, {"ask": number, "asker": value["asker"]})
+
+
+def _amount(value: Mapping[str, str]) -> dict[str, str]:
+    """Return the budget of a form, in the sum of the dataset."""
+    return {"rho" if value["sum"] == "rho" else "epsilon": value["amount"]}
+
+
+def _number_of_ask(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,14}", text) else None
+
+
 def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
     """Return the record of a limit's form.
 
@@ -276,7 +357,9 @@ def admin_record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRe
     """
     head = {"version": VERSION, "type": kind, "request_id": sent.form.request_id}
     names = {"dataset": sent.dataset, "by": sent.by}
-    present = {name: value for name, value in fields.items() if value is not None}
+    answers = _number_of_ask(sent.form.values.get(_ANSWERS, ""))
+    named = {_ANSWERS: answers, **fields}
+    present = {name: value for name, value in named.items() if value is not None}
     role = {"as": "administrator"} if sent.as_administrator else {}
     reason = sent.form.values.get("reason", "")
     body = encode({**head, **names, **present, **role, "reason": reason})
@@ -323,7 +406,12 @@ def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
     return {"part": part, "period": f"P{days}D"}
 
 
-_INPUTS: Final = {"pace.part": "pace_part", "pace.period": "pace_days", "policy": "epsilon"}
+_INPUTS: Final = {
+    "pace.part": "pace_part",
+    "pace.period": "pace_days",
+    "policy": "epsilon",
+    **dict.fromkeys(("budget", "budget.epsilon", "budget.rho"), "amount"),
+}
 
 
 def with_error(form: FormData, error: RequestInvalid) -> FormData:
@@ -348,7 +436,8 @@ def refill(kind: str, request: bytes | msgspec.Raw, new_id: str) -> FormData | N
         return None
     if kind == "member":
         member = msgspec.convert(fields, Member)
-        again = member_form(new_id, member, reason=fields.get("reason", ""))
+        more = {"reason": fields.get("reason", ""), _ANSWERS: str(fields.get(_ANSWERS) or "")}
+        again = member_form(new_id, member, **more)
         return again._replace(changes=True, is_open=True)
     shown = {name: fields.get(name) for name in ("scope", "name", "part", "policy")}
     pace, reserved = fields.get("pace"), fields.get("reserved")
@@ -359,5 +448,5 @@ def refill(kind: str, request: bytes | msgspec.Raw, new_id: str) -> FormData | N
     if pace is not None:
         values |= {"pace_part": _percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
     values["until"] = _day_or_time(fields.get("until"))
-    values["reason"] = fields.get("reason", "")
+    values |= {"reason": fields.get("reason", ""), _ANSWERS: str(fields.get(_ANSWERS) or "")}
     return FormData(new_id, values, is_open=True)

@@ -25,13 +25,15 @@ from streams.http.context import Context, HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
 from streams.pages.dataset import form_data, lasting_forms
-from streams.pages.dataset.dataset_page import REFILLED, dataset_not_found, dataset_page
+from streams.pages.dataset.dataset_page import REFILLED, dataset_page
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
-from streams.pages.dataset.forms import FORMS, PageForm, new_id
+from streams.pages.dataset.forms import FORMS, PageForm
 from streams.pages.dataset.lasting_forms import Wanted
 from streams.pages.dataset.many_forms import NotAllSent
 from streams.pages.dataset.page_data import Viewer, viewer_of
+from streams.pages.dataset.unseen import ask_unseen, dataset_not_found
 from streams.pages.flash import Message
+from streams.pages.ids import new_id
 from streams.pages.paths import HOME
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
@@ -65,17 +67,21 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     visibility = visibility_of(request)
     found = await visibility.dataset(dataset)
     if found is None:
+        if wanted.for_everybody:
+            return await ask_unseen(request, dataset, fields)
         return await dataset_not_found(request, dataset)
     view, access = found
     team = "" if access.leads is None else access.leads.name
     viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset), team)
     sets = viewer.sets_members if wanted.for_administrators else viewer.sets_limits
-    if not sets and not (wanted.for_leads and viewer.leads):
+    may = sets or (wanted.for_leads and viewer.leads) or wanted.for_everybody
+    if not may:
         return _refused(request, dataset, kind)
     form = form_data.parse_form(wanted.names, fields)
     by = viewer.name or form.values["by"]
     try:
-        sent = SentForm(form, dataset, by, viewer.as_administrator)
+        as_administrator = viewer.as_administrator and wanted.for_administrators
+        sent = SentForm(form, dataset, by, as_administrator)
         record = wanted.record(sent, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))

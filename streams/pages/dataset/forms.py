@@ -1,21 +1,25 @@
-"""The owners' forms on a dataset's page: one entry for each."""
+"""The forms on a dataset's page: one entry for each."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
+from accountant.display.asks import membership_for, own_budget
+from accountant.policy.in_force import BudgetInForce
 from accountant.records import Decision, Source
-from accountant.times import uuid7
+from accountant.records.asks import Wanted as WantedMore
+from accountant.views.asks import AskView
+from accountant.views.datasets import DatasetView
 from streams.http.context import Context
 from streams.pages.dataset import amend_form, form_data, lasting_forms, many_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.lasting_forms import Effect, Wanted
 from streams.pages.dataset.page_data import PageData
+from streams.pages.ids import new_id
 
 Query = Mapping[str, str]
 
@@ -34,6 +38,7 @@ class PageForm(NamedTuple):
         source: the topic of its record.
         for_administrators: administrators send it, too, where they are not owners.
         for_leads: leads send it, about their analysts.
+        for_everybody: whoever sees the dataset sends it, and of some records those who do not.
         effect: what it does, which its sender confirms; None for nothing to confirm.
         send: sends it, where that takes more than one record.
     """
@@ -47,13 +52,9 @@ class PageForm(NamedTuple):
     source: Source = "admin"
     for_administrators: bool = False
     for_leads: bool = False
+    for_everybody: bool = False
     effect: Effect | None = None
     send: Callable[[Context, Wanted], Awaitable[Decision | None]] | None = None
-
-
-def new_id(now: int) -> str:
-    """Return the id of a new form's record."""
-    return uuid7(now, os.urandom(10))
 
 
 def _by(found: PageData) -> str:
@@ -70,6 +71,12 @@ def _member(found: PageData, query: Query) -> FormData | None:
     leads, name = found.viewer.leads, query.get("member")
     if not found.viewer.sets_members and not leads:
         return None
+    ask = None if leads else _accepted(found, query, "access")
+    if ask is not None:
+        before = next((each for each in found.members if each.member == ask.by), None)
+        in_force = before if before is not None and before.is_in_force(found.now) else None
+        after = membership_for(ask, in_force)
+        return form_data.accept_by_member(new_id(found.now), after, ask, by=_by(found))
     known = next((each for each in found.members if each.member == name), None)
     if known is not None and not found.viewer.may_change(known):
         known = None
@@ -80,12 +87,48 @@ def _limit(found: PageData, query: Query) -> FormData | None:
     leads = found.viewer.leads
     if not (found.viewer.sets_limits or leads) or found.view.closed:
         return None
+    ask = None if leads else _accepted(found, query, "limit")
     wanted = query.get("scope"), query.get("name") or None
+    if ask is not None:
+        wanted = "analyst", ask.by
     known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
     if known is not None and leads and known.scope != "analyst":
         known = None
+    if ask is not None:
+        own = {} if ask.budget is None else own_budget(found.view.policy, _amount_of(ask.budget))
+        return form_data.accept_by_limit(new_id(found.now), known, ask, own, by=_by(found))
     scope = "analyst" if leads else ""
     return form_data.limit_form(new_id(found.now), known, by=_by(found), scope=scope)
+
+
+def _accepted(found: PageData, query: Query, wants: WantedMore) -> AskView | None:
+    """Return the open ask that the page's query names, if it is for this."""
+    number = query.get("accept", "")
+    named = (each for each in found.asks if str(each.ask) == number and each.wants == wants)
+    return next((each for each in named if each.state == "open"), None)
+
+
+def _amount_of(budget: BudgetInForce) -> dict[str, str]:
+    return {budget.field: budget.amount}
+
+
+def _more(found: PageData, query: Query) -> FormData | None:
+    viewer = found.viewer
+    if not viewer.is_authenticated or viewer.sets_limits or found.view.closed:
+        return None
+    wants = query.get("wants", "limit" if viewer.asks else "access")
+    shown = _blank(found, form_data.MORE, wants=wants, role="analyst", sum=sum_of(found.view))
+    return shown._replace(is_open="wants" in query)
+
+
+def _asked(found: PageData, _: Query) -> FormData | None:
+    has_none = not found.viewer.sets_limits or not any(each.state == "open" for each in found.asks)
+    return None if has_none else _blank(found, form_data.ANSWER_TO_ASK, sum=sum_of(found.view))
+
+
+def sum_of(view: DatasetView) -> str:
+    """Return the sum in which a dataset's budget is set: `epsilon` or `rho`."""
+    return "epsilon" if view.policy.rho is None else "rho"
 
 
 def _pause(found: PageData, _: Query) -> FormData | None:
@@ -225,6 +268,23 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             names=form_data.ANSWER,
             shown=_answer,
             record=lambda sent, action: form_data.answer_record(sent, denies=action != "approve"),
+        ),
+        "asked": PageForm(
+            path="more/answer",
+            anchor="asks",
+            what="answer what is asked of its owners",
+            names=form_data.ANSWER_TO_ASK,
+            shown=_asked,
+            record=lambda sent, action: form_data.answer_to_ask(sent, declines=action != "accept"),
+        ),
+        "more": PageForm(
+            path="more",
+            anchor="ask-more",
+            what="ask its owners for more",
+            names=form_data.MORE,
+            shown=_more,
+            record=lambda sent, _: form_data.ask_record(sent),
+            for_everybody=True,
         ),
         "void": PageForm(
             path="reservations",

@@ -26,6 +26,7 @@ from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
 from accountant.records.requests import Reserve
 from accountant.times import iso
+from accountant.views.asks import AskView
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview, RecentRequests
@@ -86,6 +87,7 @@ class PageData(NamedTuple):
             `budget`: an analyst's own.
         reservations: all open ones for viewers who see all, the team's for its lead, else the
             viewer's own.
+        asks: for more, the newest first: all for viewers who see all, else the viewer's own.
         has_more_reservations: there are others, which are not among them.
         pending: requests that wait for approval, likewise, each with the decision that it would
             get now. `has_more_pending`: there are others.
@@ -111,6 +113,7 @@ class PageData(NamedTuple):
     now: int
     pause: Decision | None = None
     remarks: Mapping[int, Sequence[Decision]] = {}
+    asks: Sequence[AskView] = ()
 
     @property
     def current(self) -> CurrentDataset:
@@ -187,6 +190,7 @@ def page_data(
         now=now,
         pause=pause,
         **_requests(overview.requests),
+        asks=overview.asks[::-1],
     )
 
 

@@ -23,7 +23,7 @@ from streams.errors import Unavailable
 from streams.gateway.why import csv_file
 from streams.http.context import HttpRequest, context_of
 from streams.pages.dataset.bars import Bar, bar_of, first_of
-from streams.pages.dataset.dataset_page import dataset_not_found
+from streams.pages.dataset.unseen import dataset_not_found
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import HEADERS, render_page
 from streams.service.ledger_service import LedgerService

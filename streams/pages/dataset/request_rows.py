@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from accountant.display.texts import shorten
 from accountant.display.times import time_until
 from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
 from accountant.records import DECODE_ERRORS, Decision
+from accountant.records.asks import Wanted
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.request_names import decode_remark
@@ -46,6 +47,7 @@ class RefusalText(NamedTuple):
         fits: the largest claim of its kind that would have fitted, "" if unknown.
         left: what was left at each limit, a line each.
         more: when more is available, None if that does not apply. `more_in`: in how long.
+        wants: what to ask owners for, so that it would fit; "" where an ask would not help.
     """
 
     title: str
@@ -54,6 +56,7 @@ class RefusalText(NamedTuple):
     left: tuple[str, ...]
     more: MoreAvailable | None
     more_in: str
+    wants: str = ""
 
 
 class RemarkText(NamedTuple):
@@ -225,7 +228,14 @@ def refusal(
         left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,
         more_in="" if more is None or more.at is None else time_until(more.at, now),
+        wants=_wanted(refused, more),
     )
+
+
+def _wanted(refused: Decision | Preview, more: MoreAvailable | None) -> Wanted | Literal[""]:
+    if refused.reason is Reason.NOT_PERMITTED:
+        return "access"
+    return "" if more is None else more.wants
 
 
 def period_limits_of(

@@ -38,8 +38,8 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
 from streams.pages.dataset.form_data import FormData, parse_form
-from streams.pages.dataset.forms import new_id
 from streams.pages.flash import Message, message
+from streams.pages.ids import new_id
 from streams.pages.opening.opening_form import (
     DEFAULTS,
     FILTER_NAMES,

@@ -127,7 +127,8 @@ def test_a_missing_role_is_named_with_its_member(request_: dict[str, str], said:
     words = refusal_words(other(Reason.NOT_PERMITTED, request_, dataset="census"))
     assert words.startswith(f"{said} Ask an owner (whoever runs the ledger can name them)")
     for name in request_.values():
-        assert f"`accountant member set census {name} --role " in words
+        given = f"`accountant member set census {name} --role " in words
+        assert given or f"--reason WHY --by {name}`" in words
 
 
 def test_an_unknown_dataset_is_named() -> None:

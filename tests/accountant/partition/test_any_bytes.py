@@ -123,7 +123,12 @@ OFTEN_SENT = (
 )
 KINDS_OF_OWNERS = dict.fromkeys(each.kind for each in EXAMPLES if each.is_owners)
 OTHERS = [kind for kind in KINDS_OF_OWNERS if kind not in OFTEN_SENT]
-REFUSED = {"open": {"already_opened"}, "resolve": {"not_open"}, "renew": {"no_lifetime"}}
+REFUSED = {
+    "open": {"already_opened"},
+    "resolve": {"not_open"},
+    "renew": {"no_lifetime"},
+    "decline": {"unknown_ask"},
+}
 """Why the dataset of these tests refuses an example, if it does."""
 
 

@@ -115,7 +115,7 @@ def answer(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
 
 
 def _answered(row: Waiting, record: Fields) -> Fields:
-    """Return what the decision says that answers a request; `answers` is for the partition."""
+    """Return what the decision says that answers a request; `waited` is for the partition."""
     why = {"reason": record["reason"]} if record.get("reason") else {}
     pending = {
         "until": at_text(row.deadline),
@@ -124,7 +124,7 @@ def _answered(row: Waiting, record: Fields) -> Fields:
         **why,
         "request": row.hash,
     }
-    return {"pending": pending, "answers": row}
+    return {"pending": pending, "waited": row}
 
 
 def needs_approval(dataset: Dataset, claim: Fields, alone: Fraction | None) -> bool:

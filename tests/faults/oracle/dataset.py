@@ -17,6 +17,7 @@ from tests.faults.oracle.amounts import (
     whole_up,
 )
 from tests.faults.oracle.approvals import Approvals, needs_approval, wait
+from tests.faults.oracle.asks import Asks
 from tests.faults.oracle.claims import mechanisms, refinements
 from tests.faults.oracle.costs import exact, is_priced, plus, taken
 from tests.faults.oracle.disagreement import Disagreement, agree
@@ -96,6 +97,7 @@ class Dataset:
         self.granted_at: int | None = None
         self.facts = dict(FACTS)
         self.members = Members()
+        self.asks = Asks()
         self.reservations = Reservations()
         self.approvals = Approvals()
         self.place = ("", 0)

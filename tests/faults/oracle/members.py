@@ -83,7 +83,7 @@ class Members:
         """Return whether a lead may send a record about somebody of the team, or a newcomer."""
         team = self.team_led(record, at)
         kind = record["type"]
-        if team is None or kind not in ("member", "limit"):
+        if team is None or kind not in ("member", "limit") or record.get("answers"):
             return False
         if kind == "limit":
             return record["scope"] == "analyst" and self._is_led(record.get("name"), team)

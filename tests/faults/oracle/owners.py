@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.faults.oracle import halves
 from tests.faults.oracle.approvals import answer
+from tests.faults.oracle.asks import is_reason, is_role, is_wanted, mismatched
 from tests.faults.oracle.claims import is_whole_claim
 from tests.faults.oracle.disagreement import agree
 from tests.faults.oracle.expected import Fields
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 Rules = dict[str, Callable[[Any], bool]]
 """The rule of each field, by its name."""
+ANSWERING: Final = ("member", "limit", "budget", "decline")
 MOST_PAUSES: Final = 100
 _STAYS: Final = (
     *("access", "visibility", "population", "open_per_holder", "approve_above", "approve_within"),
@@ -94,13 +96,45 @@ def govern(dataset: Dataset, record: Fields, said: Fields, at: int) -> Verdict:
     if record["type"] == "open":
         return kind.decide(dataset, record, said, at)
     members = dataset.members
-    if not members.may_govern(record, at) and not members.may_lead(record, dataset.access, at):
+    may = members.may_govern(record, at) or members.may_lead(record, dataset.access, at)
+    if record["type"] == "more":
+        may = dataset.asks.may_ask(record, members, dataset.access, at)
+    if not may:
         return "refused", "not_permitted", {}
+    is_late = record.get("follows") not in (None, dataset.sequence)
+    answers = record["type"] in ANSWERING and not is_late
+    if answers and (reason := dataset.asks.why_not(record)) is not None:
+        return "refused", reason, {}
     if dataset.closed and not kind.after_closing:
         return "refused", "closed", {}
     if record.get("follows") not in (None, dataset.sequence):
         return "refused", "out_of_date", {}
-    return kind.decide(dataset, record, said, at)
+    outcome, reason, fields = kind.decide(dataset, record, said, at)
+    if record["type"] in ANSWERING and reason is None:
+        fields = {**fields, **dataset.asks.answer(record, dataset.sequence + 1, at)}
+    return outcome, reason, fields
+
+
+def _ask(dataset: Dataset, record: Fields, _: Fields, at: int) -> Verdict:
+    role, by, budget = record.get("role"), record["by"], record.get("budget")
+    paused = dataset.pause_of({"analyst": by})
+    if paused is not None and dataset.facts["paused"]:
+        return "refused", "paused", {}
+    if paused is not None:
+        return "refused", "person_paused", {"pause": paused}
+    is_open = role == "analyst" and dataset.access != "members"
+    if role is not None and (is_open or dataset.members.has(by, role, at)):
+        return "refused", "has_role", {}
+    if record["wants"] == "budget" and _amount_below(dataset.policy, budget or {}) is None:
+        return "refused", "above_ceiling", {}
+    if not dataset.asks.has_room(by):
+        return "refused", "too_many_asks", {}
+    dataset.asks.take(record, dataset.sequence + 1, at)
+    return "more_asked", None, {}
+
+
+def _decline(*_: Any) -> Verdict:
+    return "more_declined", None, {}
 
 
 def _is_whole(value: Any) -> bool:
@@ -477,7 +511,26 @@ OWNERS: Final = {
         odd=_released_later,
         after_closing=True,
     ),
-    "budget": OwnersRecord(_budget, needed={"budget": is_budget_in_force}),
+    "more": OwnersRecord(
+        _ask,
+        needed={"wants": is_wanted, "reason": is_reason},
+        optional={
+            "role": is_role,
+            "part": _or_none(is_ratio),
+            "budget": is_budget_in_force,
+        },
+        odd=mismatched,
+    ),
+    "decline": OwnersRecord(
+        _decline,
+        needed={"ask": _is_whole, "asker": is_name, "reason": is_reason},
+        after_closing=True,
+    ),
+    "budget": OwnersRecord(
+        _budget,
+        needed={"budget": is_budget_in_force},
+        optional={"answers": _is_sequence},
+    ),
     "resolve": OwnersRecord(
         decide_resolve,
         needed={"grant": is_grant},
@@ -495,7 +548,10 @@ OWNERS: Final = {
     "member": OwnersRecord(
         _member,
         needed={name: MEMBER_RULES[name] for name in ("member", "roles")},
-        optional={name: MEMBER_RULES[name] for name in ("team", "until")},
+        optional={
+            "answers": _is_sequence,
+            **{name: MEMBER_RULES[name] for name in ("team", "until")},
+        },
         odd=contradicted,
         is_administered=True,
         after_closing=True,
@@ -516,7 +572,10 @@ OWNERS: Final = {
     "limit": OwnersRecord(
         _limit,
         needed={"scope": LIMIT_RULES["scope"]},
-        optional={name: LIMIT_RULES[name] for name in LIMIT_RULES if name != "scope"},
+        optional={
+            "answers": _is_sequence,
+            **{name: LIMIT_RULES[name] for name in LIMIT_RULES if name != "scope"},
+        },
         odd=at_odds,
     ),
 }

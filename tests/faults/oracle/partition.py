@@ -197,14 +197,14 @@ class Partition:
             raise Disagreement("outcome", said["outcome"], words, where)
         agree("reason", said.get("reason"), verdict["reason"], where)
         repeated = request_of(value)
-        answers = fields.pop("answers", None)
-        if answers is not None:
-            # The input is the owner's record, and the request is the one that it answers.
+        waited = fields.pop("waited", None)
+        if waited is not None:
+            # The input is the owner's record, and the request is the one that it waited.
             agree("approval", request_of(value, "approval"), body.text, where)
-            agree("request", repeated, answers.body, where)
+            agree("request", repeated, waited.body, where)
             fields |= {name: said.get(name) for name in ("request", "approval")}
             verdict_of = verdict["outcome"], verdict["reason"], fields
-            answers.first = self._first(said, verdict_of)
+            waited.first = self._first(said, verdict_of)
         elif body.reason == "internal_error" or body.text is None:
             agree("request", repeated, None, where)
         else:

@@ -92,13 +92,14 @@ def partition_row(partition: RowFields) -> Fields:
     count = sum(len(each.reservations.rows) for each in partition.datasets.values())
     more = {"members": members, "levels": levels, "reservations": count}
     more["pending"] = sum(len(each.approvals.rows) for each in partition.datasets.values())
+    more["asks"] = sum(len(each.asks.all) for each in partition.datasets.values())
     more |= {"resets": partition.resets}
     more["reset_at"] = partition.reset_at
     return row | {name: count for name, count in more.items() if count}
 
 
 def other_rows(partition: RowFields) -> dict[bytes, Fields]:
-    """Return the rows of all members, then of all limits and reservations, by their keys."""
+    """Return the rows of all members, then of all limits, reservations and asks, by their keys."""
     kinds = [_rows_by_kind(dataset) for dataset in partition.datasets.values()]
     found: dict[bytes, Fields] = {}
     for rows in zip(*kinds, strict=True):
@@ -107,7 +108,7 @@ def other_rows(partition: RowFields) -> dict[bytes, Fields]:
 
 
 def rows_of(dataset: Dataset) -> dict[bytes, Fields]:
-    """Return the rows of one dataset's members, limits and reservations, by their keys."""
+    """Return the rows of one dataset's members, limits, reservations and asks, by their keys."""
     return {key: row for rows in _rows_by_kind(dataset) for key, row in rows.items()}
 
 
@@ -115,7 +116,14 @@ def _rows_by_kind(dataset: Dataset) -> tuple[dict[bytes, Fields], ...]:
     name = dataset.name
     reservations = reservation_rows(name, dataset.reservations)
     waiting = approval_rows(dataset)
-    return dataset.members.rows(name), level_rows(name, dataset.division), reservations, waiting
+    asks = dataset.asks.rows(name)
+    return (
+        dataset.members.rows(name),
+        level_rows(name, dataset.division),
+        reservations,
+        waiting,
+        asks,
+    )
 
 
 def sealed_state(partition: RowFields) -> str:

@@ -40,6 +40,7 @@ def test_each_part_of_an_overview_equals_its_own_route(server: RolesServer) -> N
             return
         assert found["dataset"] == view
         assert found["members"] == answered(server, name, f"{path}/members")
+        assert found["asks"] == answered(server, name, f"{path}/more")
         caller = found["caller"]
         assert caller["name"] == name
         limits = answered(server, name, f"{path}/limits")

@@ -68,7 +68,7 @@ POLICY = {"epsilon": "100", "delta": "1e-6"}
 def _line(example: Example) -> tuple[str, ...]:
     """Return the command line of an example; it may close its dataset, unless it has a grant."""
     dataset = "census" if "GRANT" in example.words else "idle"
-    if example.command.startswith("approval"):
+    if example.command.startswith(("approval", "more")):
         dataset = "plans"
     new = ("--new",) if example.kind == "open" else ()
     words = example.line(dataset, new="NEW", grant="GRANT")
@@ -274,6 +274,10 @@ class Table:
         words = {"NEW": f"new-{self._number}-{self._number:b}"}
         if command_[0] == "approval":
             words["GRANT"] = self.direct.ask("plans", "pure:0.001").hash[7:23]
+        elif command_[:2] == ("more", "decline"):
+            person = self.direct.as_owner(f"person-{self._number}", reason="why")
+            asked = person.ask_for_more("plans", "access", role="auditor")
+            words[command_[3]] = str(asked.sequence)
         elif "GRANT" in command_:
             words["GRANT"] = self._reserved()
             if command_[1] == "settle":

@@ -14,13 +14,23 @@ from streams.cli.approval import app as approval
 from streams.cli.dataset import app as dataset
 from streams.cli.limit import app as limit
 from streams.cli.member import app as member
+from streams.cli.more import app as more
 from tests.every_case import every_case
 from tests.examples_of_records import COMMANDS
 
-GROUPS = {"approval": approval, "dataset": dataset, "limit": limit, "member": member}
+GROUPS = {
+    "approval": approval,
+    "dataset": dataset,
+    "limit": limit,
+    "member": member,
+    "more": more,
+}
 """The groups with commands of owners."""
 SENT_BY_MANY = {"member sync": "member"}
 """Commands that send several records, and the kind of these."""
+
+SENT_BY_OTHERS = {"more accept": "limit"}
+"""Commands that send a record which another command sends, too, and the kind of one."""
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -35,13 +45,13 @@ def commands() -> Iterator[tuple[str, Any]]:
 def for_administrators(name: str) -> bool:
     """Return whether administrators have a command, too: as the record that it sends says."""
     kinds = {kind.name: kind for kind in KINDS}
-    sent = SENT_BY_MANY.get(name) or COMMANDS[name].kind
+    sent = (SENT_BY_MANY | SENT_BY_OTHERS).get(name) or COMMANDS[name].kind
     return kinds[sent].allows_administrator
 
 
 def test_every_record_of_owners_has_a_command_and_every_command_an_example() -> None:
     examples = {name for name, example in COMMANDS.items() if example.is_owners}
-    assert {name for name, _ in commands()} == examples | SENT_BY_MANY.keys()
+    assert {name for name, _ in commands()} == {*examples, *SENT_BY_MANY, *SENT_BY_OTHERS}
     sent = {COMMANDS[name].kind for name in examples}
     assert sent == {kind.name for kind in KINDS if kind.source == "admin"}
 

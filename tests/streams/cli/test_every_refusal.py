@@ -168,7 +168,11 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     Reason.ALREADY_OPENED: (lambda: scene().open(**POLICY), ("Dataset census",)),
     Reason.NOT_PERMITTED: (
         lambda: of_owner("amend", by="otto", horizon="P1D"),
-        ("otto is not an owner of dataset census", OWNERS, "census otto --role owner"),
+        (
+            "otto is not an owner of dataset census",
+            OWNERS,
+            "more ask census access --role owner --reason WHY --by otto",
+        ),
     ),
     Reason.NOT_OPEN: (
         lambda: of_step("begin"),
@@ -260,6 +264,31 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
             "record", claim=CLAIM, released_at="2026-01-01T00:00:00.000Z", evidence="a table"
         ),
         ("gdp_residue", "dataset census", "close the dataset"),
+    ),
+    Reason.UNKNOWN_ASK: (
+        lambda: of_owner("decline", ask=7, asker="bo", reason="no"),
+        ("census", "no open ask", "more list census"),
+    ),
+    Reason.OTHER_ASK: (
+        lambda: (
+            here := scene(),
+            asked := here.owners("more", wants="access", role="auditor", reason="why"),
+            here.owners("decline", ask=asked.sequence, asker="bo", reason="no"),
+        )[-1],
+        ("another person's", "more list census"),
+    ),
+    Reason.HAS_ROLE: (
+        lambda: of_owner("more", wants="access", role="owner", reason="why"),
+        ("owner has this role in dataset census", "Nothing needs"),
+    ),
+    Reason.TOO_MANY_ASKS: (
+        lambda: (
+            here := scene(),
+            [here.owners("more", wants="access", role="auditor", reason="why") for _ in range(11)][
+                -1
+            ],
+        )[-1],
+        ("at most 10 open asks", "owner", "more list census"),
     ),
     Reason.UNKNOWN_DECISION: (
         lambda: of_owner("remark", decision=7, remark="never ran"),

@@ -186,7 +186,8 @@ def test_a_refusal_names_who_may_do_it(owned: Command) -> None:
     done = owned("member", "set", "census", "ben", "--role", "owner", "--by", "ben")
     assert done.code == 1
     assert "refused (not_permitted)" in done.out
-    assert "`accountant member set census ben --role owner --by olga`" in done.out
+    asks = "accountant more ask census access --role owner --reason WHY --by ben"
+    assert f"`{asks}`" in done.out
     for word in ("--access", "--visibility"):
         amended = owned("dataset", "amend", "census", word, "member", "--by", "olga")
         assert amended.code == 2

@@ -67,6 +67,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "dataset list": (),
     "approval list": ("census",),
     "member list": ("census",),
+    "more accept": ("census", "1"),
+    "more list": ("census",),
     "member sync": ("census", "members.csv"),
     "limit list": ("census",),
     "question list": ("--url", f"foo://{HOSTILE}"),

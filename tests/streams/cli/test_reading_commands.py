@@ -10,6 +10,7 @@ from tests.streams.cli.test_writing_commands import READING
 
 ARGUMENTS: Final = {
     "approval list": ("census",),
+    "more list": ("census",),
     "audit": (),
     "dataset list": (),
     "dataset show": ("census",),

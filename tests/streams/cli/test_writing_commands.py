@@ -29,6 +29,7 @@ WRITING: Final = {
     "key rotate": ("next", "--old", f"{PLACE}/key", *WHY),
     "log archive": ("archive.gz", "--before", "PT1H", *WHY),
     "member sync": ("census", "members.csv", *WHY),
+    "more accept": ("census", "1"),
     "reservation settle": ("census", ID, "--shown", "0"),
     "serve": ("--port", "0"),
 }
@@ -55,7 +56,7 @@ NOT_THE_LOG: Final = {
 
 READING: Final = {
     *("answers", "approval list", "audit", "dataset list", "dataset show", "evidence", "head"),
-    *("limit list", "log export"),
+    *("limit list", "log export", "more list"),
     *("me", "member list", "mine", "ready", "reservation list", "usage", "watch", "why"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,11 @@ class _Forms(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":
             self._inside = None
+
+
+def without_ids(page: str) -> str:
+    """Return a page without the ids of its forms' records, which are new each time."""
+    return re.sub(r'(name="request_id" value=)"[^"]*"', r"\1", page)
 
 
 def form_of(page: str, kind: str) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Asks of people for more: their table, and what asking and answering does."""
