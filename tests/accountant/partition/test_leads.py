@@ -103,6 +103,16 @@ def test_an_analyst_or_a_former_lead_does_not_lead() -> None:
     assert sound(world)
 
 
+def test_a_lead_answers_no_ask() -> None:
+    world = staffed()
+    wants = {"wants": "access", "role": "analyst", "reason": "for table 4"}
+    asked = world.send("admin", world.admin("more", by="new", **wants))
+    assert code(asked) == "more_asked"
+    assert lead(world, "new", "analyst", answers=asked.sequence) == "not_permitted"
+    assert lead(world, "new", "analyst") == "member_set"  # the ask stays open for owners
+    assert sound(world)
+
+
 def test_a_lead_sends_no_other_record() -> None:
     world = staffed()
     sent: dict[str, dict[str, object]] = {
