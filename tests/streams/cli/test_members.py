@@ -252,7 +252,7 @@ def test_a_file_becomes_the_members_and_a_second_run_changes_nothing(
         ("member,roles\nolga,owner\nolga,analyst\n", "line 3: olga occurs twice"),
         (
             "member,roles\nolga,ownr\n",
-            "line 2: roles must be owner, analyst, engine, auditor or curator",
+            "line 2: roles must be owner, analyst, engine, auditor, curator or lead",
         ),
         ("member,roles\nolga\n", "line 2 must have 2 columns"),
         ("member,roles\nolga,\n", "roles of olga must be a list of at least one role"),
