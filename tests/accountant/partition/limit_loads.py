@@ -226,14 +226,18 @@ class Load:
         chance, found = self._chance, leads_of(self._judge.datasets)
         if not found:
             return self._limit()
-        name, lead, team = chance.choice(found)
+        led = {
+            (name, lead, team): own
+            for name, lead, team in found
+            if (own := self._judge.datasets[name].members.led(team))
+        }
+        name, lead, team = chance.choice([*led] or found)
         dataset = self._judge.datasets[name]
         body: Body = {"version": 1, "dataset": name, "by": lead}
-        led = [each for each, row in dataset.members.all.items() if row.team == team]
-        if chance.random() < 0.15 or led == [lead]:
+        if chance.random() < 0.15 or not led:
             member = {"type": "member", "member": self._analyst(dataset), "roles": ["analyst"]}
             return {**body, **member, "team": team}
-        body |= {"type": "limit", "scope": "analyst", "name": chance.choice(led)}
+        body |= {"type": "limit", "scope": "analyst", "name": chance.choice(led[name, lead, team])}
         body |= self._said("analyst", dataset, dataset.division.in_force())
         if dataset.division.share_of("team", team) is not None and chance.random() < 0.7:
             body["reserved"] = chance.choice(_SHARES[:4])

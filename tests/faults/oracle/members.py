@@ -92,6 +92,10 @@ class Members:
             return False
         return roles == [] or (roles == ["analyst"] and record.get("team") == team)
 
+    def led(self, team: str) -> list[str]:
+        """Return whom the leads of a team may touch."""
+        return [name for name in self.all if self._is_led(name, team)]
+
     def _is_led(self, name: str | None, team: str) -> bool:
         found = self.all.get(name or "")
         return found is not None and (found.roles, found.team) == (("analyst",), team)
