@@ -52,7 +52,7 @@ class _ServiceThatRecordsThreads:
     def __init__(self, service: EmbeddedService) -> None:
         self._service = service
         self.readiness = service.readiness
-        self.ordered_before = service.ordered_before
+        self.ordered_before, self.member = service.ordered_before, service.member
         self.threads: set[int] = set()
 
     async def datasets(self) -> list[DatasetView]:
