@@ -417,7 +417,8 @@ _INPUTS: Final = {
 def with_error(form: FormData, error: RequestInvalid) -> FormData:
     """Return a form with an error beside its field."""
     field = error.field.partition("[")[0]
-    name = _INPUTS.get(field) or field.removeprefix("policy.").removeprefix("budget.")
+    name = field.removeprefix("policy.").removeprefix("budget.")
+    name = name if name in form.values else _INPUTS.get(field, name)
     name = "claim" if name.startswith("claim.") else name
     known = name in form.values or name == "roles"
     said = error.rule if known or not error.field else f"{error.field} {error.rule}"
