@@ -27,7 +27,7 @@ class RequestFilter(NamedTuple):
     """Which requests are shown; "" for any.
 
     Attributes:
-        analyst: who asks, or the engine that asks for others.
+        analyst: of the request, or the engine that asks for others.
         team: whose current members ask.
         outcome: one of `OUTCOMES`.
     """

@@ -1,4 +1,4 @@
-"""Leads: whom they add and remove, whose limits they set, and how far; docs/decisions/0111."""
+"""Leads: which people they add and remove, and how far they limit them; docs/decisions/0111."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Members:
         return roles == [] or (roles == ["analyst"] and record.get("team") == team)
 
     def led(self, team: str) -> list[str]:
-        """Return whom the leads of a team may touch."""
+        """Return the people that the leads of a team may touch."""
         return [name for name in self.all if self._is_led(name, team)]
 
     def _is_led(self, name: str | None, team: str) -> bool:

@@ -79,7 +79,7 @@ def asked_by(rows: list[dict[str, Any]]) -> set[str]:
 
 
 def whose(server: RolesServer, who: str) -> dict[str, set[str]]:
-    """Return of whom somebody sees what."""
+    """Return what somebody sees of each person."""
 
     def see(path: str, **query: int) -> Any:
         answer = server.see(who, f"{PATH}{path}", **query)

@@ -150,6 +150,14 @@ def in_another_group() -> Decision:
     return next(each for each in sent if each.reason is not Reason.WRONG_PARTITION)
 
 
+def beyond_team() -> Decision:
+    here = scene(access="members")
+    here.owners("member", member="lea", roles=["lead"], team="red")
+    here.owners("member", member="ana", roles=["analyst"], team="red")
+    here.owners("limit", scope="team", name="red", part="0.2")
+    return here.owners("limit", by="lea", scope="analyst", name="ana", part="0.3")
+
+
 CLAIM: Final = {"type": "pure", "epsilon": "0.1"}
 POLICY: Final = {"filter": "basic", "epsilon": "1", "delta": "0"}
 # Each reason: how a ledger comes to it, and what its words have.
@@ -354,6 +362,10 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     Reason.POPULATION_IN_USE: (
         lambda: in_a_population("second", lifetime={"epsilon": "2", "shared": True}),
         ("has datasets already", "Leave `lifetime.shared` out"),
+    ),
+    Reason.BEYOND_TEAM: (
+        beyond_team,
+        ("A lead stays within", "accountant limit list census", OWNERS),
     ),
     Reason.OUTSIDE_LIFETIME: (
         lambda: in_a_population("second", by="mallory"),
