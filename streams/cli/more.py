@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from accountant.views.asks import AskView
     from streams.client import Accountant
 
-app = typer.Typer(help="Ask for more, and answer what is asked.", no_args_is_help=True)
+app = typer.Typer(
+    help="Ask a dataset's owners for more, and answer what is asked.", no_args_is_help=True
+)
 
 AskNumber = Annotated[int, typer.Argument(help="The ask's number: `accountant more list` has it.")]
 Part = Annotated[str | None, typer.Option(help="A part of the budget, such as 0.25.")]

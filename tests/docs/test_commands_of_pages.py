@@ -343,6 +343,7 @@ def test_the_commands_that_pages_run_are_these() -> None:
         "log",
         "me",
         "member",
+        "more",
         "mine",
         "plan",
         "serve",

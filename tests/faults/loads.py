@@ -143,7 +143,7 @@ class Load:
         skew: int = _SKEW,
         datasets: int = 1,
         renewals: float = 0.0,
-        asks: float = 0.01,
+        asks: float = 0.0,
     ) -> None:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)

@@ -151,11 +151,11 @@ def in_another_group() -> Decision:
 
 
 def beyond_team() -> Decision:
-    here = scene(access="members")
-    here.owners("member", member="lea", roles=["lead"], team="red")
-    here.owners("member", member="ana", roles=["analyst"], team="red")
-    here.owners("limit", scope="team", name="red", part="0.2")
-    return here.owners("limit", by="lea", scope="analyst", name="ana", part="0.3")
+    world = scene()
+    for member, role in (("lea", "lead"), ("ana", "analyst")):
+        world.owners("member", member=member, roles=[role], team="red")
+    world.owners("limit", scope="team", name="red", part="0.2")
+    return world.owners("limit", by="lea", scope="analyst", name="ana", part="0.3")
 
 
 CLAIM: Final = {"type": "pure", "epsilon": "0.1"}

@@ -56,6 +56,7 @@ VALID: Final[dict[str, Any]] = {
     "d_in": 1,
     "analyst": "ana",
     "purpose": "counts",
+    "reason": "a second report",
     "unit": "person",
     "neighbours": "add_remove",
     "via": "engine",
