@@ -14,6 +14,7 @@ from msgspec import UNSET
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import pause_words
 from accountant.display.limits import scope_words
+from accountant.display.may_use import raise_budget
 from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS, Subject
 from accountant.display.times import moment
@@ -338,6 +339,8 @@ def _over_reserved(request: _Limit, current: CurrentDataset | None, decided_at: 
     start = f"{exact_percent(request.reserved)} of the budget cannot be reserved for {scope}"
     listed = f"`accountant limit list {request.dataset}` shows the shares"
     lower = f"Reserve less, or lower another share first: {listed}."
+    if current is not None and (more := raise_budget(current.view, "An owner")):
+        lower = f"{lower} {more}."
     found = None
     if current is not None:
         with suppress(LookupError, ValueError, OverflowError):  # not every sum can be seen

@@ -12,6 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy.compiled_policy import below, budget_below
 from accountant.policy.in_force import BudgetInForce
 from accountant.policy.policy import Policy
+from accountant.records import Decision
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 
@@ -40,6 +41,21 @@ def lowering_words(view: DatasetView, budget: BudgetInForce) -> str:
         f"{shown} of {symbol(budget.field)} {budget.amount} is spent already: dataset "
         f"{view.dataset} would grant nothing more until its budget in force is raised"
     )
+
+
+def changed_words(before: DatasetView | None, decision: Decision) -> list[str]:
+    """Return from what to what a decision has set the budget in force.
+
+    Args:
+        before: the dataset before it, None where it could not be read.
+    """
+    if not decision.outcome.is_applied or before is None or decision.in_force is None:
+        return []
+    now, field = decision.in_force, decision.in_force.field
+    ceiling = getattr(before.policy, field)
+    earlier = ceiling if before.in_force is UNSET else before.in_force.amount
+    sign = symbol(field)
+    return [f"in force is {sign} {now.amount}, before {sign} {earlier}; the ceiling is {ceiling}"]
 
 
 def renewed_budget_words(view: DatasetView, renewed_as: str, policy: Policy | None) -> str:

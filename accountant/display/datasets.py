@@ -148,6 +148,8 @@ def _condition(view: DatasetView) -> str:
         return ""
     if view.recorded:
         return f", {BOUNDED_RELEASES}"
+    if view.joint_guarantee and view.joint_guarantee.condition and view.lifetime is not UNSET:
+        return view.joint_guarantee.with_condition  # that of all datasets of the lifetime
     if view.guarantee != state:
         return f", if another {_one_of_lifetime(view)} released only what was bounded before"
     return f", {BOUNDED_EXCESS}"
@@ -163,6 +165,8 @@ def in_force_words(policy: Policy, budget: StoredBudgetInForce | UnsetType) -> s
     if budget is UNSET:
         return ""
     sign, ceiling = ("ρ", policy.rho) if budget.rho else ("ε", policy.epsilon)
+    if Decimal(budget.amount) == Decimal(ceiling or 0):
+        return ""
     return f"{sign} = {budget.amount} of {ceiling}, the ceiling to which an owner may raise it"
 
 

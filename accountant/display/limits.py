@@ -78,7 +78,7 @@ def ceiling_words(ceiling: Texts, in_force: Texts) -> str:
         ceiling: what each sum may reach under the policy, empty where all of it is in force.
         in_force: what it may reach now.
     """
-    if not ceiling:
+    if not ceiling or ceiling == in_force:
         return ""
     return (
         f"parts of limits are parts of the ceiling, {counting_line(ceiling, ceiling)}, of which "

@@ -118,7 +118,8 @@ def ask(
     Exit code 0: granted. 1: refused; a refusal costs nothing and shows what would fit. 5: this id
     was granted before: the mechanism must not run again if it has run. 7: it waits for an owner's
     approval, and the same command with the id (--id) ends with 5 once it is granted. A dry run
-    grants nothing: it ends with 6 if the request would be granted, with 1 if not.
+    grants nothing: it ends with 6 if the request would be granted, with 7 if it would wait, with 1
+    if not.
     """
     from accountant.claims.text import parse_claim_on
     from streams.cli.ask_question import WantedQuestion, ask_question

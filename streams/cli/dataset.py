@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
     from accountant.questions import Schema
     from accountant.records import Decision
+    from streams.client import Accountant
 
 app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=True)
 
@@ -254,8 +255,16 @@ def open_(
                     cap = policy is None and proposes_cap
                     by = admin.name(ledger)
                     _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
-            notes = partial(void_notes, ledger, name, decision)
+            notes = partial(_notes_of_opening, ledger, name, decision)
             admin.end(ledger, request, decision, notes=notes)
+
+
+def _notes_of_opening(ledger: Accountant, name: str, decision: Decision) -> list[str]:
+    """Return what a dataset has taken of a lifetime, and that the lifetime guarantees nothing."""
+    from accountant.display.datasets import lifetime_words
+
+    taken = lifetime_words(ledger.dataset(name)) if decision.outcome.is_applied else ""
+    return [*([taken] if taken else []), *void_notes(ledger, name, decision)]
 
 
 def _plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -35,7 +36,7 @@ def set_budget(
     if (epsilon is None) == (rho is None):
         hint = "add --epsilon AMOUNT, or --rho AMOUNT if the dataset's budget is in rho"
         fail(Exit.USAGE, "say how much is in force", hint=hint)
-    from accountant.display.budget_in_force import lowering_words
+    from accountant.display.budget_in_force import changed_words, lowering_words
     from accountant.policy.in_force import BudgetInForce
     from streams.cli.reading.dataset_reader import find_dataset
 
@@ -45,4 +46,6 @@ def set_budget(
         if view is not None and (words := lowering_words(view, wanted)):
             say(f"note: {words}", err=True)
         owner = admin.owner(ledger, request)
-        admin.end(ledger, request, owner.set_budget(name, epsilon=epsilon, rho=rho))
+        decision = owner.set_budget(name, epsilon=epsilon, rho=rho)
+        notes = partial(changed_words, view, decision)
+        admin.end(ledger, request, decision, notes=notes)

@@ -51,12 +51,13 @@ def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
     run("dataset", "open", "h::1", *budget)
     assert run("ask", "h::1", "pure:0.05", "--analyst", "ana").code == 0
     kept = run("dataset", "set-budget", "h::1", "--epsilon", "0.5")
-    assert (kept.code, kept.err) == (0, "")
+    in_force = "note: in force is ε 0.5, before ε 1; the ceiling is 1\n"
+    assert (kept.code, kept.err) == (0, in_force)
     lowered = run("dataset", "set-budget", "h::1", "--epsilon", "0.02")
     assert lowered.code == 0
     assert lowered.err == (
         "note: 250 % of ε 0.02 is spent already: dataset h::1 would grant nothing more until its "
-        "budget in force is raised\n"
+        "budget in force is raised\nnote: in force is ε 0.02, before ε 0.5; the ceiling is 1\n"
     )
     asked = run("dataset", "renew", "h::1", "h::2")
     assert asked.code == 2
@@ -69,6 +70,7 @@ def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
     assert "h::2 will begin with all of its policy's budget in force" in other.err
     assert run("dataset", "set-budget", "h::1", "--epsilon", "1").code == 0
     assert "budget in force" not in run("dataset", "renew", "h::1", "h::2").err
+    assert "in force " not in run("dataset", "show", "h::1").out  # all of it is
 
 
 def test_what_somebody_may_use_counts_to_the_budget_in_force(tmp_path: Path) -> None:
@@ -91,6 +93,7 @@ def test_what_somebody_may_use_counts_to_the_budget_in_force(tmp_path: Path) -> 
     assert "may still use 80 % of the budget (ε 0.4)" in mine
     over = run("limit", "set", "census", "--team", "blue", "--reserved", "0.5")
     assert "50 % of the budget cannot be reserved for team blue: at most 40 % can be" in over.out
+    assert "An owner may raise the budget in force, ε 0.5, to at most 1" in over.out
     lower = run("dataset", "set-budget", "census", "--epsilon", "0.05")
     assert "Nothing was lowered: what is spent, and what is reserved for others" in lower.out
     own = ("--epsilon", "0.1", "--filter", "basic")

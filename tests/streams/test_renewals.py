@@ -156,7 +156,10 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     by = ("--by", "olga")
     budget = ("--epsilon", "1", "--delta", "1e-6", "--population", "city")
     lifetime = ("--lifetime", "3", "--lifetime-delta", "1e-5")
-    run("dataset", "open", "census", *budget, *lifetime, "--access", "anyone", *by)
+    wrong = run("dataset", "open", "census", *budget, "--lifetime", "3", *by)
+    assert "--lifetime-delta must be at least the delta that the policy guarantees" in wrong
+    opened = run("dataset", "open", "census", *budget, *lifetime, "--access", "anyone", *by)
+    assert "note: generation 1 since census, which takes ε = 1, δ = 1e-6 of it; ε = 2" in opened
     assert "guarantee          ε = 3, δ = 1e-5 for all generations" in run(
         "dataset", "show", "census"
     )

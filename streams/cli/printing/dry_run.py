@@ -69,7 +69,9 @@ def dry_run(
         say(line)
     if not json and shown.granted and (void := void_sentence(view)):
         say(f"warning: {void}", err=True)
-    raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
+    if not shown.granted:
+        raise typer.Exit(Exit.FAILED)
+    raise typer.Exit(Exit.PENDING if shown.needs_approval else Exit.WOULD_GRANT)
 
 
 def more_after_grant(cost: Callable[[], Preview]) -> str | None:

@@ -22,6 +22,6 @@ class Exit(IntEnum):
     WOULD_GRANT = 6
     """A dry run would be granted. Nothing was granted, so the mechanism must not run."""
     PENDING = 7
-    """The request waits for an owner's approval: the mechanism must not run yet."""
+    """The request waits for an owner's approval, or would: the mechanism must not run yet."""
     INTERRUPTED = 130
     """By Ctrl-C; in general 128 and the number of the signal."""

@@ -66,12 +66,11 @@ def typed_name(context: Any, field: str, value: str) -> str | None:
         return None
     value = _SHORTENED.sub("", value)
     last = field.rpartition(".")[2].partition("[")[0]
-    given = {
-        name: each for name, each in parameters_of(context).items() if _is_given(context, name)
-    }
+    parameters = parameters_of(context)
+    given = {name: each for name, each in parameters.items() if _is_given(context, name)}
     of_part, outer = field.replace(".", "_"), field.partition(".")[0]
-    if of_part in given:
-        return name_of(context, given[of_part])
+    if of_part in (parameters if "." in field else given):  # of a part, also where it is left out
+        return name_of(context, parameters[of_part])
     if outer in given and value == _begin(context, outer, value):
         return name_of(context, given[outer])
     if last in given:

@@ -138,8 +138,8 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
         ("Alerts at", percents(policy.alert_at) or "none"),
         ("Mechanisms run", f"{int(view.totals['mechanisms']):,}"),
     ]
-    if view.in_force:
-        facts.insert(0, ("Budget in force", in_force_words(view.policy, view.in_force)))
+    if words := in_force_words(view.policy, view.in_force):
+        facts.insert(0, ("Budget in force", words))
     if view.lifetime:
         facts.insert(0, ("Lifetime", lifetime_words(view)))
     if view.horizon_ends_at is not None:

@@ -254,6 +254,8 @@ def test_a_sum_has_the_condition_of_each_of_its_datasets(recorded: bool, conditi
     assert joint_guarantee("city", apart, ordered=None).condition is None
     apart[1] = msgspec.structs.replace(apart[1], guarantee="if_bounded", recorded=recorded)
     assert joint_guarantee("city", apart, ordered=None).condition == condition
+    (shown,) = with_joint(others[:1], [first, *others], ordered=None)
+    assert present_guarantee(shown).endswith(f"together, {condition}")  # one condition, everywhere
     note = lifetime_note(first.lifetime, first.policy, [first, *others])
     assert f"for all datasets of population city together, {condition}; " in note
     assert "if" not in lifetime_note(first.lifetime, first.policy, others)

@@ -40,6 +40,8 @@ def test_what_waits_is_listed_and_answered(tmp_path: Path) -> None:
     plans = Plans(tmp_path)
     assert "no request on plans that you may see waits" in plans("approval", "list", "plans").out
     assert "must approve it until" in plans.ask()
+    dry = plans("ask", "plans", "pure:0.3", "--analyst", "ana", "--dry-run", code=Exit.PENDING)
+    assert "would wait for an owner's approval" in dry.out
     plans.ask("ben")
     first, second = plans.waiting
     assert (first["analyst"], first["claim"]) == ("ana", {"type": "pure", "epsilon": "0.3"})
