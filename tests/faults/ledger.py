@@ -204,6 +204,11 @@ class Ledger:
 
     async def decision(self, place: Place) -> dict[str, Any]:
         """Return the decision on an input record, once it is visible."""
+        decision: dict[str, Any] = json.loads(await self.logged(place))
+        return decision
+
+    async def logged(self, place: Place) -> bytes:
+        """Return the decision on an input record as the log has it, once it is visible."""
         deadline = time.monotonic() + PATIENCE_S
         while place not in self._decisions:
             await asyncio.to_thread(self.visible)
@@ -214,8 +219,7 @@ class Ledger:
                     self._decisions[source["topic"], source["partition"], source["offset"]] = value
             self._parsed = len(values)
             assert time.monotonic() < deadline, f"{place} is not decided"
-        decision: dict[str, Any] = json.loads(self._decisions[place])
-        return decision
+        return self._decisions[place]
 
     async def decided(self, body: bytes, **where: Any) -> dict[str, Any]:
         """Append a request and return the decision on it."""

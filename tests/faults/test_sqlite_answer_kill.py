@@ -1,4 +1,4 @@
-"""A ledger killed between a request, its approval and the answer grants it once, or not at all."""
+"""A ledger killed between what waits, or an ask for more, and its answer, answers it once."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ KILLS: Final = rounds(12, 50)
 COST: Final = Fraction("0.02")
 POLICY: Final = {"filter": "basic", "epsilon": "900", "approve_above": "1e-5", "access": "anyone"}
 OWNERS: Final = ("olga", "otto")
+MORE: Final = {"epsilon": "800"}
 Body = dict[str, Any]
 
 
@@ -43,7 +44,7 @@ def outcome_of(decision: Decision) -> tuple[str, str | None]:
 
 
 def ask_and_answer(file: Path, notes: Path, chance: random.Random) -> None:
-    """Ask, approve, deny and send again; note each record before it is sent, until killed."""
+    """Ask, answer and send again; note each record before it is sent, until killed."""
     sent: list[Body] = []
     answered: list[str] = []
     with client(file) as ledger, notes.open("a") as noted:
@@ -59,6 +60,7 @@ def ask_and_answer(file: Path, notes: Path, chance: random.Random) -> None:
         while True:
             head = {"version": 1, "request_id": ledger.new_request_id(), "dataset": "census"}
             waiting = ledger.pending("census")
+            asks = [each.ask for each in ledger.asks("census") if each.state == "open"]
             if sent and chance.random() < 0.2:
                 send(chance.choice(sent))
             elif waiting and chance.random() < 0.6:
@@ -68,6 +70,13 @@ def ask_and_answer(file: Path, notes: Path, chance: random.Random) -> None:
                     pending = chance.choice(answered)
                 answered.append(pending)
                 send({**head, "type": kind, "by": by, "pending": pending})
+            elif asks and chance.random() < 0.5:
+                budget = {"type": "budget", "budget": MORE, "answers": chance.choice(asks)}
+                decline = {"type": "decline", "ask": asks[0], "asker": "ana", "reason": "not now"}
+                send({**head, "by": chance.choice(OWNERS), **chance.choice([budget, decline])})
+            elif chance.random() < 0.3:
+                wants = {"wants": "budget", "budget": MORE, "reason": "for table 4"}
+                send({**head, "type": "more", "by": "ana", **wants})
             else:
                 claim = {"type": "pure", "epsilon": "0.02"}
                 terms = {"unit": "person", "neighbours": "add_remove"}
@@ -89,8 +98,12 @@ def noted(notes: Path) -> tuple[dict[str, Body], dict[str, tuple[str, str | None
 
 
 def check_log(file: Path) -> Counter[str]:
-    """Check that each grant has an approval of its own, and that the totals are theirs."""
+    """Check that each grant has an approval of its own, and that the totals are theirs.
+
+    Each ask that was answered was there, and is answered once.
+    """
     answered: set[str] = set()
+    open_asks: set[int] = set()
     met: Counter[str] = Counter()
     waits: dict[str, str] = {}
     totals: Body = {}
@@ -98,6 +111,10 @@ def check_log(file: Path) -> Counter[str]:
         each = json.loads(value)
         met[each.get("reason") or each["outcome"]] += 1
         totals = each.get("totals", totals)
+        if each["outcome"] == "more_asked":
+            open_asks.add(each["sequence"])
+        if each["outcome"] in {"budget_set", "more_declined"}:
+            open_asks.remove(each["answers"])
         if each["outcome"] == "pending":
             waits[hash_of(value)] = each["request"]["request_id"]
         if each["outcome"] == "granted" or each.get("reason") == "denied":
@@ -110,7 +127,7 @@ def check_log(file: Path) -> Counter[str]:
     return met
 
 
-def test_a_ledger_killed_around_approvals_grants_each_request_once(tmp_path: Path) -> None:
+def test_a_ledger_killed_around_answers_gives_each_once(tmp_path: Path) -> None:
     chance, file, born = random.Random(1), tmp_path / "ledger.db", time.time_ns() // 1_000_000
     notes, met = tmp_path / "notes", Counter[str]()
     notes.touch()
@@ -138,6 +155,7 @@ def test_a_ledger_killed_around_approvals_grants_each_request_once(tmp_path: Pat
             for each in ledger.pending("census")[40:]:
                 ledger.as_owner("olga").deny("census", each.pending)
         met = check_log(file)
-    assert min(met[each] for each in ("granted", "denied", "repeated", "already_answered")) > 0, met
+    several = ("granted", "denied", "repeated", "already_answered", "budget_set", "more_declined")
+    assert min(met[each] for each in several) > 0, met
     now_ms = time.time_ns() // 1_000_000
     verdict(file, tmp_path / "copy", lambda _: True, (born, now_ms + 60_000))
