@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from accountant.display.numbers import counted, counting_cost, exact_percent, spent_line
+from accountant.advice.preview import Preview
+from accountant.display.numbers import (
+    counted,
+    counted_words,
+    counting_cost,
+    exact_percent,
+    part_of,
+    spent_line,
+    spent_percent,
+)
 from accountant.display.times import moment
 from accountant.policy import Policy
 from accountant.records import Decision, First
 from accountant.records.outcomes import Reason
+from accountant.views.datasets import DatasetView
 
 _THEN = (
     "Nothing is charged until then. To learn the answer, repeat it with its id (--id ID), or run "
@@ -69,3 +79,15 @@ def approval_words(policy: Policy) -> str:
         f"above {exact_percent(policy.approve_above)} of the budget waits until an owner approves "
         f"it, {days} at most"
     )
+
+
+def cost_line(view: DatasetView, preview: Preview) -> str:
+    """Return what a request costs, and which share of the budget that is."""
+    cost = (preview.cost if preview.granted else preview.asked) or {}
+    first = next(iter(view.budget))
+    line = spent_line(counting_cost(cost, preview.left, budget=view.budget))
+    if first not in cost:
+        return line
+    whole = view.budget[first]
+    counted = counted_words(view.spent_ratio, first, str(view.totals[first]), whole)
+    return f"{line}, {spent_percent(part_of(cost[first], whole))} of {counted}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,10 +15,14 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url
 
 if TYPE_CHECKING:
+    from accountant.advice.preview import Preview
     from accountant.records import Decision
-    from streams.client import Owner
+    from accountant.views.pending import PendingView
+    from streams.client import Accountant, Owner
 
 app = typer.Typer(help="List, approve and deny requests that wait.", no_args_is_help=True)
+
+_MOST_PREVIEWS: Final = 20
 
 Pending = Annotated[
     str,
@@ -45,15 +51,32 @@ def list_(
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with explain_errors(), reader(url, token_file) as ledger:
-        get_dataset(ledger, dataset)
+        view = get_dataset(ledger, dataset)
         found = ledger.pending(dataset)
+        previews = {} if json else _previews(ledger, found)
     if json:
         for each in found:
             print_json(each)
     elif found:
-        stdout().print(pending_table(found))
+        stdout().print(pending_table(found, view, previews))
+        if view.closed:
+            say(f"note: {dataset} is closed, so none of them can be approved: deny them", err=True)
     else:
         say(f"no request on {dataset} that you may see waits for an approval")
+
+
+def _previews(ledger: Accountant, found: Iterable[PendingView]) -> dict[str, Preview]:
+    """Return what would be decided now on the first claims that wait, by their hashes."""
+    from accountant.errors import BudgetError
+
+    previews: dict[str, Preview] = {}
+    with suppress(BudgetError):
+        for each in islice(found, _MOST_PREVIEWS):
+            if each.claim is not None:
+                previews[each.pending] = ledger.cost(
+                    each.dataset, each.claim, analyst=each.analyst, via=each.via
+                )
+    return previews
 
 
 @app.command("approve")

@@ -20,7 +20,7 @@ from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import IF_MEANT, ask_back, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import void_notes
+from streams.cli.reading.dataset_reader import lifetime_notes
 from streams.cli.reading.options import DEFAULT_URL, Json, ReplaceLedger, TokenFile, Url
 from streams.cli.reading.policy_options import (
     check_excluded,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
     from accountant.questions import Schema
     from accountant.records import Decision
-    from streams.client import Accountant
 
 app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=True)
 
@@ -255,16 +254,8 @@ def open_(
                     cap = policy is None and proposes_cap
                     by = admin.name(ledger)
                     _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
-            notes = partial(_notes_of_opening, ledger, name, decision)
+            notes = partial(lifetime_notes, ledger, name, decision)
             admin.end(ledger, request, decision, notes=notes)
-
-
-def _notes_of_opening(ledger: Accountant, name: str, decision: Decision) -> list[str]:
-    """Return what a dataset has taken of a lifetime, and that the lifetime guarantees nothing."""
-    from accountant.display.datasets import lifetime_words
-
-    taken = lifetime_words(ledger.dataset(name)) if decision.outcome.is_applied else ""
-    return [*([taken] if taken else []), *void_notes(ledger, name, decision)]
 
 
 def _plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
@@ -504,7 +495,7 @@ def renew(
             decision = admin.owner(ledger, request).renew(
                 name, renewed_as, wanted, owners=owner, schema=declared, as_given=True
             )
-        notes = partial(void_notes, ledger, renewed_as, decision)
+        notes = partial(lifetime_notes, ledger, renewed_as, decision)
         admin.end(ledger, request, decision, notes=notes)
 
 

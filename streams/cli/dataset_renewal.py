@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from accountant.policy.lifetime import Lifetime
 from streams.cli.dataset_proposal import OpeningDraft
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import get_dataset, void_notes
+from streams.cli.reading.dataset_reader import get_dataset, lifetime_notes
 from streams.errors import AccountantWarning
 
 
@@ -72,7 +72,7 @@ def open_like(
                 as_given=True,
                 new=opening.new,
             )
-        notes = partial(void_notes, ledger, opening.name, decision)
+        notes = partial(lifetime_notes, ledger, opening.name, decision)
         admin.end(ledger, request, decision, notes=notes)
 
 

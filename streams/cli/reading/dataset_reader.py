@@ -288,10 +288,15 @@ def warn_if_void(ledger: Accountant, decision: Decision) -> None:
         say(f"warning: {said}", err=True)
 
 
-def void_notes(ledger: Accountant, dataset: str, decision: Decision) -> list[str]:
-    """Return that a dataset was opened into a lifetime that guarantees nothing any more."""
+def lifetime_notes(ledger: Accountant, dataset: str, decision: Decision) -> list[str]:
+    """Return what an opening has taken of a lifetime, and that this guarantees nothing any more."""
+    from accountant.display.datasets import lifetime_words
+    from accountant.records.outcomes import Outcome
+
+    view = find_dataset(ledger, dataset) if decision.outcome is Outcome.OPENED else None
+    taken = "" if view is None else lifetime_words(view)
     said = read_void(ledger, dataset) if decision.outcome.is_applied else ""
-    return [said] if said else []
+    return [each for each in (taken, said) if each]
 
 
 def with_joint_guarantees(

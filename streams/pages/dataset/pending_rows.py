@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from accountant.advice.preview import Preview
-from accountant.display.numbers import (
-    counted_words,
-    counting_amounts,
-    counting_cost,
-    part_of,
-    remaining_line,
-    spent_line,
-    spent_percent,
-)
+from accountant.display.approvals import cost_line
+from accountant.display.numbers import counting_amounts, remaining_line
 from accountant.display.reasons import REASONS
 from accountant.display.reservations import SHORT_GRANT
 from accountant.display.texts import shorten
@@ -63,7 +56,7 @@ def waiting_request(
     """
     cost, left, refusal = "", "", ""
     if preview is not None:
-        cost = _cost_line(view, preview)
+        cost = cost_line(view, preview)
         if preview.granted:
             left = remaining_line(counting_amounts(preview.left, budget=view.budget))
         elif preview.reason is not None:
@@ -84,15 +77,3 @@ def waiting_request(
         until_in=time_until(asked.until, now),
         is_own=viewer in {asked.analyst, asked.via},
     )
-
-
-def _cost_line(view: DatasetView, preview: Preview) -> str:
-    """Return what a request costs, and which share of the budget that is."""
-    cost = (preview.cost if preview.granted else preview.asked) or {}
-    first = next(iter(view.budget))
-    line = spent_line(counting_cost(cost, preview.left, budget=view.budget))
-    if first not in cost:
-        return line
-    whole = view.budget[first]
-    counted = counted_words(view.spent_ratio, first, str(view.totals[first]), whole)
-    return f"{line}, {spent_percent(part_of(cost[first], whole))} of {counted}"

@@ -45,7 +45,9 @@ def test_what_waits_is_listed_and_answered(tmp_path: Path) -> None:
     plans.ask("ben")
     first, second = plans.waiting
     assert (first["analyst"], first["claim"]) == ("ana", {"type": "pure", "epsilon": "0.3"})
-    assert "pure:0.3" in plans("approval", "list", "plans").out
+    listed = plans("approval", "list", "plans").out
+    assert "pure:0.3" in listed
+    assert "30 % of" in listed
     assert "pure:0.3 waits for an approval until" in plans("mine", "--analyst", "ana").out
     assert "waits" not in plans("mine", "--analyst", "cora").out
     short = first["pending"].removeprefix("sha256:")[:12]
