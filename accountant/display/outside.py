@@ -23,11 +23,14 @@ from accountant.views.ledgers import ledger_of
 _IF_BOUNDED: Final = "if the size of this release was bounded before anything was released"
 
 
-def recording_notes(view: DatasetView, claim: Claim, *, cuts: bool = False) -> list[str]:
+def recording_notes(
+    view: DatasetView, claim: Claim, released_at: str, *, cuts: bool = False
+) -> list[str]:
     """Return what a record of a release would do, in sentences.
 
     Args:
         view: with the joint guarantee of its population, if it has one.
+        released_at: as the record has it.
         cuts: somebody has a reserved share.
     """
     name, ledger, asked = view.dataset, ledger_of(view), check_claim(claim)
@@ -52,6 +55,8 @@ def recording_notes(view: DatasetView, claim: Claim, *, cuts: bool = False) -> l
         notes.append("It is more than what is in force: nothing is granted until that is raised.")
     too = f", and the joint one of population {joint.population}" if joint and joint.holds else ""
     notes.append(f"The guarantee of dataset {name}{too} then holds {_IF_BOUNDED}.")
+    if released_at < view.opened_at:
+        notes.append("It was made before the opening, so only if this budget was fixed before it.")
     if cuts:
         notes.append("Reserved shares that it leaves no room for are cut, the newest first.")
     return notes

@@ -90,6 +90,7 @@ def record(
     """
     from accountant.claims.text import parse_claim
     from accountant.display.outside import recorded_notes, recording_notes
+    from accountant.records.coerce import coerce_until
     from streams.cli.reading.dataset_reader import (
         find_dataset,
         visible_limits,
@@ -102,7 +103,8 @@ def record(
         if view is not None:
             view = with_joint_guarantee(view, ledger)
             cuts = any(each.reserved for each in visible_limits(ledger, name))
-            for words in recording_notes(view, parse_claim(claim), cuts=cuts):
+            released = coerce_until(at, field="released_at")
+            for words in recording_notes(view, parse_claim(claim), released, cuts=cuts):
                 say(f"note: {words}", err=True)
             ask_back(f"no later record takes a charge of {claim} to dataset {name} back")
         owner = admin.owner(ledger, request)

@@ -40,6 +40,7 @@ def test_a_command_records_a_release_and_says_what_it_has_done(tmp_path: Path) -
     fits = run_here(tmp_path, "dataset", "record", "census", "pure:0.5", *AT).err
     assert "note: It costs ε 0.5; ε 1, δ 1e-6 left.\n" in fits
     assert "note: The guarantee of dataset census then holds if the size of this" in fits
+    assert "note: It was made before the opening, so only if this budget was fixed before" in fits
     assert "note: Reserved shares that it leaves no room for are cut, the newest first.\n" in fits
     said = run("dataset", "record", "census", "pure:0.05", *AT, *document, "--yes").json
     assert said["request"]["released_at"] == "2026-01-01T00:00:00.000Z"

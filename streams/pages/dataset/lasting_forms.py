@@ -130,7 +130,7 @@ async def release_effect(wanted: Wanted) -> str:
     assert isinstance(body, RecordRelease)
     limits = await wanted.visibility.service.levels(wanted.view.dataset)
     cuts = any(each.reserved for each in limits)
-    notes = recording_notes(wanted.view, body.claim, cuts=cuts)
+    notes = recording_notes(wanted.view, body.claim, body.released_at, cuts=cuts)
     start = f"No later record takes a charge of {wanted.sent.form.values['claim']} back."
     return " ".join([start, *notes])
 
