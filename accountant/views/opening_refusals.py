@@ -10,6 +10,7 @@ from accountant.policy.lifetime import (
     join_obstacle,
     latest_shared,
     lifetime_after_opening,
+    next_generation,
     remaining_text,
 )
 from accountant.records.requests import Open
@@ -60,8 +61,24 @@ def lifetime_note(
     return (
         f"the dataset will guarantee {lifetime.field} {lifetime.amount}, delta {lifetime.delta} "
         f"for all {whose} together{condition_words(policy, seen)}; {remaining_text(lifetime)} "
-        "remain after it"
+        f"remain after it{_not_renewable(lifetime, policy, seen)}"
     )
+
+
+def _not_renewable(lifetime: StoredLifetime, policy: Policy, seen: Iterable[DatasetView]) -> str:
+    """Return which open datasets of a lifetime no renewal with their guarantees fits any more."""
+    names = [
+        view.dataset
+        for view in seen
+        if lifetime.shared
+        and view.policy.population == policy.population
+        and not view.closed
+        and next_generation(lifetime, view.policy) is None
+    ]
+    what = "cannot be renewed with what it guarantees"
+    if len(names) > 1:
+        what = "cannot be renewed with what they guarantee"
+    return f", too little for a renewal: {', '.join(names)} {what}" if names else ""
 
 
 def _of_population(record: Open, seen: Iterable[DatasetView]) -> list[DatasetView]:

@@ -241,6 +241,20 @@ def test_a_lost_joint_guarantee_names_the_dataset_that_lost_it(change: Any, why:
     assert hidden.why == named
 
 
+def test_an_opening_that_leaves_too_little_for_a_renewal_says_whose() -> None:
+    views = in_one_lifetime()
+    record = opening(epsilon="1.5")
+    taken = lifetime_of_opening(record, views)
+    assert taken is not None
+    note = lifetime_note(taken, record.policy, views)
+    names = ", ".join(view.dataset for view in views)
+    too_little = f"too little for a renewal: {names} cannot be renewed with what they guarantee"
+    assert note.endswith(f"epsilon 0.5, delta 0.000006 remain after it, {too_little}")
+    less = lifetime_of_opening(opening(), views)
+    assert less is not None
+    assert lifetime_note(less, record.policy, views).endswith("remain after it")
+
+
 @pytest.mark.parametrize(
     ("recorded", "condition"), [(True, BOUNDED_RELEASES), (False, BOUNDED_EXCESS)]
 )
