@@ -146,6 +146,16 @@ def test_the_list_shows_spending_as_a_bar_and_in_words(server: LocalServer) -> N
     assert '<data value="0.75" title="0.75">0.75</data>' in page
 
 
+def test_a_template_names_a_macro_once() -> None:
+    made = environment()
+    assert made.loader is not None
+    twice = []
+    for name in made.list_templates(extensions=["html"]):
+        found = re.findall(r"{% macro (\w+)", made.loader.get_source(made, name)[0])
+        twice += [f"{name}: {macro}" for macro in sorted(set(found)) if found.count(macro) > 1]
+    assert not twice
+
+
 def test_templates_escape_quotes_and_reject_undefined_names() -> None:
     template = environment.from_string("{{ shown }}")
     assert template.render(shown="<b>\"'&") == "&lt;b&gt;&#34;&#39;&amp;"
