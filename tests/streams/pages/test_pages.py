@@ -147,7 +147,7 @@ def test_the_list_shows_spending_as_a_bar_and_in_words(server: LocalServer) -> N
 
 
 def test_a_template_names_a_macro_once() -> None:
-    made = environment()
+    made = environment
     assert made.loader is not None
     twice = []
     for name in made.list_templates(extensions=["html"]):
