@@ -309,6 +309,8 @@ def _promised(view: DatasetView) -> Guarantee:
 def _counting(parts: Sequence[_Counted], certain: str) -> list[_Counted]:
     """Return what counts: not the datasets that were closed before anything was granted on any.
 
+    One that guarantees nothing counts in any case: something was released there.
+
     Args:
         certain: before it, times give the order.
     """
@@ -321,6 +323,7 @@ def _counting(parts: Sequence[_Counted], certain: str) -> list[_Counted]:
         if part.view.granted_at is not None
         or part.view.closed_at is None
         or part.view.closed_at >= look
+        or any(each.over_budget or each.is_void for each in part.datasets)
     ]
 
 

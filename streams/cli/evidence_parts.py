@@ -331,8 +331,10 @@ def _write_statements(made: EvidenceFolder, log: Path, documents: Sequence[Path]
     from streams.errors import Refused
 
     with log.open("rb") as lines:
-        said = [decode_decision(line) for line in lines if _STATEMENT.search(line)]
-    words = [text for each in said if (text := statement_words(each))]
+        found = [decode_decision(line) for line in lines if _STATEMENT.search(line)]
+    # A refused record may hold the same bytes, and anything else.
+    said = [each for each in found if statement_words(each)]
+    words = map(statement_words, said)
     made.add("statements.txt", "releases made elsewhere and remarks", map(str.encode, words))
     requests = (msgspec.json.decode(each.request) for each in said)
     needed = dict.fromkeys(filter(None, (each.get("evidence_hash") for each in requests)))

@@ -37,7 +37,7 @@ class OwnedRow(NamedTuple):
     Attributes:
         runs_out: when its budget is used up at the rate of the last weeks, in words.
         runs_out_at: the same to sort by.
-        waits: how many requests wait for approval.
+        waits: how many requests wait for approval. `asks`: how many asks for more are open.
         refused: how many requests were refused; `who`: whose most, each with its number.
     """
 
@@ -48,6 +48,7 @@ class OwnedRow(NamedTuple):
     runs_out: str
     runs_out_at: str
     waits: int
+    asks: int
     refused: int
     who: str
 
@@ -55,7 +56,7 @@ class OwnedRow(NamedTuple):
 _ORDERS: Final[Mapping[str, Callable[[OwnedRow], tuple[Any, ...]]]] = MappingProxyType(
     {
         "runs-out": lambda row: (row.state != "open", row.runs_out_at, -row.spent_ratio),
-        "waits": lambda row: (-row.waits, row.runs_out_at),
+        "waits": lambda row: (-row.waits - row.asks, row.runs_out_at),
         "refused": lambda row: (-row.refused, row.runs_out_at),
     }
 )
@@ -85,7 +86,7 @@ async def owned_datasets(request: HttpRequest) -> Response[str]:
         rows=sorted(rows, key=_ORDERS[sort]),
         more=more,
         sort=sort,
-        waiting=sum(row.waits > 0 for row in rows),
+        waiting=sum(row.waits + row.asks > 0 for row in rows),
     )
 
 
@@ -113,6 +114,7 @@ async def _row(service: LedgerService, view: DatasetView) -> OwnedRow:
         runs_out="not known" if forecast is None else runs_out(forecast),
         runs_out_at=at or _NEVER,
         waits=len(pending),
+        asks=sum(each.state == "open" for each in await service.asks(view.dataset)),
         refused=refused,
         who=who,
     )

@@ -299,3 +299,15 @@ def test_a_page_shows_asks_to_owners_and_a_person_theirs(tmp_path: Path) -> None
             text = pages.page(name).text
             assert (f"<q>{escape(HOSTILE)}</q>" in text) is (name != "ben"), name
             assert (f"?accept={number}#set-member" in text) is (name == "olga")
+
+
+def test_the_text_of_an_ask_is_shown_as_it_is(tmp_path: Path) -> None:
+    def run(*words: str, by: str = "olga") -> str:
+        done = run_here(tmp_path, *words, *(() if "list" in words else ("--by", by)))
+        assert done.code == 0, done.err
+        return " ".join(done.out.split())
+
+    run("dataset", "open", "census", "--filter", "basic", "--epsilon", "1", "--access", "members")
+    text = "see [/b] [link=http://a.example]here[/link]"
+    run("more", "ask", "census", "access", "--reason", text, by="ana")
+    assert "[/b]" in run("more", "list", "census")

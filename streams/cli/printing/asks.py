@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from accountant.display.asks import wanted_words
 from accountant.display.times import moment
@@ -27,5 +28,6 @@ def ask_table(asks: Sequence[AskView]) -> Table:
             answer += f" by {each.answered_by}, {moment(each.answered_at)}"
             answer += f": {escape_text(each.why)}" if each.why else ""
         why, asked = escape_text(each.reason), moment(each.asked_at)
-        table.add_row(str(each.ask), each.by, wanted_words(each), why, asked, answer)
+        cells = (str(each.ask), each.by, wanted_words(each), why, asked, answer)
+        table.add_row(*map(Text, cells))
     return table

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from accountant.display.asks import wanted_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
-from accountant.display.numbers import counting_amounts, remaining_line, symbol
+from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import closing_words
 from accountant.display.outside import recorded_notes
 from accountant.display.pauses import person_pause_words
@@ -32,7 +32,7 @@ from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.limit_views import ScopeView
 from accountant.views.usage import analyst_in
-from accountant.views.visibility import sees_decision
+from accountant.views.visibility import DatasetAccess, sees_decision
 from accountant.views.why.forecast import TOO_YOUNG
 from streams.auth.decision_pages import log_reading
 from streams.auth.visibility import caller_of, visibility_of
@@ -110,11 +110,12 @@ async def dataset_page(
     log_reading(request, dataset, reads_others=found.viewer.reads_others)
     query = {name: str(text) for name, text in request.query_params.items()}
     wanted = filter_of(query)
-    found = await with_filter(service, found, visibility_of(request).at(dataset), wanted)
+    access = visibility_of(request).at(dataset)
+    found = await with_filter(service, found, access, wanted)
     if decided is not None:
         flash = message(decided, current=found.current)
     elif flash is None and "done" in query:
-        decision = await _decision(service, found, query)
+        decision = await _decision(service, found, access, query)
         flash = message(decision, _notes(found, decision), found.current)
         sent = _refill(found, decision)
     preview = preview_form.parse_query(query)
@@ -210,8 +211,8 @@ def _shown(found: PageData) -> dict[str, Any]:
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if reads_others else 0,
         "filters": form_data.filters(),
         "closing_words": f"{capital(closing_words(view))}.",
-        "budget_name": symbol(next(iter(view.budget))),
-        "ceiling": remaining_line(counting_amounts(view.ceiling)) if view.ceiling else "",
+        "budget_name": symbol("epsilon" if view.policy.rho is None else "rho"),
+        "ceiling": (view.policy.rho or view.policy.epsilon) if view.ceiling else "",
     }
 
 
@@ -250,15 +251,22 @@ def _member_row(member: Member, found: PageData) -> dict[str, Any]:
 
 
 async def _decision(
-    service: LedgerService, found: PageData, query: Mapping[str, str]
+    service: LedgerService,
+    found: PageData,
+    access: DatasetAccess | None,
+    query: Mapping[str, str],
 ) -> Decision | None:
-    """Return the decision on a form's record, None if it is not visible yet."""
+    """Return the decision on a form's record, None if it is not visible yet.
+
+    Args:
+        access: the viewer's, a lead's team included.
+    """
     caller = found.viewer.name or query.get("by", "")
     request_id = query["done"]
     if issued_at(request_id) is None:
         return None
     value = await service.find(found.view.dataset, caller, request_id)
-    if value is None or not sees_decision(found.viewer.access, decode_header(value)):
+    if value is None or access is None or not sees_decision(access, decode_header(value)):
         return None
     decision = decode_decision(value)
     # Never show requests here: the id comes from the query string.

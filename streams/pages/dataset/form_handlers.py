@@ -39,6 +39,8 @@ from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 from streams.service.ledger_service import LedgerService
 
+_NOTHING: Final = "Nothing was saved. Correct the marked fields."
+_PARTLY: Final = "Not all lines are saved: the form has those that are not."
 _REPLACES: Final = (
     "This scope has a limit already, and yours would replace it. Nothing was saved. The fields "
     "that you left empty now show the current limit: check the form and send it again."
@@ -102,7 +104,9 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
             return await dataset_page(request, dataset, status=409, sent={kind: again}, flash=asks)
         decision = await _send(context_of(request), wanted, wish, record)
     except RequestInvalid as error:
-        return await _page_with_form(request, dataset, kind, _corrected(request, form, error))
+        text = _PARTLY if isinstance(error, NotAllSent) else _NOTHING
+        form = _corrected(request, form, error)
+        return await _page_with_form(request, dataset, kind, form, text=text)
     if decision is None:
         return _redirect_to_page(dataset, form, viewer, by)
     try:
@@ -180,7 +184,8 @@ async def _unconfirmed_effect(form: PageForm, wanted: Wanted, record: FormRecord
     if form.effect is None:
         return ""
     service, sent = wanted.visibility.service, wanted.sent
-    if await service.find(sent.dataset, sent.by, record.checked.body.request_id) is not None:
+    ids = [record.checked.body.request_id] if form.ids is None else form.ids(sent)
+    if all([await service.find(sent.dataset, sent.by, each) is not None for each in ids]):
         return ""  # sent before
     effect = await form.effect(wanted)
     return "" if lasting_forms.is_confirmed(sent.form, effect) else effect
@@ -231,7 +236,7 @@ async def _page_with_form(
     form: FormData,
     *,
     status: int = 422,
-    text: str = "Nothing was saved. Correct the marked fields.",
+    text: str = _NOTHING,
 ) -> Response[Any]:
     """Return the page with the form as sent, and its errors."""
     flash = Message("refused", "Not saved", text)

@@ -41,6 +41,7 @@ class PageForm(NamedTuple):
         for_everybody: whoever sees the dataset sends it, and of some records those who do not.
         effect: what it does, which its sender confirms; None for nothing to confirm.
         send: sends it, where that takes more than one record.
+        ids: of its records, where it has several; else None.
     """
 
     path: str
@@ -55,6 +56,7 @@ class PageForm(NamedTuple):
     for_everybody: bool = False
     effect: Effect | None = None
     send: Callable[[Context, Wanted], Awaitable[Decision | None]] | None = None
+    ids: Callable[[SentForm], list[str]] | None = None
 
 
 def _by(found: PageData) -> str:
@@ -232,6 +234,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             for_administrators=True,
             effect=many_forms.members_effect,
             send=many_forms.send_members,
+            ids=lambda sent: many_forms.ids_of(many_forms.member_lines(sent)),
         ),
         "limits": PageForm(
             path="limits/many",
@@ -242,6 +245,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             record=lambda sent, _: many_forms.limit_lines(sent)[0].record,
             effect=many_forms.limits_effect,
             send=many_forms.send_limits,
+            ids=lambda sent: many_forms.ids_of(many_forms.limit_lines(sent)),
         ),
         "pause": PageForm(
             path="pause",

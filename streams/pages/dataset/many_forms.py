@@ -109,6 +109,11 @@ def _lines(
     return found
 
 
+def ids_of(lines: list[Line]) -> list[str]:
+    """Return the ids of the records of lines."""
+    return [each.record.checked.body.request_id for each in lines]
+
+
 def _values(row: str, names: Sequence[str]) -> Mapping[str, str]:
     cells = [each.strip() for each in row.replace("\t", ",").split(",")]
     if len(cells) > len(names):

@@ -109,7 +109,7 @@ async def _allowed(
     found = await visibility_of(request).dataset(dataset)
     if found is None:
         return await dataset_not_found(request, dataset)
-    view, access = found
+    (view,), access = await visibility_of(request).with_joint([found[0]]), found[1]
     if not access.sees_requests:
         values: dict[str, Any] = {"dataset": dataset, "page_url": dataset_address(dataset)}
         return render_page(request, "dataset/report_not_permitted.html", status=403, **values)

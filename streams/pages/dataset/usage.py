@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.display.numbers import part_of, spent_amount, symbol
-from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS, REFUSED_AT
+from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS, REFUSED_AT, Subject
 from accountant.display.texts import shorten
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
@@ -96,12 +96,14 @@ def _used(view: DatasetView, row: _Row) -> UsageBar:
 def refusals(why: Why) -> tuple[RefusalCount, ...]:
     """Return refusals by reason and limit scope, the most frequent first."""
     largest = max((each.refused for each in why.refusals), default=1)
-    return tuple(_refused(each, largest) for each in why.refusals)
+    subject = Subject(why.dataset, f"dataset {why.dataset}")
+    return tuple(_refused(each, largest, subject) for each in why.refusals)
 
 
-def _refused(each: RefusalsByReason, largest: int) -> RefusalCount:
+def _refused(each: RefusalsByReason, largest: int, subject: Subject) -> RefusalCount:
     reason = Reason(each.reason)
-    title, meaning, remedy = REASONS[reason]
+    title, words = REASONS[reason].title, REASONS[reason]
+    meaning, remedy = words.meaning_of(subject), words.remedy_of(subject)
     if reason is Reason.EXHAUSTED:
         title = f"{title} at {REFUSED_AT[each.level]}"
         meaning = NO_ROOM if each.level is None else NO_ROOM_AT_A_LIMIT

@@ -198,7 +198,8 @@ async def _preview(request: HttpRequest, form: FormData) -> OpeningPreview:
     service = context_of(request).service
     known, ordered = await service.datasets(), service.ordered_before()
     asked = await confirmations_of(request, record)
-    visible = await asyncio.to_thread(visibility_of(request).among, known)
+    visibility = visibility_of(request)
+    visible = await visibility.with_joint(await asyncio.to_thread(visibility.among, known))
     beside = opening_beside(record, visible, ordered)
     notes = [text for text in (takes_no_delta(draft.plan),) if text]
     if beside.lifetime is not None:

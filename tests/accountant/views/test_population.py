@@ -280,3 +280,12 @@ def test_what_hidden_datasets_make_of_a_guarantee_is_not_promised() -> None:
     broken = JointGuarantee(population="city", datasets=("b",), others=1, why="of another one")
     words = not_added_words("new", policy, views_with(broken), None)
     assert words == "nothing any more: of another one"
+
+
+def test_a_release_that_did_not_fit_counts_where_the_dataset_was_closed_unused() -> None:
+    there = view("there", opened=1, granted=9)
+    closed = msgspec.structs.replace(view("closed", opened=1, closed=2), over_budget=True)
+    assert joint_guarantee("city", [there, view("closed", opened=1, closed=2)], ordered=None).holds
+    broken = msgspec.structs.replace(closed, guarantee="void", recorded=True)
+    found = joint_guarantee("city", [there, broken], ordered=None)
+    assert found.why == "a release made elsewhere did not fit the budget of closed"

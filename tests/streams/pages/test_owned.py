@@ -25,6 +25,10 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
         claim = {"type": "pure", "epsilon": "0.5"}
         body = request(made.clock, dataset="asked", analyst="ana", claim=claim)
         assert made.send("ana", "/requests", body).status_code == 202
+        ask = {"version": 1, "type": "more", "by": "ana", "dataset": "calm", "wants": "access"}
+        made.enrol("calm", "ana", "analyst")
+        more = {**ask, "role": "auditor", "reason": "the report"}
+        made.done("ana", "/datasets/calm/more", more, "more_asked")
         yield made
 
 
@@ -39,7 +43,8 @@ def test_an_owner_sees_what_runs_out_waits_and_is_refused(office: PagesServer) -
     names, text = shown(office, "olga")
     assert names[0] == "survey"
     assert set(names) == {"survey", "calm", "asked"}
-    assert "Requests wait for approval on 1 of 3." in text
+    assert "Requests wait for approval, or asks for more for an answer, on 2 of 3." in text
+    assert "asks: 1 for more of calm" in text
     assert "2 refusals on survey ana 1, otto 1" in text
     assert "1 requests wait on asked" in text
 

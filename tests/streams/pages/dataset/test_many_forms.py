@@ -38,6 +38,18 @@ def test_many_members_are_shown_first_and_saved_once(paged: PagesServer) -> None
     assert last_decision(paged)["sequence"] == last["sequence"]
 
 
+def test_lines_that_are_new_are_confirmed_though_the_first_was_saved(paged: PagesServer) -> None:
+    first = form_of(paged.page("olga").text, "members/many")  # another tab holds the same form
+    one = {**first, "lines": "kim, analyst, red"}
+    asked = form_of(paged.post_form("olga", "members/many", one).text, "members/many")
+    assert paged.post_form("olga", "members/many", {**asked, **one}).status_code in {303, 409}
+    paged.post_form("olga", "members/many", {**asked, "lines": one["lines"], "action": "send"})
+    more = {**first, "lines": f"{one['lines']}\nana, owner, red"}
+    answer = paged.post_form("olga", "members/many", more)
+    assert answer.status_code == 409
+    assert member(paged, "ana")["roles"] == ["analyst"]
+
+
 def test_many_limits_are_saved(paged: PagesServer) -> None:
     answer, _ = send(
         paged, "limits/many", "team, green, 20\nanalyst, zoe, 5, 1, 7\neach, green, , 2, 1"
