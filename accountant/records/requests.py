@@ -417,6 +417,8 @@ class AskMore(_Admin, frozen=True, tag="more"):
             most the ceiling.
         reason: for the owners, 1 to 200 characters. It stays in the log for ever; owners, auditors
             and the person see it.
+        nonce: random text of a server, for a person who does not see the dataset: from a hash in
+            the log nobody can tell what was decided.
         follows: as of `Amend`.
     """
 
@@ -425,6 +427,7 @@ class AskMore(_Admin, frozen=True, tag="more"):
     part: Ratio | None = None
     budget: BudgetInForce | UnsetType = UNSET
     reason: Note = ""
+    nonce: Note = ""
     follows: int | None = None
 
 

@@ -25,7 +25,7 @@ from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.principal import authenticates
 from streams.auth.visibility import visibility_of
-from streams.gateway.asks import passed_on
+from streams.gateway.asks import passed_on, with_nonce
 from streams.gateway.confirm import check_confirmed
 from streams.gateway.contract.descriptions import description_of
 from streams.gateway.contract.openapi import submission_of
@@ -146,6 +146,7 @@ async def submit_body(
     await check_waiting(request, checked.body)
     if not new:
         await check_confirmed(request, checked.body)
+    checked, body = with_nonce(request, checked, body)
     service = context_of(request).service
     answer = await service.submit(kind.source, body, wait=wait, checked=checked)
     if (hidden := passed_on(request, checked.body)) is not None:

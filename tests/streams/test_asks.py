@@ -181,6 +181,12 @@ def test_a_hidden_dataset_and_none_answer_alike(server: RolesServer, name: str) 
         one, other = (ask(server, name, each, **fields) for each in (hidden, none))
         assert one.status_code in {403, 422}
         assert shown(one, hidden) == shown(other, none)
+    # Nobody can compute a decision that another hash in the log is compared with.
+    decided = server.see("olga", f"/datasets/{hidden}/requests", after=0, limit=500).json()
+    asks = [each["request"] for each in decided["decisions"] if each["request"].get("by") == name]
+    nonces = [each.get("nonce", "") for each in asks]
+    assert {len(each) for each in nonces} == {32}
+    assert len(set(nonces)) == len(nonces) > 1
     one, other = (server.see(name, f"/datasets/{each}/more") for each in (hidden, none))
     assert one.status_code == 404
     assert shown(one, hidden) == shown(other, none)

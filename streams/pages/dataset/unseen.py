@@ -12,7 +12,7 @@ from streams.auth.authorization import check_may_send
 from streams.auth.principal import optional_principal
 from streams.auth.unknown_dataset import closest_dataset
 from streams.auth.visibility import visibility_of
-from streams.gateway.asks import passed_on_words
+from streams.gateway.asks import passed_on_words, with_nonce
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import HttpRequest, context_of
 from streams.pages.dataset import form_data
@@ -71,6 +71,7 @@ async def ask_unseen(
         return await dataset_not_found(request, dataset, form=wrong, status=422)
     await check_may_send(request, record.checked.body)
     service = visibility_of(request).service
-    await service.submit("admin", record.body, wait=DEFAULT_WAIT_S, checked=record.checked)
+    checked, body = with_nonce(request, record.checked, record.body)
+    await service.submit("admin", body, wait=DEFAULT_WAIT_S, checked=checked)
     flash = Message("done", "Passed on", f"{passed_on_words(dataset)}.")
     return await dataset_not_found(request, dataset, flash=flash, status=200)

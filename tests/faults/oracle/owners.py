@@ -518,6 +518,7 @@ OWNERS: Final = {
             "role": is_role,
             "part": _or_none(is_ratio),
             "budget": is_budget_in_force,
+            "nonce": is_short,
         },
         odd=mismatched,
     ),
