@@ -89,6 +89,16 @@ def following(old: DatasetState, new: DatasetState, access: Access, at: int) -> 
         yield Following("resume", {}, "resume")
 
 
+def lacking(old: DatasetState, new: DatasetState, at: int) -> list[str]:
+    """Return which limits, members and pauses of a dataset another one does not have, in words.
+
+    Args:
+        at: as of `following`.
+    """
+    kinds = {"limit", "member", "pause_member"}
+    return [each.what for each in following(old, new, "members", at) if each.kind in kinds]
+
+
 def _lacks(limits: Sequence[ScopeView], known: _Known) -> bool:
     return any(known.get((each.scope, each.name)) != _limit_fields(each) for each in limits)
 

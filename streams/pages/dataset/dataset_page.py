@@ -44,6 +44,7 @@ from streams.pages.dataset.bars import scopes_of
 from streams.pages.dataset.form_data import FormData
 from streams.pages.dataset.forms import FORMS
 from streams.pages.dataset.headline import headline, own_budget
+from streams.pages.dataset.lasting_forms import not_brought_along
 from streams.pages.dataset.odometers import odometer_rows
 from streams.pages.dataset.page_data import (
     PageData,
@@ -116,7 +117,10 @@ async def dataset_page(
         flash = message(decided, current=found.current)
     elif flash is None and "done" in query:
         decision = await _decision(service, found, access, query)
-        flash = message(decision, _notes(found, decision), found.current)
+        notes = _notes(found, decision)
+        if decision is not None and decision.outcome is Outcome.RENEWED:
+            notes += await not_brought_along(service, found.view, found.now)
+        flash = message(decision, notes, found.current)
         sent = _refill(found, decision)
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:

@@ -33,9 +33,11 @@ from streams.client.requests.admin_requests import (
     renew_fields,
 )
 from streams.client.requests.requests import Undecided
+from streams.client.requests.succession import DatasetState, lacking
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import Context
 from streams.pages.dataset.form_data import CONFIRMED, FormData, FormRecord, SentForm, admin_record
+from streams.service.ledger_service import LedgerService
 from streams.service.visibility import Visibility
 
 _OWN: Final = ("reason", "by")
@@ -133,6 +135,24 @@ async def release_effect(wanted: Wanted) -> str:
     notes = recording_notes(wanted.view, body.claim, body.released_at, cuts=cuts)
     start = f"No later record takes a charge of {wanted.sent.form.values['claim']} back."
     return " ".join([start, *notes])
+
+
+async def not_brought_along(service: LedgerService, old: DatasetView, at: int) -> list[str]:
+    """Return which limits and members of a renewed dataset the next generation does not have.
+
+    Args:
+        at: milliseconds since 1970.
+    """
+    new = await service.dataset(old.renewed_as)
+    if new is None:
+        return []
+    one, other = [
+        DatasetState(each, await service.members(each.dataset), await service.levels(each.dataset))
+        for each in (old, new)
+    ]
+    missing = lacking(one, other, at)
+    what = f"{new.dataset} has not: {', '.join(missing)}. It grants without them: set them there"
+    return [what] if missing else []
 
 
 def remark_record(sent: SentForm) -> FormRecord:

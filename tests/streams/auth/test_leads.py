@@ -16,6 +16,7 @@ from tests.streams.clock import TestClock
 from tests.streams.gateway.asking import asking
 from tests.streams.gateway.records import request
 from tests.streams.pages.dataset.pages_server import form_of
+from tests.streams.pages.dataset.test_page import words
 from tests.streams.waiting import eventually
 
 DATASET = "survey"
@@ -232,3 +233,7 @@ def test_the_page_of_a_lead_has_the_team_and_its_forms(led: LedServer) -> None:
             form_of(page, absent)
     changed = led.see("zoe", f"/pages/datasets/{DATASET}", member="olga").text
     assert form_of(changed, "members")["member"] == ""
+    made = led.sets("zoe", "eve", "analyst", team="blue").json()["request"]["request_id"]
+    done = words(led.see("zoe", f"/pages/datasets/{DATASET}", done=made).text)
+    led.sets("zoe", "eve")
+    assert "eve is analyst in team blue" in done

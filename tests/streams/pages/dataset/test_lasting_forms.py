@@ -210,3 +210,18 @@ def test_an_amendment_changes_what_is_typed_alone(paged: PagesServer) -> None:
     changed = {"alert_at": ["0.5", "0.9"], "approve_above": "0.05", "approve_within": "P3D"}
     changed |= {"horizon": "P30D", "access": "anyone"}
     assert paged.see("olga", "/datasets/survey").json()["policy"] == before | changed
+
+
+def test_a_renewal_that_leaves_a_limit_behind_says_so(paged: PagesServer) -> None:
+    policy = {"filter": "basic", "epsilon": "1", "delta": "0", "unit": "user", "access": "members"}
+    head = {"version": 1, "by": "root", "dataset": "h::1"}
+    opening = {"type": "open", "owners": ["olga"], "policy": policy, "lifetime": {"epsilon": "30"}}
+    paged.done("root", "/datasets", {**head, **opening}, "opened")
+    limit = {**head, "type": "limit", "by": "olga", "scope": "team", "name": "red"}
+    share = {**limit, "part": "0.3", "reserved": "0.3"}
+    paged.done("olga", "/datasets/h::1/limits", share, "limit_set")
+    asked = renewal(paged, renewed_as="h::2", ceiling="10")
+    sent = {**form_of(asked.text, "renew"), "action": "send"}
+    done = paged.followed("olga", paged.post_form("olga", "renew", sent, "h::1"))
+    said = words(done.text)
+    assert "h::2 has not: limit of team red. It grants without them: set them there" in said

@@ -89,6 +89,7 @@ def test_an_owner_sees_all_and_gets_the_forms(shared_pages: PagesServer) -> None
     page = shared_pages.page("olga").text
     for part in ("Spent over time", "Usage</h2>", "Refusals by reason", "Members", "Limits</h2>"):
         assert part in page
+    assert not re.search(r"\{(owner|dataset|the_dataset|by)\}", page)
     assert "Did not fit at a team's limit or period limit exhausted 1" in words(page)
     assert "All together the last 7 days 2026-12-18 2026-12-07 to never ε 0.294" in words(page)
     assert 'action="/pages/datasets/survey/members"' in page
