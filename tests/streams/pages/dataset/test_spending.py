@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accountant.display.reasons import NO_ROOM
+from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
 from accountant.views.why.report import RefusalsByReason
@@ -129,3 +129,9 @@ def why(**fields: Any) -> Why:
     result = {"dataset": "census", "unit": "epsilon", "at": "2026-11-21T12:00:00.000Z"}
     amounts = {"budget": "1", "spent": "0.5", "left": "0.5"}
     return Why(**{**result, **amounts, "spent_ratio": 0.5, "state": "open", **fields})
+
+
+def test_the_words_of_each_reason_have_names_in_them() -> None:
+    counts = [RefusalsByReason(reason=str(each), level=None, refused=1) for each in REASONS]
+    for each in refusals(why(refusals=counts)):
+        assert "{" not in each.meaning, each
