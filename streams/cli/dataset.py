@@ -198,7 +198,7 @@ def open_(
     opened before.
     """
     from accountant.records.names import check_name
-    from streams.cli.dataset_proposal import OpeningDraft, print_policy, propose_for
+    from streams.cli.dataset_proposal import OpeningDraft, plan_of, print_policy, propose_for
     from streams.cli.dataset_renewal import TypedLifetime, open_like
     from streams.client import PolicyDiffers
 
@@ -219,12 +219,14 @@ def open_(
             if expected:
                 check_name("dataset", name)
                 typed = {each: fields[each] for each in _OF_A_POLICY if is_typed(context, each)}
-                propose_for(context, OpeningDraft(name, declared, new, admin), expected, typed)
+                shared = typed_lifetime.declared(fields["rho"])
+                draft = OpeningDraft(name, declared, new, admin, shared)
+                propose_for(context, draft, expected, typed, ceiling)
                 return
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
         with named_options(context) if policy is None else nullcontext():
-            plan = _plan_of(wanted, ceiling)
+            plan = plan_of(wanted, ceiling)
         if preview:
             check_name("dataset", name)
             draft = OpeningDraft(name, declared, new, admin, typed_lifetime.declared(wanted.rho))
@@ -256,19 +258,6 @@ def open_(
                     _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
             notes = partial(lifetime_notes, ledger, name, decision)
             admin.end(ledger, request, decision, notes=notes)
-
-
-def _plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
-    """Return the compiled policy of an opening.
-
-    Args:
-        wanted: its budget is in force, below the ceiling if there is one.
-    Raises: RequestInvalid.
-    """
-    from accountant.policy import resolve
-    from accountant.policy.compiled_policy import open_below, open_plan
-
-    return open_plan(resolve(wanted)) if ceiling is None else open_below(wanted, ceiling)
 
 
 def _explain_opening(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import typer
 from msgspec import UNSET, UnsetType
@@ -20,8 +20,8 @@ from accountant.display.other_filter import (
     proposed_fields,
     share_words,
 )
-from accountant.policy import resolve
-from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.policy import Policy, resolve
+from accountant.policy.compiled_policy import CompiledPolicy, open_below, open_plan
 from accountant.policy.lifetime import Lifetime, StoredLifetime, check_lifetime
 from accountant.policy.proposal import propose_defaults
 from accountant.questions import Schema
@@ -42,10 +42,14 @@ from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.preview import preview_json, preview_table
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import reader
-from streams.cli.reading.policy_options import named_options, policy_of
+from streams.cli.reading.policy_options import is_typed, named_options, policy_of
 from streams.client import NoSuchLedger
 from streams.client.requests.requests import new_id
 from streams.clock import SystemClock
+
+_BESIDE: Final = frozenset(
+    {"ceiling", "lifetime", "lifetime_delta", "lifetime_shared", "owner", "schema", "spent"}
+)
 
 
 class OpeningDraft(NamedTuple):
@@ -68,12 +72,14 @@ def propose_for(
     opening: OpeningDraft,
     expected: list[str],
     typed: Mapping[str, Any],
+    ceiling: str | None,
 ) -> None:
     """Print the policy that fits the expected requests, and the command that opens it.
 
     Args:
         expected: claims, which together are one round of requests.
         typed: the options of the policy that were typed; the proposal leaves them as they are.
+        ceiling: as of `plan_of`.
     """
     name = opening.name
     claim = check_claim(mix([parse_claim(text) for text in expected])).claim
@@ -82,8 +88,9 @@ def propose_for(
         if found is None:
             _fail_without_filter(claim, typed)
         fields = {**proposed_fields(found), **typed}
-        plan = open_plan(resolve(policy_of(propose_defaults(fields))))
-    command = shlex.join(["accountant", "dataset", "open", name, *open_options(fields)])
+        plan = plan_of(policy_of(propose_defaults(fields)), ceiling)
+    options = [*open_options(fields), *_typed_beside(context)]
+    command = shlex.join(["accountant", "dataset", "open", name, *options])
     assert found.choice.fit is not None
     count = found.choice.fit.count
     more = {"expected": claim_text(claim), "expected_fits": count, "command": command}
@@ -96,6 +103,32 @@ def propose_for(
         f"of them, and each uses {share_words(found)} of it. Open the dataset with\n\n"
         f"    {command}"
     )
+
+
+def plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
+    """Return the compiled policy of an opening.
+
+    Args:
+        wanted: its budget is in force, below the ceiling if there is one.
+    Raises: RequestInvalid.
+    """
+    return open_plan(resolve(wanted)) if ceiling is None else open_below(wanted, ceiling)
+
+
+def _typed_beside(context: typer.Context) -> list[str]:
+    """Return what was typed beside the policy, and belongs to the opening, as it is typed."""
+    words = list[str]()
+    for parameter in context.command.params:
+        name, value = str(parameter.name), context.params.get(str(parameter.name))
+        if name not in _BESIDE or not is_typed(context, name):
+            continue
+        option = max(parameter.opts, key=len)
+        if value is True:
+            words.append(option)
+        else:
+            for each in value if isinstance(value, list | tuple) else [value]:
+                words += [option, str(each)]
+    return words
 
 
 def print_policy(

@@ -108,3 +108,19 @@ def test_a_preview_asks_what_the_opening_fixes_for_ever(accountant):
     shares = answers["Reserve a share of the budget for a team or an analyst?"]
     assert (shares["allowed"], shares["change"]) == (False, "--filter zcdp_tight --beside none")
     assert answers["Give teams a part of the budget, or so much a week?"]["allowed"] is False
+
+
+def test_a_proposal_keeps_what_is_fixed_beside_the_policy(accountant):
+    beside = ("--ceiling", "2", "--lifetime", "4", "--lifetime-delta", "1e-5")
+    owners = ("--owner", "olga", "--owner", "otto")
+    budget = ("--epsilon", "1", "--delta", "1e-6")
+    opening = ("dataset", "open", "plans", "--for", "pure:0.01", *budget)
+    done = accountant(*opening, *beside, *owners)
+    assert done.code == 0, done.err
+    assert "in force ε = 1 of 2, the ceiling" in " ".join(done.out.split())
+    assert "the dataset will guarantee epsilon 4, delta 1e-5 for all generations" in done.err
+    assert (
+        accountant(*opening, *beside, *owners, "--json")
+        .json["command"]
+        .endswith(" ".join((*beside, *owners)))
+    )
