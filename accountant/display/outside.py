@@ -11,11 +11,11 @@ from accountant.claims.text import claim_text
 from accountant.display.limits import scope_words
 from accountant.display.numbers import counting_amounts, counting_cost, spent_line, sufficient_line
 from accountant.display.times import moment
+from accountant.errors import RequestInvalid
 from accountant.foreign_text import escape_text
 from accountant.ledger.adjudicate import charge_outside, reason_without_price
 from accountant.records import Decision
-from accountant.records.inputs import check
-from accountant.records.outcomes import Outcome
+from accountant.records.inputs import Undecodable, check
 from accountant.records.requests import RecordRelease, Remark
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
@@ -64,13 +64,12 @@ def recording_notes(
 
 def statement_words(decision: Decision) -> str:
     """Return what an owner has said of the past: a release made elsewhere, or a remark; else ""."""
-    if not (decision.outcome.charges_team or decision.outcome is Outcome.REMARKED):
+    said = _statement(decision)
+    if said is None:
         return ""
-    said = check("admin", bytes(decision.request)).body
     start = f"{decision.dataset}, decision {decision.sequence}, {moment(decision.decided_at)}"
     if isinstance(said, Remark):
         return f"{start}: {said.by} says of decision {said.decision}: {_quoted(said.remark)}"
-    assert isinstance(said, RecordRelease)
     team = "" if said.team is None else f" by team {said.team}"
     charged = "not charged, since it did not fit the budget"
     if decision.cost is not None:
@@ -80,6 +79,22 @@ def statement_words(decision: Decision) -> str:
         f"{start}: {said.by} records {claim_text(said.claim)}, released at "
         f"{moment(said.released_at)}{team}, {charged}. Evidence: {_quoted(said.evidence)}{document}"
     )
+
+
+def document_of(decision: Decision) -> str | None:
+    """Return the hash of the document that a record of a release names, None for none."""
+    said = _statement(decision)
+    return said.evidence_hash if isinstance(said, RecordRelease) else None
+
+
+def _statement(decision: Decision) -> Remark | RecordRelease | None:
+    if not decision.outcome.is_applied or decision.dataset is None:
+        return None
+    try:
+        said = check("admin", bytes(decision.request)).body
+    except (RequestInvalid, Undecodable):  # of another source
+        return None
+    return said if isinstance(said, Remark | RecordRelease) else None
 
 
 def recorded_notes(decision: Decision) -> list[str]:

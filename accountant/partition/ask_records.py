@@ -14,13 +14,13 @@ from accountant.asks.answers import (
 )
 from accountant.dataset_ledger import DatasetLedger
 from accountant.errors import RequestInvalid
-from accountant.ledger.adjudicate import Verdict, refused_for
+from accountant.ledger.adjudicate import Verdict, refusal_of_all, refused_for
 from accountant.members.pauses import pause_of_person
 from accountant.members.permits import has_role
 from accountant.partition.draft import Draft
 from accountant.policy.compiled_policy import budget_below
 from accountant.records import AdminRecord
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Reason
 from accountant.records.requests import AskMore
 
 
@@ -41,7 +41,7 @@ def refused_ask(draft: Draft, ledger: DatasetLedger, record: AskMore) -> Verdict
     if pause is not None and ledger.facts.paused:
         return refused_for(Reason.PAUSED)
     if pause is not None:
-        return Verdict(Outcome.REFUSED, Reason.PERSON_PAUSED, pause=pause)
+        return refusal_of_all(Reason.PERSON_PAUSED, None, pause)
     reason = _why_not(draft, ledger, record)
     return None if reason is None else refused_for(reason)
 

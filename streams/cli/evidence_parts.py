@@ -326,7 +326,7 @@ def _write_statements(made: EvidenceFolder, log: Path, documents: Sequence[Path]
         log: the written records.
         documents: the files that may be such documents.
     """
-    from accountant.display.outside import statement_words
+    from accountant.display.outside import document_of, statement_words
     from accountant.records import decode_decision
     from streams.errors import Refused
 
@@ -336,8 +336,7 @@ def _write_statements(made: EvidenceFolder, log: Path, documents: Sequence[Path]
     said = [each for each in found if statement_words(each)]
     words = map(statement_words, said)
     made.add("statements.txt", "releases made elsewhere and remarks", map(str.encode, words))
-    requests = (msgspec.json.decode(each.request) for each in said)
-    needed = dict.fromkeys(filter(None, (each.get("evidence_hash") for each in requests)))
+    needed = dict.fromkeys(filter(None, map(document_of, said)))
     for file in documents:
         content = file.read_bytes()
         name = f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -52,7 +52,7 @@ class _Lines(str):
 
 def _lines(text: str) -> _Lines:
     """Escape control characters of each line of a text."""
-    return _Lines("\n".join(map(escape_lines, text.splitlines())))
+    return _Lines("\n".join(map(escape_lines, text.replace("\r", "").split("\n"))))
 
 
 def _shown(value: object) -> object:

@@ -45,4 +45,5 @@ def test_a_change_of_a_page_reaches_few_test_files(graph: Graph) -> None:
     asked_for = tuple(f"tests/{name}/" for name in OPT_IN)
     found = [path for path in reached_by(graph, "streams/pages") if not path.startswith(asked_for)]
     # It was half of them once: a change of a page is tested by what shows pages.
-    assert 40 <= len(found) <= len(graph.reaches) * 80 / 620, found
+    others = [path for path in found if not path.startswith("tests/streams/pages/")]
+    assert 20 <= len(others) <= len(graph.reaches) * 70 / 620, others

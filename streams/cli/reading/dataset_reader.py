@@ -291,9 +291,9 @@ def warn_if_void(ledger: Accountant, decision: Decision) -> None:
 def lifetime_notes(ledger: Accountant, dataset: str, decision: Decision) -> list[str]:
     """Return what an opening has taken of a lifetime, and that this guarantees nothing any more."""
     from accountant.display.datasets import lifetime_words
-    from accountant.records.outcomes import Outcome
 
-    view = find_dataset(ledger, dataset) if decision.outcome is Outcome.OPENED else None
+    is_new = decision.outcome.sets_policy and decision.sequence == 1
+    view = find_dataset(ledger, dataset) if is_new else None
     taken = "" if view is None else lifetime_words(view)
     said = read_void(ledger, dataset) if decision.outcome.is_applied else ""
     return [each for each in (taken, said) if each]

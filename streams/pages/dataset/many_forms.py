@@ -33,9 +33,7 @@ class NotAllSent(RequestInvalid):
         remaining: that line and those after it.
     """
 
-    def __init__(self, rule: str, remaining: str) -> None:
-        super().__init__("lines", rule, "")
-        self.remaining = remaining
+    remaining = ""
 
 
 class Line(NamedTuple):
@@ -80,7 +78,7 @@ def _lines(
     sent: SentForm, names: Sequence[str], record_of: Callable[[SentForm], FormRecord]
 ) -> list[Line]:
     text = sent.form.values["lines"]
-    rows = [(number, each.strip()) for number, each in enumerate(text.splitlines(), 1)]
+    rows = [(number, each.strip()) for number, each in enumerate(text.split("\n"), 1)]
     rows = [(number, each) for number, each in rows if each]
     if not rows:
         raise RequestInvalid("lines", "must have at least one line", "")
@@ -196,7 +194,9 @@ async def _send(context: Context, lines: list[Line]) -> Decision | None:
         if why:
             saved = f"The {index:,} before it are saved" if index else "None is saved"
             rule = f"line {each.number}: {why} {saved}; these lines are not"
-            raise NotAllSent(rule, "\n".join(later.text for later in lines[index:]))
+            error = NotAllSent("lines", rule, "")
+            error.remaining = "\n".join(later.text for later in lines[index:])
+            raise error
     return decision
 
 

@@ -214,6 +214,19 @@ def fields_of_a_member(body: Fields) -> None:
             body.pop(field, None)
     if body.get("until") is not None:
         body["until"] = "2027-01-01T00:00:00.000Z"  # a pattern knows no calendar
+    if "lead" in body["roles"]:
+        body["team"] = body.get("team") or "blue"
+
+
+def fields_of_an_ask(body: Fields) -> None:
+    """Give an ask, or its decline, a reason, and an ask what it wants and nothing else."""
+    body["reason"] = body.get("reason") or "a second report"
+    if body["type"] == "decline":
+        return
+    for field in ("role", "part", "budget"):
+        body.pop(field, None)
+    asked = {"access": {"role": "auditor"}, "limit": {"part": "0.2"}}
+    body |= asked.get(body["wants"], {"budget": {"epsilon": "0.1"}})
 
 
 def person_or_team(body: Fields) -> None:
@@ -337,6 +350,8 @@ def mended(given: Fields) -> Fields:
         body.pop("approve_within", None)
     if body.get("type") == "member":
         fields_of_a_member(body)
+    if body.get("type") in ("more", "decline"):
+        fields_of_an_ask(body)
     if body.get("type") in ("pause_member", "resume_member"):
         person_or_team(body)
     if body.get("type") == "limit":
