@@ -49,6 +49,7 @@ from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
 from streams.kafka.service.answers import ChainBroken
 from streams.kafka.wire.diagnose_auth import ConnectionDenied
+from streams.pages.dataset.many_forms import NotAllSent
 from tests.every_case import every_case
 
 ID = "019ab000-0000-7000-8000-000000000000"
@@ -118,6 +119,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     Gone: lambda: Gone("archived", after=12),
     ConnectionDenied: lambda: ConnectionDenied("the password is wrong"),
     HTTPProblem: lambda: HTTPProblem(Response(b"{}", status_code=422)),
+    NotAllSent: lambda: NotAllSent("lines", "line 2: is refused", ""),
 }
 
 
