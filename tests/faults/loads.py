@@ -171,7 +171,7 @@ class Load:
         self._pausing = random.Random(seed + 10)
         self._pauses = People(seed + 10)
         self._person_pauses: dict[str, list[Body]] = {}
-        self._leads = LeadLoad(seed + 12)
+        self._leads = LeadLoad(seed + 13)
         self._claims = [self._claim(0) for _ in range(300)]
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
