@@ -129,6 +129,10 @@ class DatasetLedger(msgspec.Struct, frozen=True, gc=False):
         """What became of its guarantee, as decisions and views state it."""
         return "void" if self.suspended else self.guarantee
 
+    def has_changed_since(self, follows: int | None) -> bool:
+        """Tell whether another decision came after the one that a record follows; None for any."""
+        return follows is not None and follows != self.sequence
+
     def clock(self, at: int) -> int:
         """Return the time that deadlines are compared with: it never falls.
 

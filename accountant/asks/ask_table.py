@@ -7,7 +7,7 @@ from typing import Final
 
 from accountant.records import encode
 from accountant.records.asks import AskRow, ask_row_key
-from accountant.records.row_changes import RowChanges
+from accountant.records.row_changes import RowChanges, unknown_rows
 
 _NONE: Final[dict[str, AskRow]] = {}
 
@@ -54,11 +54,8 @@ class AskTable:
         return iter(sorted(found, key=lambda row: ask_row_key(row.dataset, row.ask)))
 
     def rows(self, known: Container[str] = ()) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each row for `state` as (key, value), but not of known keys."""
-        for row in self:
-            key = ask_row_key(row.dataset, row.ask)
-            if key.decode() not in known:
-                yield key, encode(row)
+        """Return each row for `state` as (key, value), but not of known keys."""
+        return unknown_rows(self, lambda row: ask_row_key(row.dataset, row.ask), encode, known)
 
 
 class AskChanges(RowChanges[AskRow]):

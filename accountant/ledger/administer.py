@@ -53,7 +53,7 @@ def administer(ledger: DatasetLedger, record: DatasetRecord, at: int) -> _Change
     """
     if ledger.closed and not isinstance(record, Label | Remark):  # people still read it
         return _refuse(ledger, Reason.CLOSED, at)
-    if record.follows is not None and record.follows != ledger.sequence:
+    if ledger.has_changed_since(record.follows):
         return _refuse(ledger, Reason.OUT_OF_DATE, at)
     return CHANGES[type(record)](ledger, record, at)
 

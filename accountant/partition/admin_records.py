@@ -20,13 +20,8 @@ from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.team_bounds import goes_beyond, is_outside
 from accountant.limits.thresholds import reached_limits
-from accountant.members.permits import may_decide, may_lead, team_led
-from accountant.partition.ask_records import (
-    answer,
-    is_out_of_date,
-    refused_ask,
-    why_no_answer,
-)
+from accountant.members.permits import may_decide, may_send, team_led
+from accountant.partition.ask_records import answer, refused_ask, why_no_answer
 from accountant.partition.draft import Draft
 from accountant.partition.lifetimes import lifetime_of_opening
 from accountant.partition.outside_records import decide_record
@@ -75,8 +70,7 @@ def decide_admin(
         return (_result(ledger, _open(draft, ledger, record)),)
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
-    policy = ledger.plan.policy
-    may = may_decide(policy, lookup, record, at) or may_lead(policy, lookup, record, at)
+    may = may_send(ledger.plan.policy, lookup, record, at)
     reason = why_no_answer(draft, ledger, record) if may else Reason.NOT_PERMITTED
     if reason is not None:
         refused = Verdict(Outcome.REFUSED, reason)
@@ -139,10 +133,8 @@ def _reached(draft: Draft, after: DatasetLedger, states: Iterable[LimitState]) -
 
 def _member(draft: Draft, ledger: DatasetLedger, record: SetMember) -> AdminVerdict:
     name, before = record.dataset, draft.members.get(record.dataset, record.member)
-    lead, own = (
-        _team_of_lead(draft, ledger, record),
-        draft.levels.get((name, "analyst", "", record.member)),
-    )
+    lead = _team_of_lead(draft, ledger, record)
+    own = draft.levels.get((name, "analyst", "", record.member))
     brings_share = bool(lead) and before is None and is_outside(own, lead)
     after, verdict, member = apply_member(
         ledger, before, record, draft.decided_at, brings_share=brings_share
@@ -194,13 +186,10 @@ def _ask(draft: Draft, ledger: DatasetLedger, record: AskMore) -> AdminVerdict:
 
 def _decline(draft: Draft, ledger: DatasetLedger, record: DeclineAsk) -> AdminVerdict:
     """Decline an open ask, which `why_no_answer` has found."""
-    late = is_out_of_date(ledger, record)
-    refused = Verdict(Outcome.REFUSED, Reason.OUT_OF_DATE)
-    return (
-        advance(ledger, draft.decided_at),
-        refused if late else Verdict(Outcome.MORE_DECLINED),
-        {},
-    )
+    after, verdict = advance(ledger, draft.decided_at), Verdict(Outcome.MORE_DECLINED)
+    if ledger.has_changed_since(record.follows):
+        verdict = Verdict(Outcome.REFUSED, Reason.OUT_OF_DATE)
+    return after, verdict, {}
 
 
 RULES: Final[dict[type[AdminRecord], Callable[[Draft, DatasetLedger, Any], AdminVerdict]]] = {
@@ -253,7 +242,7 @@ def apply_member(
 def _member_refusal(
     ledger: DatasetLedger, before: MemberRow | None, record: SetMember
 ) -> Reason | None:
-    if record.follows is not None and record.follows != ledger.sequence:
+    if ledger.has_changed_since(record.follows):
         return Reason.OUT_OF_DATE
     if before is None and not record.roles:
         return Reason.UNKNOWN_MEMBER
@@ -311,7 +300,7 @@ def _is_full(store: LimitStore, dataset: str) -> bool:
 def _limit_refusal(ledger: DatasetLedger, record: SetLimit, is_set: bool, at: int) -> Reason | None:
     if ledger.closed:
         return Reason.CLOSED
-    if record.follows is not None and record.follows != ledger.sequence:
+    if ledger.has_changed_since(record.follows):
         return Reason.OUT_OF_DATE
     if record.removes and not is_set:
         return Reason.UNKNOWN_LIMIT

@@ -6,7 +6,6 @@ from functools import partial
 
 from accountant.asks.answers import (
     ANSWERS,
-    Answer,
     answered_by,
     has_room,
     refusal_of_answer,
@@ -34,7 +33,7 @@ def refused_ask(draft: Draft, ledger: DatasetLedger, record: AskMore) -> Verdict
     """
     if ledger.closed:
         return refused_for(Reason.CLOSED)
-    if is_out_of_date(ledger, record):
+    if ledger.has_changed_since(record.follows):
         return refused_for(Reason.OUT_OF_DATE)
     row = draft.members.get(record.dataset, record.by)
     pause = pause_of_person(ledger.facts.person_pauses, record.by, row)
@@ -53,11 +52,6 @@ def _why_not(draft: Draft, ledger: DatasetLedger, record: AskMore) -> Reason | N
         return Reason.ABOVE_CEILING
     room = has_room(draft.asks.of(record.dataset), record.by)
     return None if room else Reason.TOO_MANY_ASKS
-
-
-def is_out_of_date(ledger: DatasetLedger, record: AskMore | Answer) -> bool:
-    """Tell whether a dataset has changed since the decision that a record follows."""
-    return record.follows not in (None, ledger.sequence)
 
 
 def _has_role(draft: Draft, ledger: DatasetLedger, record: AskMore) -> bool:
@@ -81,7 +75,9 @@ def why_no_answer(draft: Draft, ledger: DatasetLedger, record: AdminRecord) -> R
     One that is out of date is refused as that.
     """
     number = answered_by(record)
-    if number is None or not isinstance(record, ANSWERS) or is_out_of_date(ledger, record):
+    if number is None or not isinstance(record, ANSWERS):
+        return None
+    if ledger.has_changed_since(record.follows):
         return None
     return refusal_of_answer(draft.asks.get(record.dataset, str(number)), record)
 

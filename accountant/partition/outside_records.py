@@ -56,7 +56,7 @@ def decide_record(
 def _refusal(
     ledger: DatasetLedger, record: RecordRelease, claim: CheckedClaim, asked: Price
 ) -> Reason | None:
-    if record.follows is not None and record.follows != ledger.sequence:
+    if ledger.has_changed_since(record.follows):
         return Reason.OUT_OF_DATE
     return reason_without_price(ledger.plan, claim, asked)
 

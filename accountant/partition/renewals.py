@@ -40,7 +40,7 @@ def decide_renewal(draft: Draft, ledger: DatasetLedger, record: Renew) -> tuple[
 
 
 def _refusal(draft: Draft, ledger: DatasetLedger, record: Renew, policy: Policy) -> Reason | None:
-    if record.follows is not None and record.follows != ledger.sequence:
+    if ledger.has_changed_since(record.follows):
         return Reason.OUT_OF_DATE
     lifetime = ledger.facts.lifetime
     if lifetime is UNSET:

@@ -178,7 +178,7 @@ def _breaks_shares(draft: Draft, ledger: DatasetLedger) -> bool:
 def _resolve_refusal(
     ledger: DatasetLedger, reservation: Reservation | None, record: Resolve
 ) -> Reason | None:
-    if record.follows is not None and record.follows != ledger.sequence:
+    if ledger.has_changed_since(record.follows):
         return Reason.OUT_OF_DATE
     if reservation is None:
         return Reason.NOT_OPEN
