@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from accountant.display.numbers import exact_percent
 from accountant.policy import Policy
 from accountant.records.limit_fields import BUDGET_FIELDS
@@ -20,14 +22,22 @@ def wanted_words(ask: AskView) -> str:
 
 
 def membership_for(
-    ask: AskView, before: Member | None, *, team: str | None = None, until: str | None = None
+    ask: AskView,
+    members: Iterable[Member],
+    at: int,
+    *,
+    team: str | None = None,
+    until: str | None = None,
 ) -> Member:
     """Return the membership that accepts an ask for access: the role, with what is there.
 
     Args:
-        before: the membership in force; None for none.
+        members: of the dataset; a membership of the person that is in force at a time, in
+            milliseconds since 1970, keeps its other roles.
         team, until: those from then on; None for those so far.
     """
+    known = next((each for each in members if each.member == ask.by), None)
+    before = known if known is not None and known.is_in_force(at) else None
     role = ask.role or "analyst"
     roles = sort_roles((*(before.roles if before else ()), role))
     team = team or (before.team if before else None)

@@ -15,6 +15,7 @@ from accountant.advice.choose_filter import FilterChoice
 from accountant.advice.preview import Preview
 from accountant.advice.propose_filter import Proposal, other_filter
 from accountant.claims import Claim
+from accountant.claims.text import claim_text
 from accountant.display.numbers import spent_percent
 from accountant.errors import BudgetError
 from accountant.policy import Policy, parameter_text
@@ -89,6 +90,17 @@ def chosen_fields(choice: FilterChoice) -> dict[str, str]:
         if value is not UNSET:
             fields[field] = parameter_text(value)
     return fields
+
+
+def proposal_words(found: Proposal, claim: Claim) -> str:
+    """Return which filter is proposed for requests, and how many the budget admits."""
+    assert found.choice.fit is not None
+    count = found.choice.fit.count
+    fits = "any number" if count is None else f"{count:,}"
+    return (
+        f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "
+        f"of them, and each uses {share_words(found)} of it."
+    )
 
 
 def proposed_fields(found: Proposal) -> dict[str, str]:

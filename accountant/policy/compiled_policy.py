@@ -252,3 +252,14 @@ def open_below(wanted: Policy, ceiling: str) -> CompiledPolicy:
         rule = f"must be at least the budget in force, {budget.amount}"
         raise RequestInvalid("ceiling", rule, ceiling)
     return below(plan, in_force)
+
+
+def plan_of_opening(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
+    """Return the compiled policy of an opening.
+
+    Args:
+        wanted: its budget is in force.
+        ceiling: in the same parameter, or None: then the budget is the ceiling.
+    Raises: RequestInvalid: as of `resolve` and `open_below`.
+    """
+    return open_plan(resolve(wanted)) if ceiling is None else open_below(wanted, ceiling)

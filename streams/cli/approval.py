@@ -47,22 +47,17 @@ def list_(
     ledger's file shows all.
     """
     from streams.cli.printing.approvals import pending_table
-    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.output import print_list
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with explain_errors(), reader(url, token_file) as ledger:
         view = get_dataset(ledger, dataset)
         found = ledger.pending(dataset)
         previews = {} if json else _previews(ledger, found)
-    if json:
-        for each in found:
-            print_json(each)
-    elif found:
-        stdout().print(pending_table(found, view, previews))
-        if view.closed:
-            say(f"note: {dataset} is closed, so none of them can be approved: deny them", err=True)
-    else:
-        say(f"no request on {dataset} that you may see waits for an approval")
+    none = f"no request on {dataset} that you may see waits for an approval"
+    print_list(found, lambda: pending_table(found, view, previews), none, as_json=json)
+    if found and view.closed and not json:
+        say(f"note: {dataset} is closed, so none of them can be approved: deny them", err=True)
 
 
 def _previews(ledger: Accountant, found: Iterable[PendingView]) -> dict[str, Preview]:

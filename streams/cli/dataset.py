@@ -197,8 +197,9 @@ def open_(
     Example: `accountant dataset open survey --epsilon 1 --delta 1e-6`. Exit code 1 if the name was
     opened before.
     """
+    from accountant.policy.compiled_policy import plan_of_opening
     from accountant.records.names import check_name
-    from streams.cli.dataset_proposal import OpeningDraft, plan_of, print_policy, propose_for
+    from streams.cli.dataset_proposal import OpeningDraft, print_policy, propose_for
     from streams.cli.dataset_renewal import TypedLifetime, open_like
     from streams.client import PolicyDiffers
 
@@ -226,7 +227,7 @@ def open_(
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
         with named_options(context) if policy is None else nullcontext():
-            plan = plan_of(wanted, ceiling)
+            plan = plan_of_opening(wanted, ceiling)
         if preview:
             check_name("dataset", name)
             draft = OpeningDraft(name, declared, new, admin, typed_lifetime.declared(wanted.rho))

@@ -14,14 +14,8 @@ from accountant.advice.propose_filter import propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
 from accountant.display.opening_previews import opening_beside
-from accountant.display.other_filter import (
-    chosen_words,
-    open_options,
-    proposed_fields,
-    share_words,
-)
-from accountant.policy import Policy, resolve
-from accountant.policy.compiled_policy import CompiledPolicy, open_below, open_plan
+from accountant.display.other_filter import open_options, proposal_words, proposed_fields
+from accountant.policy.compiled_policy import CompiledPolicy, plan_of_opening
 from accountant.policy.lifetime import Lifetime, StoredLifetime, check_lifetime
 from accountant.policy.proposal import propose_defaults
 from accountant.questions import Schema
@@ -79,7 +73,7 @@ def propose_for(
     Args:
         expected: claims, which together are one round of requests.
         typed: the options of the policy that were typed; the proposal leaves them as they are.
-        ceiling: as of `plan_of`.
+        ceiling: as of `plan_of_opening`.
     """
     name = opening.name
     claim = check_claim(mix([parse_claim(text) for text in expected])).claim
@@ -88,7 +82,7 @@ def propose_for(
         if found is None:
             _fail_without_filter(claim, typed)
         fields = {**proposed_fields(found), **typed}
-        plan = plan_of(policy_of(propose_defaults(fields)), ceiling)
+        plan = plan_of_opening(policy_of(propose_defaults(fields)), ceiling)
     options = [*open_options(fields), *_typed_beside(context)]
     command = shlex.join(["accountant", "dataset", "open", name, *options])
     assert found.choice.fit is not None
@@ -97,22 +91,7 @@ def propose_for(
     print_policy(opening, plan, more)
     if opening.admin.json:
         return
-    fits = "any number" if count is None else f"{count:,}"
-    say(
-        f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "
-        f"of them, and each uses {share_words(found)} of it. Open the dataset with\n\n"
-        f"    {command}"
-    )
-
-
-def plan_of(wanted: Policy, ceiling: str | None) -> CompiledPolicy:
-    """Return the compiled policy of an opening.
-
-    Args:
-        wanted: its budget is in force, below the ceiling if there is one.
-    Raises: RequestInvalid.
-    """
-    return open_plan(resolve(wanted)) if ceiling is None else open_below(wanted, ceiling)
+    say(f"{proposal_words(found, claim)} Open the dataset with\n\n    {command}")
 
 
 def _typed_beside(context: typer.Context) -> list[str]:

@@ -332,11 +332,10 @@ def _write_statements(made: EvidenceFolder, log: Path, documents: Sequence[Path]
 
     with log.open("rb") as lines:
         found = [decode_decision(line) for line in lines if _STATEMENT.search(line)]
-    # A refused record may hold the same bytes, and anything else.
-    said = [each for each in found if statement_words(each)]
-    words = map(statement_words, said)
+    # Other records may hold the same bytes: no words are made of them.
+    words = filter(None, map(statement_words, found))
     made.add("statements.txt", "releases made elsewhere and remarks", map(str.encode, words))
-    needed = dict.fromkeys(filter(None, map(document_of, said)))
+    needed = dict.fromkeys(filter(None, map(document_of, found)))
     for file in documents:
         content = file.read_bytes()
         name = f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -11,7 +11,6 @@ from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.limit_notes import end_notes, limit_notes, note_of_uncounted
-from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import limits_and_members
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url, parse_until
 from streams.errors import AccountantWarning
@@ -163,19 +162,14 @@ def list_(
     lead, and to analysts those that apply to their own requests. A ledger's file shows all.
     """
     from streams.cli.printing.limits import limit_table
-    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.output import print_list
     from streams.cli.reading.dataset_reader import get_dataset, reader, visible_limits
 
     with explain_errors(), reader(url, token_file) as ledger:
         view = get_dataset(ledger, dataset)
         found = visible_limits(ledger, dataset)
-    if json:
-        for level in found:
-            print_json(level)
-    elif found:
-        stdout().print(limit_table(found, view))
-    else:
-        say(f"{dataset} has no limits that you may see: everyone who may ask shares the budget")
+    none = f"{dataset} has no limits that you may see: everyone who may ask shares the budget"
+    print_list(found, lambda: limit_table(found, view), none, as_json=json)
 
 
 def _scope(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:

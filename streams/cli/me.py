@@ -14,6 +14,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import AnalystBudget
     from accountant.views.pending import PendingView
     from streams.cli.reading.analyst_access import AnalystAccess
@@ -109,8 +110,8 @@ def mine(
     with explain_errors(), reader(url, token_file) as ledger:
         found, is_named = ledger.budgets(analyst), bool(ledger.token_source)
         access = None if json else read_access(ledger, analyst, found, SystemClock().now())
-        void = {} if json or not found else void_datasets(ledger)
-        waiting = {} if json else _waiting(ledger, found)
+        every = [] if json or not found else ledger.datasets()
+        void, waiting = void_datasets(ledger, every), _waiting(ledger, found, every)
     if access is None:
         for budget in found:
             print_json(budget)
@@ -129,9 +130,11 @@ def mine(
         say(_no_budget(access, is_named=is_named))
 
 
-def _waiting(ledger: Accountant, budgets: Sequence[AnalystBudget]) -> dict[str, list[PendingView]]:
+def _waiting(
+    ledger: Accountant, budgets: Sequence[AnalystBudget], every: Sequence[DatasetView]
+) -> dict[str, list[PendingView]]:
     """Return an analyst's requests that wait for an approval, by dataset."""
-    asks = {view.dataset for view in ledger.datasets() if view.policy.approve_above}
+    asks = {view.dataset for view in every if view.policy.approve_above}
     return {
         each.dataset: [one for one in ledger.pending(each.dataset) if one.analyst == each.analyst]
         for each in budgets

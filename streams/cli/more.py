@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -50,9 +50,10 @@ def ask(
     Example: `accountant more ask survey limit --part 0.25 --reason "a second report"`. Exit code 1
     if it is refused.
     """
+    from accountant.records.asks import Wanted
     from streams.errors import PassedOnToOwners
 
-    if wants not in {"access", "limit", "budget"}:
+    if wants not in get_args(Wanted):
         fail(Exit.USAGE, f"{wants} cannot be asked for: choose access, limit or budget")
     if not admin.reason:
         fail(Exit.USAGE, "owners need to know why: add --reason TEXT")
@@ -60,7 +61,7 @@ def ask(
         try:
             decision = admin.owner(ledger, request).ask_for_more(
                 dataset,
-                wants,  # type: ignore[arg-type]
+                cast("Wanted", wants),
                 role=role or ("analyst" if wants == "access" else None),
                 part=part,
                 epsilon=epsilon,
@@ -85,19 +86,14 @@ def list_(
     shows all.
     """
     from streams.cli.printing.asks import ask_table
-    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.output import print_list
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with explain_errors(), reader(url, token_file) as ledger:
         get_dataset(ledger, dataset)
         found = ledger.asks(dataset)
-    if json:
-        for each in found:
-            print_json(each)
-    elif found:
-        stdout().print(ask_table(found))
-    else:
-        say(f"{dataset} has no asks for more that you may see")
+    none = f"{dataset} has no asks for more that you may see"
+    print_list(found, lambda: ask_table(found), none, as_json=json)
 
 
 @app.command("accept")
@@ -128,11 +124,8 @@ def accept(
         owner = admin.owner(ledger, request)
         if found.wants == "access":
             over = None if until is None else parse_until(until, request.made_at)
-            members = {each.member: each for each in ledger.members(dataset)}
-            before = members.get(found.by)
-            if before is not None and not before.is_in_force(request.made_at):
-                before = None
-            after = membership_for(found, before, team=team, until=over)
+            members, at = ledger.members(dataset), request.made_at
+            after = membership_for(found, members, at, team=team, until=over)
             decision = owner.set_member(
                 dataset,
                 found.by,

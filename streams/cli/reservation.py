@@ -57,20 +57,15 @@ def list_(
     A server shows all of them to owners, auditors and administrators, and to analysts their own. A
     ledger's file shows all.
     """
-    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.output import print_list
     from streams.cli.printing.reservations import reservation_table
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with explain_errors(), reader(url, token_file) as ledger:
         get_dataset(ledger, dataset)
         found = ledger.reservations(dataset)
-    if json:
-        for each in found:
-            print_json(each)
-    elif found:
-        stdout().print(reservation_table(found))
-    else:
-        say(f"{dataset} has no open reservations that you may see")
+    none = f"{dataset} has no open reservations that you may see"
+    print_list(found, lambda: reservation_table(found), none, as_json=json)
 
 
 @app.command("begin")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from functools import lru_cache
@@ -16,7 +16,7 @@ from accountant.display.spending import ratio_for_good, spending
 from accountant.foreign_text import csv_text, escape_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
     from rich.text import Text
 
@@ -52,6 +52,24 @@ def stderr() -> Console:
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
     write_lines([escape_json(msgspec.json.encode(value))])
+
+
+def print_list(
+    found: Sequence[Any], table: Callable[[], RenderableType], none: str, *, as_json: bool
+) -> None:
+    """Print what was found: a line of JSON each, or a table.
+
+    Args:
+        table: makes the table. `none`: what is said to people where nothing was found.
+    """
+    from streams.cli.printing.say import say
+
+    if as_json:
+        write_lines(escape_json(msgspec.json.encode(each)) for each in found)
+    elif found:
+        stdout().print(table())
+    else:
+        say(none)
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:

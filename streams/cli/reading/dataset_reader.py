@@ -268,14 +268,13 @@ def read_void(ledger: Accountant, dataset: str) -> str:
     return ""
 
 
-def void_datasets(ledger: Accountant) -> dict[str, str]:
-    """Return which datasets guarantee nothing, with their `void_sentence`; none if unreadable."""
+def void_datasets(ledger: Accountant, every: Sequence[DatasetView]) -> dict[str, str]:
+    """Return which of all datasets guarantee nothing, with their `void_sentence`."""
     from accountant.display.datasets import void_sentence
     from accountant.errors import BudgetError
 
     with suppress(BudgetError):
-        read = ledger.datasets()
-        views = with_joint_guarantees(read, read, ledger)
+        views = with_joint_guarantees(every, every, ledger)
         return {view.dataset: said for view in views if (said := void_sentence(view))}
     return {}
 
@@ -292,8 +291,7 @@ def lifetime_notes(ledger: Accountant, dataset: str, decision: Decision) -> list
     """Return what an opening has taken of a lifetime, and that this guarantees nothing any more."""
     from accountant.display.datasets import lifetime_words
 
-    is_new = decision.outcome.sets_policy and decision.sequence == 1
-    view = find_dataset(ledger, dataset) if is_new else None
+    view = find_dataset(ledger, dataset) if decision.outcome.opens else None
     taken = "" if view is None else lifetime_words(view)
     said = read_void(ledger, dataset) if decision.outcome.is_applied else ""
     return [each for each in (taken, said) if each]

@@ -75,9 +75,7 @@ def _member(found: PageData, query: Query) -> FormData | None:
         return None
     ask = None if leads else _accepted(found, query, "access")
     if ask is not None:
-        before = next((each for each in found.members if each.member == ask.by), None)
-        in_force = before if before is not None and before.is_in_force(found.now) else None
-        after = membership_for(ask, in_force)
+        after = membership_for(ask, found.members, found.now)
         return form_data.accept_by_member(new_id(found.now), after, ask, by=_by(found))
     known = next((each for each in found.members if each.member == name), None)
     if known is not None and not found.viewer.may_change(known):

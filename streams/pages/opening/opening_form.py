@@ -10,11 +10,11 @@ from accountant.advice.choose_filter import mix
 from accountant.advice.propose_filter import Proposal, propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
-from accountant.display.other_filter import chosen_words, proposed_fields, share_words
+from accountant.display.other_filter import proposal_words, proposed_fields
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.policy import Policy, resolve
-from accountant.policy.compiled_policy import CompiledPolicy, open_below, open_plan
+from accountant.policy import Policy
+from accountant.policy.compiled_policy import CompiledPolicy, plan_of_opening
 from accountant.policy.proposal import propose_defaults
 from streams.client.requests.admin_requests import AdminRequest, admin_context, open_fields
 from streams.clock import Clock
@@ -80,7 +80,7 @@ def draft_of(form: FormData) -> DraftOpening:
         chosen: dict[str, Any] = dict(proposed_fields(found))
         if "orders" in chosen:
             chosen["orders"] = chosen["orders"].split(",")
-        typed, words = {**chosen, **typed}, _words(found, claim)
+        typed, words = {**chosen, **typed}, proposal_words(found, claim)
     optional = {
         "population": value["population"] or None,
         "access": "anyone" if value["access"] == "anyone" else "members",
@@ -89,8 +89,7 @@ def draft_of(form: FormData) -> DraftOpening:
     given = {name: each for name, each in optional.items() if each is not None}
     fields = propose_defaults({**typed, **given})
     policy = msgspec.convert(fields, Policy)
-    ceiling = value["ceiling"]
-    plan = open_below(policy, ceiling) if ceiling else open_plan(resolve(policy))
+    plan = plan_of_opening(policy, value["ceiling"] or None)
     return DraftOpening(fields, plan, words)
 
 
@@ -119,16 +118,6 @@ def _proposal(typed: dict[str, str], claim: Claim) -> Proposal:
         rule = f"must be of requests that fit the budget; of {claim_text(claim)} {which}"
         raise RequestInvalid("claims", rule, "")
     return found
-
-
-def _words(found: Proposal, claim: Claim) -> str:
-    assert found.choice.fit is not None
-    count = found.choice.fit.count
-    fits = "any number" if count is None else f"{count:,}"
-    return (
-        f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "
-        f"of them, and each uses {share_words(found)} of it."
-    )
 
 
 def opening_body(form: FormData, draft: DraftOpening, by: str, clock: Clock) -> bytes:
