@@ -216,7 +216,8 @@ async def renewal_effect(wanted: Wanted) -> str:
     view, new = wanted.view, wanted.sent.form.values["renewed_as"]
     policy, budget = _next_policy(wanted), ""
     if policy is not None:
-        field = next(iter(view.budget))
+        # The policy names the budget. The filter may count it in another parameter.
+        field = "rho" if view.policy.epsilon is None else "epsilon"
         budget = f"{symbol(field)} = {_policy_in_force(view)[field]}"
     pending = len(await wanted.visibility.service.pending(view.dataset))
     plan = RenewalPlan(view, new, policy, pending, budget)

@@ -199,6 +199,17 @@ def test_a_renewal_below_a_ceiling_within_the_lifetime(paged: PagesServer) -> No
     assert paged.page("ana", "h::2").status_code == 200
 
 
+def test_a_renewal_says_the_budget_in_force_as_the_policy_names_it(paged: PagesServer) -> None:
+    # The default filter counts in ρ, and the policy says ε.
+    policy = {"epsilon": "1", "delta": "1e-6", "unit": "user", "access": "members"}
+    head = {"version": 1, "by": "root", "dataset": "h::1"}
+    opening = {"type": "open", "owners": ["olga"], "policy": policy}
+    lifetime = {"epsilon": "30", "delta": "1e-4"}
+    paged.done("root", "/datasets", {**head, **opening, "lifetime": lifetime}, "opened")
+    page = renewal(paged, renewed_as="h::2", ceiling="10")
+    assert "h::2 will begin with ε = 1 in force" in words(page.text)
+
+
 def test_an_amendment_changes_what_is_typed_alone(paged: PagesServer) -> None:
     empty = paged.fill("olga", "amend", reason="no change")
     assert empty.status_code == 422
