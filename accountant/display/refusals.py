@@ -56,7 +56,7 @@ from accountant.display.times import moment
 from accountant.policy import MAX_OPEN, Policy
 from accountant.questions.derive import NO_ERROR_BEFORE
 from accountant.records import DECODE_ERRORS, Decision, FieldError
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
@@ -83,7 +83,7 @@ class MoreAvailable(NamedTuple):
 
     text: str
     at: str | None = None
-    wants: Wanted | Literal[""] = ""
+    wants: AskKind | Literal[""] = ""
 
 
 class _RefusedRequest(msgspec.Struct):
@@ -416,7 +416,7 @@ def when_more(
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
         own = all(each.level.scope in {"analyst", "each"} for each in binding)
-        wants: Wanted | Literal[""] = "limit" if own else ""
+        wants: AskKind | Literal[""] = "limit" if own else ""
         return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}", wants=wants)
     if any(each.more_at is None for each in binding):  # of limits that end
         said = ", and ".join(map(_reset, binding))

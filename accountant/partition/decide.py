@@ -150,7 +150,7 @@ def _decide_checked(
         if row is not None:
             same = row.body_hash == _sha256(body).hexdigest()
             outcome = Outcome.REPEATED if same else Outcome.CONFLICT
-            first = row.shown(clock_of(ledger, draft.decided_at), draft.resets.number)
+            first = row.first_answer(clock_of(ledger, draft.decided_at), draft.resets.number)
             return append_uncharged(draft, record, checked, body, outcome, first=first)
     if issued <= floor:
         return append_uncharged(draft, record, checked, body, Outcome.EXPIRED)

@@ -12,7 +12,7 @@ from accountant.policy.in_force import BudgetInForce
 from accountant.records.members import Role
 from accountant.versions import Format, reader
 
-Wanted = Literal["access", "limit", "budget"]
+AskKind = Literal["access", "limit", "budget"]
 """What somebody may ask owners for: a role, a larger limit of their own, or a larger budget."""
 AskState = Literal["open", "accepted", "declined"]
 
@@ -39,7 +39,7 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="a
     dataset: str
     ask: int
     by: str
-    wants: Wanted
+    wants: AskKind
     role: Role | UnsetType = UNSET
     part: Ratio | UnsetType = UNSET
     budget: BudgetInForce | UnsetType = UNSET

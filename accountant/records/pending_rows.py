@@ -74,7 +74,7 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
         """Number in the partition of the decision that answered it, else of `pending`."""
         return self.partition_sequence if self.first is UNSET else self.first.partition_sequence
 
-    def shown(self, at: int, resets: int) -> First:
+    def first_answer(self, at: int, resets: int) -> First:
         """Return the decision that a repeat of the request shows: the answer, once there is one.
 
         Args:

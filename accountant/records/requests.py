@@ -30,7 +30,7 @@ from accountant.questions.noise import Noise
 from accountant.questions.schema import Schema
 from accountant.questions.statistics import Question
 from accountant.questions.stop import Stop
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.limit_records import LimitPolicy, PeriodLimit, Scope
 from accountant.records.members import Role, Roles
 
@@ -422,7 +422,7 @@ class AskMore(_Admin, frozen=True, tag="more"):
         follows: as of `Amend`.
     """
 
-    wants: Wanted
+    wants: AskKind
     role: Role | None = None
     part: Ratio | None = None
     budget: BudgetInForce | UnsetType = UNSET

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from accountant.field_rules import Count, Name, Note, Ratio, Time
 from accountant.policy.in_force import BudgetInForce
-from accountant.records.asks import AskRow, AskState, Wanted
+from accountant.records.asks import AskKind, AskRow, AskState
 from accountant.records.members import Role
 from accountant.times import iso
 from accountant.views.visibility import DatasetAccess
@@ -32,7 +32,7 @@ class AskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dataset: Name
     ask: Count
     by: Name
-    wants: Wanted
+    wants: AskKind
     role: Role | None = None
     part: Ratio | None = None
     budget: BudgetInForce | None = None

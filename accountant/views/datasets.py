@@ -22,7 +22,7 @@ from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.policy.in_force import StoredBudgetInForce
 from accountant.policy.lifetime import StoredLifetime
 from accountant.questions.schema import Schema, decode_schema
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.limit_records import Scope
 from accountant.records.person_pauses import Pauses
 from accountant.records.records import HeldRow
@@ -204,7 +204,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: Name | None = None
     ask: Count | None = None
     asker: Name | None = None
-    wants: Wanted | None = None
+    wants: AskKind | None = None
     decision: AlertOrigin | None = None
 
 

@@ -50,10 +50,10 @@ def ask(
     Example: `accountant more ask survey limit --part 0.25 --reason "a second report"`. Exit code 1
     if it is refused.
     """
-    from accountant.records.asks import Wanted
+    from accountant.records.asks import AskKind
     from streams.errors import PassedOnToOwners
 
-    if wants not in get_args(Wanted):
+    if wants not in get_args(AskKind):
         fail(Exit.USAGE, f"{wants} cannot be asked for: choose access, limit or budget")
     if not admin.reason:
         fail(Exit.USAGE, "owners need to know why: add --reason TEXT")
@@ -61,7 +61,7 @@ def ask(
         try:
             decision = admin.owner(ledger, request).ask_for_more(
                 dataset,
-                cast("Wanted", wants),
+                cast("AskKind", wants),
                 role=role or ("analyst" if wants == "access" else None),
                 part=part,
                 epsilon=epsilon,

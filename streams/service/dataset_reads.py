@@ -53,7 +53,7 @@ _LONGEST_TROUBLE: Final = 300
 _TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
 
 
-Wanted = Callable[[DecisionHeader, RequestNames], bool]
+RequestSelector = Callable[[DecisionHeader, RequestNames], bool]
 """Tells which requests are read, by the header of the decision and the names in the request."""
 
 
@@ -224,17 +224,17 @@ async def recent_requests(
     sequence: int,
     *,
     limit: int = MOST_RECENT,
-    wanted: Wanted | None = None,
+    selector: RequestSelector | None = None,
 ) -> RecentRequests:
     """Return the latest requests that concern a caller, back from decision `sequence`.
 
     At most `MAX_READ` decisions are read: all of them may be others'.
 
     Args:
-        wanted: which of them; None for all.
+        selector: which of them; None for all.
     Raises: Unavailable.
     """
-    found, read, upto, size = _Recent(access, limit, wanted), 0, sequence, _FIRST
+    found, read, upto, size = _Recent(access, limit, selector), 0, sequence, _FIRST
     while upto > 0 and not found.is_full and read < MAX_READ:
         after = max(0, upto - size)
         archived = False
@@ -288,11 +288,13 @@ class _Recent:
     """Collects the latest requests, the last step of each reservation among them, and remarks.
 
     Args:
-        access: the caller's. `limit`: how many at most. `wanted`: as of `recent_requests`.
+        access: the caller's. `limit`: how many at most. `selector`: as of `recent_requests`.
     """
 
-    def __init__(self, access: DatasetAccess, limit: int, wanted: Wanted | None = None) -> None:
-        self._wanted = wanted
+    def __init__(
+        self, access: DatasetAccess, limit: int, selector: RequestSelector | None = None
+    ) -> None:
+        self._selector = selector
         self._access = access
         self._limit = limit
         self._requests = list[msgspec.Raw]()
@@ -329,7 +331,7 @@ class _Recent:
         elif line.outcome.answers_request and asked.analyst:
             if not self._access.lists(asked.analyst, asked.via, line.sequence):
                 return
-            if self._wanted is not None and not self._wanted(line, asked):
+            if self._selector is not None and not self._selector(line, asked):
                 return
             self._requests.append(msgspec.Raw(redact_decision(self._access, line, value)))
             self._requested.append(line.sequence or 0)

@@ -15,7 +15,7 @@ from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.coerce import coerce_seconds, coerce_text, optional_text
 from streams.client._async.owner import AsyncAdministrator, AsyncOwner
 from streams.client._async.questions import AsyncQuestions
@@ -572,7 +572,7 @@ class AsyncAccountant(AsyncQuestions):
     def ask_for_more(
         self,
         dataset: str,
-        wants: Wanted,
+        wants: AskKind,
         *,
         reason: str,
         role: str | None = None,

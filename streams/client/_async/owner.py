@@ -12,7 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Access, Policy, Visibility
 from accountant.questions.schema import Schema
 from accountant.records import Decision
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.coerce import coerce_policy, coerce_text
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
@@ -375,7 +375,7 @@ class AsyncOwner(AsyncAdministrator):
     def ask_for_more(
         self,
         dataset: str,
-        wants: Wanted,
+        wants: AskKind,
         *,
         role: str | None = None,
         part: object = None,

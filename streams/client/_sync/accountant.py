@@ -16,7 +16,7 @@ from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.coerce import coerce_seconds, coerce_text, optional_text
 from streams.client._sync.owner import Administrator, Owner
 from streams.client._sync.questions import Questions
@@ -563,7 +563,7 @@ class Accountant(Questions):
     def ask_for_more(
         self,
         dataset: str,
-        wants: Wanted,
+        wants: AskKind,
         *,
         reason: str,
         role: str | None = None,

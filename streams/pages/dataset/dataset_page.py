@@ -126,7 +126,7 @@ async def dataset_page(
     if "kind" in query and status == 200:
         preview = await preview_claim(service, found, preview)
     questions = await _question_form(context, found, query, previews=status == 200)
-    blank = {name: form.shown(found, query) for name, form in FORMS.items()}
+    blank = {name: form.fill(found, query) for name, form in FORMS.items()}
     forms = {**blank, **sent}
     values: dict[str, Any] = {
         "source_words": await _source_words(request, found),
@@ -136,14 +136,14 @@ async def dataset_page(
         ),
         **{f"{name}_form": form for name, form in forms.items()},
         "blank_answer": blank["answer"],
-        "blank_asked": blank["asked"],
+        "blank_ask_reply": blank["ask_reply"],
         "to_form": _anchor_to_send_again(forms),
         "preview": preview,
         "request_filter": wanted,
         "filter_links": filter_links(wanted, dataset_address(dataset), found.members),
         "flash": flash,
     }
-    return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)
+    return render_page(request, "dataset/page.html", status=status, **_page_values(found), **values)
 
 
 async def _source_words(request: HttpRequest, found: PageData) -> str:
@@ -180,7 +180,7 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
     return notes_of_limit(found.members, limit.name) if limit.scope in {"team", "each"} else []
 
 
-def _shown(found: PageData) -> dict[str, Any]:
+def _page_values(found: PageData) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
     own_levels = () if found.budget is None else found.budget.levels
     reads_others = viewer.reads_others
@@ -284,7 +284,7 @@ def _refill(found: PageData, decision: Decision | None) -> dict[str, FormData]:
         return {}
     filled = dict[str, FormData]()
     for name in REFILLED:
-        if FORMS[name].shown(found, {}) is not None:
+        if FORMS[name].fill(found, {}) is not None:
             with contextlib.suppress(RequestInvalid):  # not the record of a form
                 form = form_data.refill(name, decision.request, new_id(found.now))
                 if form is not None and decision.reason in _NO_ASK:

@@ -28,7 +28,7 @@ from streams.pages.dataset import form_data, lasting_forms
 from streams.pages.dataset.dataset_page import REFILLED, dataset_page
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
 from streams.pages.dataset.forms import FORMS, PageForm
-from streams.pages.dataset.lasting_forms import Wanted
+from streams.pages.dataset.lasting_forms import Submission
 from streams.pages.dataset.many_forms import NotAllSent
 from streams.pages.dataset.page_data import Viewer, viewer_of
 from streams.pages.dataset.unseen import ask_unseen, dataset_not_found
@@ -64,27 +64,27 @@ def _handler(name: str, form: PageForm) -> HTTPRouteHandler:
 
 
 async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
-    wanted = FORMS[kind]
+    page_form = FORMS[kind]
     fields = await read_form(request)
     visibility = visibility_of(request)
     found = await visibility.dataset(dataset)
     if found is None:
-        if wanted.for_everybody:
+        if page_form.for_everybody:
             return await ask_unseen(request, dataset, fields)
         return await dataset_not_found(request, dataset)
     view, access = found
     team = "" if access.leads is None else access.leads.name
     viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset), team)
-    sets = viewer.sets_members if wanted.for_administrators else viewer.sets_limits
-    may = sets or (wanted.for_leads and viewer.leads) or wanted.for_everybody
+    sets = viewer.sets_members if page_form.for_administrators else viewer.sets_limits
+    may = sets or (page_form.for_leads and viewer.leads) or page_form.for_everybody
     if not may:
         return _refused(request, dataset, kind)
-    form = form_data.parse_form(wanted.names, fields)
+    form = form_data.parse_form(page_form.names, fields)
     by = viewer.name or form.values["by"]
     try:
-        as_administrator = viewer.as_administrator and wanted.for_administrators
+        as_administrator = viewer.as_administrator and page_form.for_administrators
         sent = SentForm(form, dataset, by, as_administrator)
-        record = wanted.record(sent, fields.get("action", ""))
+        record = page_form.record(sent, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
     try:
@@ -95,14 +95,14 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     if asked_back is not None:
         return asked_back
     (whole,) = await visibility.with_joint([view])
-    wish = Wanted(sent, whole, visibility)
+    submission = Submission(sent, whole, visibility)
     try:
-        effect = await _unconfirmed_effect(wanted, wish, record)
+        effect = await _unconfirmed_effect(page_form, submission, record)
         if effect:
             again = lasting_forms.to_confirm(form, effect)
             asks = Message("waits", "Not done yet: confirm it in the form", effect)
             return await dataset_page(request, dataset, status=409, sent={kind: again}, flash=asks)
-        decision = await _send(context_of(request), wanted, wish, record)
+        decision = await _send(context_of(request), page_form, submission, record)
     except RequestInvalid as error:
         text = _PARTLY if isinstance(error, NotAllSent) else _NOTHING
         form = _corrected(request, form, error)
@@ -114,7 +114,7 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
         check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
     except HTTPProblem:
         return _refused(request, dataset, kind)
-    form = form._replace(request_id=_id_of_last(wanted, form, decision))
+    form = form._replace(request_id=_id_of_last(page_form, form, decision))
     shown_again = await _shown_again(request, dataset, kind, form, decision)
     if shown_again is not None:
         return shown_again
@@ -123,9 +123,9 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     return _redirect_to_page(dataset, form, viewer, by)
 
 
-def _id_of_last(wanted: PageForm, form: FormData, decision: Decision) -> str:
+def _id_of_last(page_form: PageForm, form: FormData, decision: Decision) -> str:
     """Return the id of the record that the page shows: the last of several."""
-    if wanted.send is None:
+    if page_form.send is None:
         return form.request_id
     return check_body("admin", bytes(decision.request)).body.request_id
 
@@ -176,30 +176,30 @@ async def _shown_again(
     return None
 
 
-async def _unconfirmed_effect(form: PageForm, wanted: Wanted, record: FormRecord) -> str:
+async def _unconfirmed_effect(form: PageForm, submission: Submission, record: FormRecord) -> str:
     """Return what a form would do and its sender has not confirmed, "" for nothing.
 
     Raises: RequestInvalid: it would be refused.
     """
     if form.effect is None:
         return ""
-    service, sent = wanted.visibility.service, wanted.sent
+    service, sent = submission.visibility.service, submission.sent
     ids = [record.checked.body.request_id] if form.ids is None else form.ids(sent)
     if all([await service.find(sent.dataset, sent.by, each) is not None for each in ids]):
         return ""  # sent before
-    effect = await form.effect(wanted)
+    effect = await form.effect(submission)
     return "" if lasting_forms.is_confirmed(sent.form, effect) else effect
 
 
 async def _send(
-    context: Context, form: PageForm, wanted: Wanted, record: FormRecord
+    context: Context, form: PageForm, submission: Submission, record: FormRecord
 ) -> Decision | None:
     """Return the decision on a form's record, None while it is not decided.
 
     Raises: RequestInvalid. Unavailable.
     """
     if form.send is not None:
-        return await form.send(context, wanted)
+        return await form.send(context, submission)
     answer = await context.service.submit(
         form.source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )

@@ -11,13 +11,13 @@ from msgspec import UNSET
 from accountant.display.asks import membership_for, own_budget
 from accountant.policy.in_force import BudgetInForce
 from accountant.records import Decision, Source
-from accountant.records.asks import Wanted as WantedMore
+from accountant.records.asks import AskKind
 from accountant.views.asks import AskView
 from accountant.views.datasets import DatasetView
 from streams.http.context import Context
 from streams.pages.dataset import amend_form, form_data, lasting_forms, many_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
-from streams.pages.dataset.lasting_forms import Effect, Wanted
+from streams.pages.dataset.lasting_forms import Effect, Submission
 from streams.pages.dataset.page_data import PageData
 from streams.pages.ids import new_id
 
@@ -32,7 +32,8 @@ class PageForm(NamedTuple):
         anchor: where the page has it.
         what: what it does with the dataset, as a refusal says it: `set its members`.
         names: of its inputs.
-        shown: it with current values, by the query of the page; None where the page has none.
+        fill: returns it with current values, by the query of the page; None where the page has
+            none.
         record: the record that it makes, by the button that was pressed. Raises RequestInvalid: a
             field breaks a rule.
         source: the topic of its record.
@@ -48,14 +49,14 @@ class PageForm(NamedTuple):
     anchor: str
     what: str
     names: tuple[str, ...]
-    shown: Callable[[PageData, Query], FormData | None]
+    fill: Callable[[PageData, Query], FormData | None]
     record: Callable[[SentForm, str], FormRecord]
     source: Source = "admin"
     for_administrators: bool = False
     for_leads: bool = False
     for_everybody: bool = False
     effect: Effect | None = None
-    send: Callable[[Context, Wanted], Awaitable[Decision | None]] | None = None
+    send: Callable[[Context, Submission], Awaitable[Decision | None]] | None = None
     ids: Callable[[SentForm], list[str]] | None = None
 
 
@@ -101,7 +102,7 @@ def _limit(found: PageData, query: Query) -> FormData | None:
     return form_data.limit_form(new_id(found.now), known, by=_by(found), scope=scope)
 
 
-def _accepted(found: PageData, query: Query, wants: WantedMore) -> AskView | None:
+def _accepted(found: PageData, query: Query, wants: AskKind) -> AskView | None:
     """Return the open ask that the page's query names, if it is for this."""
     number = query.get("accept", "")
     named = (each for each in found.asks if str(each.ask) == number and each.wants == wants)
@@ -121,7 +122,7 @@ def _more(found: PageData, query: Query) -> FormData | None:
     return shown._replace(is_open="wants" in query)
 
 
-def _asked(found: PageData, _: Query) -> FormData | None:
+def _ask_reply(found: PageData, _: Query) -> FormData | None:
     has_none = not found.viewer.sets_limits or not any(each.state == "open" for each in found.asks)
     return None if has_none else _blank(found, form_data.ANSWER_TO_ASK, sum=sum_of(found.view))
 
@@ -208,7 +209,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="set-limit",
             what="set its limits",
             names=form_data.LIMIT,
-            shown=_limit,
+            fill=_limit,
             record=lambda sent, action: form_data.limit_record(sent, removes=action == "remove"),
             for_leads=True,
         ),
@@ -217,7 +218,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="set-member",
             what="set its members",
             names=form_data.MEMBER,
-            shown=_member,
+            fill=_member,
             record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
             for_administrators=True,
             for_leads=True,
@@ -227,7 +228,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="set-members",
             what="set its members",
             names=many_forms.MANY,
-            shown=_members,
+            fill=_members,
             record=lambda sent, _: many_forms.member_lines(sent)[0].record,
             for_administrators=True,
             effect=many_forms.members_effect,
@@ -239,7 +240,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="set-limits",
             what="set its limits",
             names=many_forms.MANY,
-            shown=_limits,
+            fill=_limits,
             record=lambda sent, _: many_forms.limit_lines(sent)[0].record,
             effect=many_forms.limits_effect,
             send=many_forms.send_limits,
@@ -250,7 +251,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="pause",
             what="pause or resume it",
             names=form_data.PAUSE,
-            shown=_pause,
+            fill=_pause,
             record=lambda sent, action: form_data.pause_record(sent, resumes=action == "resume"),
             for_administrators=True,
         ),
@@ -259,7 +260,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="pause-person",
             what="pause or resume its people",
             names=form_data.PERSON,
-            shown=_person,
+            fill=_person,
             record=lambda sent, action: form_data.person_record(sent, resumes=action == "resume"),
             for_administrators=True,
         ),
@@ -268,15 +269,15 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="pending",
             what="approve or deny its requests",
             names=form_data.ANSWER,
-            shown=_answer,
+            fill=_answer,
             record=lambda sent, action: form_data.answer_record(sent, denies=action != "approve"),
         ),
-        "asked": PageForm(
+        "ask_reply": PageForm(
             path="more/answer",
             anchor="asks",
             what="answer what is asked of its owners",
             names=form_data.ANSWER_TO_ASK,
-            shown=_asked,
+            fill=_ask_reply,
             record=lambda sent, action: form_data.answer_to_ask(sent, declines=action != "accept"),
         ),
         "more": PageForm(
@@ -284,7 +285,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="ask-more",
             what="ask its owners for more",
             names=form_data.MORE,
-            shown=_more,
+            fill=_more,
             record=lambda sent, _: form_data.ask_record(sent),
             for_everybody=True,
         ),
@@ -293,7 +294,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="reservations",
             what="void the reservations of others",
             names=form_data.VOID,
-            shown=_void,
+            fill=_void,
             record=lambda sent, _: form_data.void_record(sent),
             source="requests",
         ),
@@ -302,7 +303,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="set-budget",
             what="set its budget in force",
             names=lasting_forms.BUDGET,
-            shown=_budget,
+            fill=_budget,
             record=lambda sent, _: lasting_forms.budget_record(sent),
             effect=lasting_forms.budget_effect,
         ),
@@ -311,7 +312,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="amend",
             what="amend it",
             names=amend_form.AMENDMENT,
-            shown=_amendment,
+            fill=_amendment,
             record=lambda sent, _: amend_form.amend_record(sent),
         ),
         "release": PageForm(
@@ -319,7 +320,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="record",
             what="record a release made elsewhere",
             names=lasting_forms.RELEASE,
-            shown=_release,
+            fill=_release,
             record=lambda sent, _: lasting_forms.release_record(sent),
             effect=lasting_forms.release_effect,
         ),
@@ -328,7 +329,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="remark",
             what="remark on its decisions",
             names=lasting_forms.REMARK,
-            shown=_remark,
+            fill=_remark,
             record=lambda sent, _: lasting_forms.remark_record(sent),
             effect=lasting_forms.remark_effect,
         ),
@@ -337,7 +338,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="renew",
             what="renew it",
             names=lasting_forms.RENEWAL,
-            shown=_renewal,
+            fill=_renewal,
             record=lambda sent, _: lasting_forms.renewal_record(sent),
             effect=lasting_forms.renewal_effect,
             send=lasting_forms.renew,
@@ -347,7 +348,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             anchor="close",
             what="close it",
             names=lasting_forms.CLOSING,
-            shown=_closing,
+            fill=_closing,
             record=lambda sent, _: lasting_forms.closing_record(sent),
         ),
     }

@@ -48,7 +48,7 @@ RELEASE: Final = ("claim", "released_at", "evidence", "team", *_OWN, CONFIRMED)
 REMARK: Final = ("decision", "remark", "by", CONFIRMED)
 
 
-class Wanted(NamedTuple):
+class Submission(NamedTuple):
     """What an owner wants to do to a dataset.
 
     Attributes:
@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
     visibility: Visibility
 
 
-Effect = Callable[[Wanted], Awaitable[str]]
+Effect = Callable[[Submission], Awaitable[str]]
 """Returns what a form does, for its sender to confirm; "" for nothing to confirm.
 
 Raises: RequestInvalid: it would be refused.
@@ -92,11 +92,11 @@ def budget_record(sent: SentForm) -> FormRecord:
     return admin_record("budget", sent, fields)
 
 
-async def budget_effect(wanted: Wanted) -> str:
+async def budget_effect(submission: Submission) -> str:
     """Return that a budget would stop all grants, "" where it would not."""
-    body = budget_record(wanted.sent).checked.body
+    body = budget_record(submission.sent).checked.body
     assert isinstance(body, SetBudget)
-    words = lowering_words(wanted.view, body.budget)
+    words = lowering_words(submission.view, body.budget)
     return f"{capital(words)}." if words else ""
 
 
@@ -126,14 +126,14 @@ def release_record(sent: SentForm) -> FormRecord:
     return admin_record("record", sent, fields)
 
 
-async def release_effect(wanted: Wanted) -> str:
+async def release_effect(submission: Submission) -> str:
     """Return what the record of a release does for ever."""
-    body = release_record(wanted.sent).checked.body
+    body = release_record(submission.sent).checked.body
     assert isinstance(body, RecordRelease)
-    limits = await wanted.visibility.service.levels(wanted.view.dataset)
+    limits = await submission.visibility.service.levels(submission.view.dataset)
     cuts = any(each.reserved for each in limits)
-    notes = recording_notes(wanted.view, body.claim, body.released_at, cuts=cuts)
-    start = f"No later record takes a charge of {wanted.sent.form.values['claim']} back."
+    notes = recording_notes(submission.view, body.claim, body.released_at, cuts=cuts)
+    start = f"No later record takes a charge of {submission.sent.form.values['claim']} back."
     return " ".join([start, *notes])
 
 
@@ -165,17 +165,17 @@ def remark_record(sent: SentForm) -> FormRecord:
     return admin_record("remark", sent, fields)
 
 
-async def remark_effect(wanted: Wanted) -> str:
+async def remark_effect(submission: Submission) -> str:
     """Return what a remark is about.
 
     Raises: RequestInvalid: there is no such decision.
     """
-    number = _number(wanted.sent.form.values["decision"])
-    decision = await _find(wanted, number)
-    if decision is None and number > wanted.view.sequence:
-        rule = f"must be the number of a decision, at most {wanted.view.sequence}"
+    number = _number(submission.sent.form.values["decision"])
+    decision = await _find(submission, number)
+    if decision is None and number > submission.view.sequence:
+        rule = f"must be the number of a decision, at most {submission.view.sequence}"
         raise RequestInvalid("decision", rule, str(number))
-    return f"{capital(remarking_words(wanted.view.dataset, number, decision))}."
+    return f"{capital(remarking_words(submission.view.dataset, number, decision))}."
 
 
 def _number(text: str) -> int:
@@ -185,11 +185,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
-async def _find(wanted: Wanted, number: int) -> Decision | None:
+async def _find(submission: Submission, number: int) -> Decision | None:
     """Return a decision by its number in the dataset, None for one that cannot be read."""
-    dataset, visibility = wanted.view.dataset, wanted.visibility
+    dataset, visibility = submission.view.dataset, submission.visibility
     access = visibility.at(dataset)
-    if access is None or number > wanted.view.sequence:
+    if access is None or number > submission.view.sequence:
         return None
     for value in await visibility.service.decisions(dataset, after=number - 1, limit=1):
         header = decode_header(value)
@@ -208,33 +208,33 @@ def renewal_record(sent: SentForm) -> FormRecord:
     return admin_record("renew", sent, renew_fields(new, None, **given))
 
 
-async def renewal_effect(wanted: Wanted) -> str:
+async def renewal_effect(submission: Submission) -> str:
     """Return what becomes of the dataset, its reservations, its lifetime and its population.
 
     Raises: RequestInvalid: it would be refused.
     """
-    view, new = wanted.view, wanted.sent.form.values["renewed_as"]
-    policy, budget = _next_policy(wanted), ""
+    view, new = submission.view, submission.sent.form.values["renewed_as"]
+    policy, budget = _next_policy(submission), ""
     if policy is not None:
         # The policy names the budget. The filter may count it in another parameter.
         field = "rho" if view.policy.epsilon is None else "epsilon"
         budget = f"{symbol(field)} = {_policy_in_force(view)[field]}"
-    pending = len(await wanted.visibility.service.pending(view.dataset))
+    pending = len(await submission.visibility.service.pending(view.dataset))
     plan = RenewalPlan(view, new, policy, pending, budget)
     if plan.refusal:
         raise RequestInvalid("renewed_as" if policy is None else "ceiling", plan.refusal, "")
     return f"If you renew it: {'; '.join(plan.words())}."
 
 
-def _next_policy(wanted: Wanted) -> Policy | None:
+def _next_policy(submission: Submission) -> Policy | None:
     """Return the policy below a typed ceiling, None for that of the dataset.
 
     Raises: RequestInvalid: the ceiling is no amount, or below the budget in force.
     """
-    ceiling = wanted.sent.form.values["ceiling"]
+    ceiling = submission.sent.form.values["ceiling"]
     if not ceiling:
         return None
-    policy = msgspec.convert(_policy_in_force(wanted.view), Policy)
+    policy = msgspec.convert(_policy_in_force(submission.view), Policy)
     try:
         return open_below(policy, ceiling).policy
     except RequestInvalid as error:
@@ -248,13 +248,13 @@ def _policy_in_force(view: DatasetView) -> Mapping[str, Any]:
     return policy if in_force is UNSET else {**policy, in_force.field: in_force.amount}
 
 
-async def renew(context: Context, wanted: Wanted) -> Decision | None:
+async def renew(context: Context, submission: Submission) -> Decision | None:
     """Renew a dataset as `accountant dataset renew` does: limits and members follow.
 
     Returns: the decision, None while there is none.
     Raises: RequestInvalid. Unavailable.
     """
-    sent, view = wanted.sent, wanted.view
+    sent, view = submission.sent, submission.view
     connection = AsyncConnection(context.settings, context.clock, wait=DEFAULT_WAIT_S)
     connection.attach(context.service)
     who = admin_context(

@@ -18,7 +18,7 @@ from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import Context
 from streams.pages.dataset import form_data
 from streams.pages.dataset.form_data import MOST_TEXT, FormData, FormRecord, SentForm
-from streams.pages.dataset.lasting_forms import Wanted
+from streams.pages.dataset.lasting_forms import Submission
 
 MANY: Final = ("lines", "reason", "by", form_data.CONFIRMED)
 _MOST_LINES: Final = 200
@@ -139,29 +139,33 @@ def _key(record: FormRecord) -> tuple[str, ...]:
     return (body.scope, body.name or "")
 
 
-async def members_effect(wanted: Wanted) -> str:
+async def members_effect(submission: Submission) -> str:
     """Return which members are set, which of them replace an entry, and near names of teams."""
-    there = {each.member for each in await wanted.visibility.service.members(wanted.sent.dataset)}
-    return await _effect(wanted, member_lines(wanted.sent), {("member", name) for name in there})
+    there = {
+        each.member for each in await submission.visibility.service.members(submission.sent.dataset)
+    }
+    return await _effect(
+        submission, member_lines(submission.sent), {("member", name) for name in there}
+    )
 
 
-async def limits_effect(wanted: Wanted) -> str:
+async def limits_effect(submission: Submission) -> str:
     """Return which limits are set, which of them replace one, and near names of teams."""
-    levels = await wanted.visibility.service.levels(wanted.sent.dataset)
+    levels = await submission.visibility.service.levels(submission.sent.dataset)
     there: set[tuple[str, ...]] = {(each.scope, each.name or "") for each in levels}
-    return await _effect(wanted, limit_lines(wanted.sent), there)
+    return await _effect(submission, limit_lines(submission.sent), there)
 
 
-async def _effect(wanted: Wanted, lines: list[Line], there: set[tuple[str, ...]]) -> str:
+async def _effect(submission: Submission, lines: list[Line], there: set[tuple[str, ...]]) -> str:
     replaced = [" ".join(_key(each.record)) for each in lines if _key(each.record) in there]
     words = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'} will be saved."
     if replaced:
         words += f" They replace what is there of: {', '.join(replaced)}."
-    return " ".join([words, *[text async for text in _near_names(wanted, lines)]])
+    return " ".join([words, *[text async for text in _near_names(submission, lines)]])
 
 
-async def _near_names(wanted: Wanted, lines: list[Line]) -> AsyncIterator[str]:
-    service, dataset = wanted.visibility.service, wanted.sent.dataset
+async def _near_names(submission: Submission, lines: list[Line]) -> AsyncIterator[str]:
+    service, dataset = submission.visibility.service, submission.sent.dataset
     members, limits = await service.members(dataset), await service.levels(dataset)
     for each in lines:
         body = each.record.checked.body
@@ -170,17 +174,17 @@ async def _near_names(wanted: Wanted, lines: list[Line]) -> AsyncIterator[str]:
             yield f"Line {each.number}: {asked.text}"
 
 
-async def send_members(context: Context, wanted: Wanted) -> Decision | None:
+async def send_members(context: Context, submission: Submission) -> Decision | None:
     """Send each line's record in order; return the last decision.
 
     Raises: NotAllSent. Unavailable.
     """
-    return await _send(context, member_lines(wanted.sent))
+    return await _send(context, member_lines(submission.sent))
 
 
-async def send_limits(context: Context, wanted: Wanted) -> Decision | None:
+async def send_limits(context: Context, submission: Submission) -> Decision | None:
     """Do the same for limits."""
-    return await _send(context, limit_lines(wanted.sent))
+    return await _send(context, limit_lines(submission.sent))
 
 
 async def _send(context: Context, lines: list[Line]) -> Decision | None:

@@ -221,7 +221,7 @@ async def with_filter(
         view.dataset,
         access,
         view.sequence,
-        wanted=lambda header, asked: wanted.admits(header, asked, names),
+        selector=lambda header, asked: wanted.admits(header, asked, names),
     )
     return found._replace(**_requests(recent))
 

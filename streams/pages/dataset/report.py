@@ -66,7 +66,7 @@ async def report_page(request: HttpRequest, dataset: FromPath[str]) -> Response[
     view, access = found
     service = context_of(request).service
     tables = [
-        ReportTable(by, _shown(view, by, await _numbers(service, view, access, by)))
+        ReportTable(by, _report_rows(view, by, await _numbers(service, view, access, by)))
         for by in TABLES
     ]
     spent, first = view.totals, next(iter(view.budget))
@@ -138,7 +138,7 @@ async def _numbers(
 _NOT_SHOWN: Final = frozenset({"dataset", "generation", "key", "sequence", "last_decided_at"})
 
 
-def _shown(view: DatasetView, by: str, numbers: _Numbers) -> list[ReportRow]:
+def _report_rows(view: DatasetView, by: str, numbers: _Numbers) -> list[ReportRow]:
     unit, whole = symbol(next(iter(view.budget))), first_of(view.budget)
     return [
         ReportRow(

@@ -21,7 +21,7 @@ from accountant.display.texts import shorten
 from accountant.display.times import time_until
 from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
 from accountant.records import DECODE_ERRORS, Decision
-from accountant.records.asks import Wanted
+from accountant.records.asks import AskKind
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.request_names import decode_remark
@@ -228,11 +228,11 @@ def refusal(
         left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,
         more_in="" if more is None or more.at is None else time_until(more.at, now),
-        wants=_wanted(refused, more),
+        wants=_ask_kind(refused, more),
     )
 
 
-def _wanted(refused: Decision | Preview, more: MoreAvailable | None) -> Wanted | Literal[""]:
+def _ask_kind(refused: Decision | Preview, more: MoreAvailable | None) -> AskKind | Literal[""]:
     if refused.reason is Reason.NOT_PERMITTED:
         return "access"
     return "" if more is None else more.wants

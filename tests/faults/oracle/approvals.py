@@ -40,7 +40,7 @@ class Waiting:
         """Whether an owner may still answer it."""
         return self.first is None and now < self.deadline and resets == self.resets
 
-    def shown(self, now: int, resets: int) -> Fields:
+    def first_answer(self, now: int, resets: int) -> Fields:
         """The decision that a repeat shows."""
         own = {
             "partition_sequence": self.number,

@@ -278,7 +278,7 @@ class Partition:
         waiting = self._waiting(source, fields)
         if waiting is not None:
             same = waiting.body == body.text
-            first = waiting.shown(max(self.at, self.datasets[name].changed_at), self.resets)
+            first = waiting.first_answer(max(self.at, self.datasets[name].changed_at), self.resets)
             return "repeated" if same else "conflict", None, {"first": first}
         if at <= self.floor:
             return "expired", None, {}
