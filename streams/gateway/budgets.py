@@ -20,7 +20,6 @@ from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, list_response
 from streams.http.refusal import forbidden
-from streams.service.visibility import Visibility
 
 # Datasets between two yields to the event loop: 5 microseconds each, 50 with limits.
 _BATCH: Final = 50
@@ -107,14 +106,9 @@ async def own_budgets(request: HttpRequest) -> list[AnalystBudget]:
     for number, view in enumerate(await context.service.datasets()):
         if number % _BATCH == 0:
             await asyncio.sleep(0)  # very many datasets must not delay other requests
-        is_open = view.policy.access != "members"
-        if view.closed or not (is_open or _may_ask(visibility, view.dataset)):
+        if view.closed or not visibility.asks(view):
             continue
         budget = await context.service.budget_for(view.dataset, caller.name)
         if budget is not None:
             found.append(budget)
     return found
-
-
-def _may_ask(visibility: Visibility, dataset: str) -> bool:
-    return "analyst" in visibility.roles(dataset)

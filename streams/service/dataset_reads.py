@@ -185,12 +185,10 @@ def _by_key(rows: Iterable[UsageByKey]) -> tuple[UsageSum, ...]:
 
 def _roles(visibility: Visibility, view: DatasetView, access: DatasetAccess) -> CallerRoles:
     caller = visibility.caller
-    roles = visibility.roles(view.dataset)
-    is_open = view.policy.access != "members"
     return CallerRoles(
         name=None if caller is None else caller.name,
-        roles=tuple(sorted(roles)),
-        asks=caller is not None and (is_open or "analyst" in roles),
+        roles=tuple(sorted(visibility.roles(view.dataset))),
+        asks=visibility.asks(view),
         sees_all=access.sees_all,
         sees_requests=access.sees_requests,
     )

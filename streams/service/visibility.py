@@ -55,6 +55,12 @@ class Visibility:
         row = self._in_force(dataset)
         return frozenset() if row is None else frozenset(row.roles)
 
+    def asks(self, view: DatasetView) -> bool:
+        """Tell whether the caller may send requests to a dataset; nobody without a caller."""
+        if self.caller is None:
+            return False
+        return view.policy.access != "members" or "analyst" in self.roles(view.dataset)
+
     def _in_force(self, dataset: str) -> MemberRow | None:
         assert self.caller is not None
         row = self.service.member(dataset, self.caller.name)

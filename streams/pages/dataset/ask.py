@@ -28,7 +28,6 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
 from streams.pages.dataset.dataset_page import dataset_page
-from streams.pages.dataset.page_data import viewer_of
 from streams.pages.dataset.question_form import question_record
 from streams.pages.dataset.unseen import dataset_not_found
 from streams.pages.flash import Message
@@ -58,9 +57,7 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
     found = await visibility.dataset(dataset)
     if found is None:
         return await dataset_not_found(request, dataset)
-    view, access = found
-    viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
-    analyst = viewer.name or fields.get("asker", "")
+    analyst = visibility.caller.name if visibility.caller else fields.get("asker", "")
     try:
         record = question_record(fields, dataset, analyst)
     except (RequestInvalid, Undecodable) as error:
@@ -91,7 +88,7 @@ async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Respons
             return _refused(request, dataset)
         if decision.outcome.charges and context.answers is not None:
             await _wait(context.answers, hash_of(answer.decision))
-    query = "" if viewer.name else "?" + urlencode({"q_asker": analyst})
+    query = "" if visibility.caller else "?" + urlencode({"q_asker": analyst})
     return Redirect(f"{dataset_address(dataset)}{query}#requests", status_code=303)
 
 

@@ -32,10 +32,10 @@ from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.limit_views import ScopeView
 from accountant.views.usage import analyst_in
-from accountant.views.visibility import DatasetAccess, sees_decision
+from accountant.views.visibility import sees_decision
 from accountant.views.why.forecast import TOO_YOUNG
 from streams.auth.decision_pages import log_reading
-from streams.auth.visibility import caller_of, visibility_of
+from streams.auth.visibility import visibility_of
 from streams.gateway.source_check import words_of_source
 from streams.http.context import Context, HttpRequest, context_of
 from streams.pages.dataset import form_data, preview_form, question_form
@@ -105,18 +105,17 @@ async def dataset_page(
         decided: instead, the refusal of the form's record.
     """
     context, service = context_of(request), context_of(request).service
-    found = await read_page(service, dataset, caller_of(request), context.clock.now())
+    found = await read_page(visibility_of(request), dataset, context.clock.now())
     if found is None:
         return await dataset_not_found(request, dataset)
     log_reading(request, dataset, reads_others=found.viewer.reads_others)
     query = {name: str(text) for name, text in request.query_params.items()}
-    wanted = filter_of(query)
-    access = visibility_of(request).at(dataset)
-    found = await with_filter(service, found, access, wanted)
+    chosen = filter_of(query)
+    found = await with_filter(service, found, chosen)
     if decided is not None:
         flash = message(decided, current=found.current)
     elif flash is None and "done" in query:
-        decision = await _decision(service, found, access, query)
+        decision = await _decision(service, found, query)
         notes = _notes(found, decision)
         if decision is not None and decision.outcome is Outcome.RENEWED:
             notes += await not_brought_along(service, found.view, found.now)
@@ -139,8 +138,8 @@ async def dataset_page(
         "blank_ask_reply": blank["ask_reply"],
         "to_form": _anchor_to_send_again(forms),
         "preview": preview,
-        "request_filter": wanted,
-        "filter_links": filter_links(wanted, dataset_address(dataset), found.members),
+        "request_filter": chosen,
+        "filter_links": filter_links(chosen, dataset_address(dataset), found.members),
         "flash": flash,
     }
     return render_page(request, "dataset/page.html", status=status, **_page_values(found), **values)
@@ -255,22 +254,15 @@ def _member_row(member: Member, found: PageData) -> dict[str, Any]:
 
 
 async def _decision(
-    service: LedgerService,
-    found: PageData,
-    access: DatasetAccess | None,
-    query: Mapping[str, str],
+    service: LedgerService, found: PageData, query: Mapping[str, str]
 ) -> Decision | None:
-    """Return the decision on a form's record, None if it is not visible yet.
-
-    Args:
-        access: the viewer's, a lead's team included.
-    """
+    """Return the decision on a form's record, None if it is not visible yet."""
     caller = found.viewer.name or query.get("by", "")
     request_id = query["done"]
     if issued_at(request_id) is None:
         return None
     value = await service.find(found.view.dataset, caller, request_id)
-    if value is None or access is None or not sees_decision(access, decode_header(value)):
+    if value is None or not sees_decision(found.viewer.access, decode_header(value)):
         return None
     decision = decode_decision(value)
     # Never show requests here: the id comes from the query string.

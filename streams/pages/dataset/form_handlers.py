@@ -73,8 +73,7 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
             return await ask_unseen(request, dataset, fields)
         return await dataset_not_found(request, dataset)
     view, access = found
-    team = "" if access.leads is None else access.leads.name
-    viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset), team)
+    viewer = viewer_of(visibility, view, access)
     sets = viewer.sets_members if page_form.for_administrators else viewer.sets_limits
     may = sets or (page_form.for_leads and viewer.leads) or page_form.for_everybody
     if not may:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -21,7 +21,7 @@ from accountant.display.texts import capital, shorten
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.http_bodies import logged_decision
-from accountant.records.members import Member, Role
+from accountant.records.members import Member
 from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
 from accountant.records.requests import Reserve
@@ -32,7 +32,7 @@ from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.pending import PendingView
 from accountant.views.reservations import ReservationView
-from accountant.views.visibility import Caller, DatasetAccess
+from accountant.views.visibility import DatasetAccess
 from streams.pages.dataset.preview_form import PreviewForm, PreviewResult, claim_of
 from streams.pages.dataset.question_form import QuestionForm, ask_of, question_line, question_of
 from streams.pages.dataset.request_filter import RequestFilter
@@ -41,6 +41,7 @@ from streams.pages.dataset.spending import ForecastRow, SpendingChart, forecast_
 from streams.pages.dataset.usage import RefusalCount, UsageRows, by_key, refusals
 from streams.service.dataset_reads import last_pause, recent_requests
 from streams.service.ledger_service import LedgerService
+from streams.service.visibility import Visibility
 
 _NO_PURPOSE: Final = "(no purpose)"
 _MOST_RESERVATIONS: Final = 50
@@ -122,19 +123,20 @@ class PageData(NamedTuple):
         return CurrentDataset(self.view, self.levels, self.members, self.pause, needs_name)
 
 
-async def read_page(
-    service: LedgerService, dataset: str, caller: Caller | None, now: int
-) -> PageData | None:
+async def read_page(visibility: Visibility, dataset: str, now: int) -> PageData | None:
     """Return a dataset's page for a caller; None for an unknown or a hidden dataset.
 
     Args:
         now: milliseconds since 1970.
     Raises: Unavailable.
     """
-    overview = await service.overview(dataset, caller)
-    if overview is None:
+    service = visibility.service
+    overview = await service.overview(dataset, visibility.caller)
+    access = visibility.at(dataset)
+    if overview is None or access is None:
         return None
-    found = page_data(overview, caller, now, await last_pause(service, overview.dataset))
+    viewer = viewer_of(visibility, overview.dataset, access)
+    found = page_data(overview, viewer, now, await last_pause(service, overview.dataset))
     if not overview.pending:
         return found
     waiting = [await _previewed(service, found.view, each) for each in found.pending]
@@ -164,18 +166,13 @@ async def _previewed(
 
 
 def page_data(
-    overview: Overview, caller: Caller | None, now: int, pause: Decision | None = None
+    overview: Overview, viewer: Viewer, now: int, pause: Decision | None = None
 ) -> PageData:
     """Return the data of a dataset's page from its overview.
 
     Args:
         pause: the decision that has paused it.
     """
-    shown_to = overview.caller
-    access = DatasetAccess(shown_to.name or "", shown_to.sees_all, shown_to.sees_requests)
-    own = next((each for each in overview.members if each.member == shown_to.name), None)
-    team = (own.team or "") if own is not None and "lead" in shown_to.roles else ""
-    viewer = viewer_of(caller, overview.dataset, access, shown_to.roles, team)
     return PageData(
         view=overview.dataset,
         viewer=viewer,
@@ -204,24 +201,20 @@ def _requests(recent: RecentRequests) -> dict[str, Any]:
     }
 
 
-async def with_filter(
-    service: LedgerService, found: PageData, access: DatasetAccess | None, wanted: RequestFilter
-) -> PageData:
+async def with_filter(service: LedgerService, found: PageData, chosen: RequestFilter) -> PageData:
     """Return a page with the latest requests that a filter admits, of those that it may show.
 
-    Args:
-        access: the viewer's.
     Raises: Unavailable.
     """
-    if not wanted.query or access is None:
+    if not chosen.query:
         return found
-    view, names = found.view, wanted.names(found.members)
+    view, names = found.view, chosen.names(found.members)
     recent = await recent_requests(
         service,
         view.dataset,
-        access,
+        found.viewer.access,
         view.sequence,
-        selector=lambda header, asked: wanted.admits(header, asked, names),
+        selector=lambda header, asked: chosen.admits(header, asked, names),
     )
     return found._replace(**_requests(recent))
 
@@ -335,9 +328,6 @@ class Viewer(NamedTuple):
         roles: the active ones, sorted.
         sets_members, sets_limits: gets the form. Whoever sets members also pauses and resumes.
         as_administrator: sets members and pauses as an administrator, not as an owner.
-        leads: the team whose analysts and limits of theirs the viewer sets as its lead; "" for
-            none, and for those who set all.
-        team: the team that the viewer leads, "" for none.
     """
 
     name: str
@@ -347,8 +337,6 @@ class Viewer(NamedTuple):
     sets_members: bool
     sets_limits: bool
     as_administrator: bool
-    leads: str = ""
-    team: str = ""
 
     @property
     def is_authenticated(self) -> bool:
@@ -360,6 +348,16 @@ class Viewer(NamedTuple):
         """The person whose requests alone the page lists; None for those of others, too."""
         return None if self.reads_others else self.name
 
+    @property
+    def team(self) -> str:
+        """The team that the viewer leads, "" for none."""
+        return "" if self.access.leads is None else self.access.leads.name
+
+    @property
+    def leads(self) -> str:
+        """The team that the viewer sets as its lead; "" for none, and for those who set all."""
+        return "" if self.sets_members else self.team
+
     def may_change(self, member: Member) -> bool:
         """Tell whether the viewer sets and removes a member."""
         is_led = member.roles == ("analyst",) and member.team == self.leads
@@ -368,33 +366,22 @@ class Viewer(NamedTuple):
     @property
     def reads_others(self) -> bool:
         """Whether a role shows the viewer members, limits and requests of others."""
-        return self.access.sees_all or bool(self.team)
+        return self.access.reads_others
 
 
-def viewer_of(
-    caller: Caller | None,
-    view: DatasetView,
-    access: DatasetAccess,
-    roles: Collection[Role],
-    team: str = "",
-) -> Viewer:
-    """Return the viewer of a visible dataset.
-
-    Args:
-        roles: the caller's active roles.
-        team: the team that the caller leads, "" for none.
-    """
+def viewer_of(visibility: Visibility, view: DatasetView, access: DatasetAccess) -> Viewer:
+    """Return the viewer of a dataset, which they see with this access."""
+    caller = visibility.caller
     if caller is None:
         return Viewer("", access, False, (), True, True, False)
+    roles = visibility.roles(view.dataset)
     is_owner = "owner" in roles
     return Viewer(
         name=caller.name,
         access=access,
-        asks=view.policy.access != "members" or "analyst" in roles,
+        asks=visibility.asks(view),
         roles=tuple(sorted(roles)),
         sets_members=is_owner or caller.is_administrator,
         sets_limits=is_owner,
         as_administrator=caller.is_administrator and not is_owner,
-        leads="" if is_owner or caller.is_administrator else team,
-        team=team,
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 from accountant.views.visibility import WHOLE, Caller, DatasetAccess
 from streams.errors import Gone, Unavailable
-from streams.pages.dataset.page_data import page_data, read_page
+from streams.pages.dataset.page_data import page_data, read_page, viewer_of
 from streams.service.dataset_reads import overview_of, recent_requests
+from streams.service.visibility import Visibility
 from tests.streams.pages.dataset.pages_server import PagesServer
 from tests.streams.pages.dataset.view_examples import NOW
 
@@ -54,8 +55,10 @@ class CallRecorder:
 
 async def test_a_page_makes_one_call_to_the_service(shared_pages: PagesServer) -> None:
     service: Any = CallRecorder(shared_pages.service)
-    assert await read_page(service, "survey", caller("root"), NOW) is not None
-    assert service.calls == ["overview"]
+    seen = Visibility(service, shared_pages.clock, caller("root"))
+    assert await read_page(seen, "survey", NOW) is not None
+    # Who looks is in this process's memory.
+    assert [name for name in service.calls if name not in {"member", "decided_at"}] == ["overview"]
 
 
 async def test_a_page_with_a_late_index_omits_only_requests_and_usage(
@@ -64,7 +67,8 @@ async def test_a_page_with_a_late_index_omits_only_requests_and_usage(
     behind: Any = ServiceWithLateIndex(shared_pages.service)
     overview = await overview_of(behind, "survey", caller("root"), shared_pages.clock)
     assert overview is not None
-    found = page_data(overview, caller("root"), NOW)
+    seen = Visibility(behind, shared_pages.clock, caller("root"))
+    found = page_data(overview, viewer_of(seen, overview.dataset, WHOLE), NOW)
     assert found.usage.trouble == "the index of survey is behind"
     assert found.recent.trouble == "the index of survey is behind"
     assert not found.recent.decisions
@@ -96,7 +100,11 @@ async def test_recent_requests_are_newest_first_up_to_the_limit(shared_pages: Pa
 async def test_the_page_data_of_an_analyst_has_no_requests_of_others(
     shared_pages: PagesServer,
 ) -> None:
-    found = await read_page(shared_pages.service, "survey", caller("ana"), NOW)
+    ana, opie = [
+        Visibility(shared_pages.service, shared_pages.clock, caller(name))
+        for name in ("ana", "opie")
+    ]
+    found = await read_page(ana, "survey", NOW)
     assert found is not None
     assert found.usage.analysts is None
     assert found.usage.refused == ()
@@ -105,5 +113,5 @@ async def test_the_page_data_of_an_analyst_has_no_requests_of_others(
     assert [member.member for member in found.members] == ["ana"]
     assert found.budget is not None
     assert found.budget.analyst == "ana"
-    assert await read_page(shared_pages.service, "survey", caller("opie"), NOW) is None
-    assert await read_page(shared_pages.service, "nowhere", caller("opie"), NOW) is None
+    assert await read_page(opie, "survey", NOW) is None
+    assert await read_page(opie, "nowhere", NOW) is None
