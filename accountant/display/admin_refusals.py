@@ -95,7 +95,7 @@ def admin_refusal_words(decision: Decision, current: CurrentDataset | None = Non
     meaning = _MEANINGS.get((reason, kind))
     if meaning is not None:
         said = meaning(request, current, decision.decided_at)
-        field = "epsilon" if current is None or current.view.policy.rho is None else "rho"
+        field = "epsilon" if current is None else current.view.policy.budget_field
         by = _by(request, current)
         subject = Subject(request.dataset, by=by, budget=f"--{field} AMOUNT")
         return said and f"{said} {REASONS[reason].remedy_of(subject)}"
@@ -281,8 +281,7 @@ def _above_ceiling(request: _Budget, current: CurrentDataset | None, __: str) ->
     if current is None:
         return ""
     policy, dataset = current.view.policy, request.dataset
-    field = "epsilon" if policy.rho is None else "rho"
-    ceiling = getattr(policy, field)
+    field, ceiling = policy.budget_field, policy.amount
     wanted = request.budget.get(field)
     if wanted is None:
         return f"The budget of dataset {dataset} is in {field}. Give the new one by `--{field}`."

@@ -242,8 +242,8 @@ def open_below(wanted: Policy, ceiling: str) -> CompiledPolicy:
         ceiling: in the same parameter.
     Raises: RequestInvalid: a field breaks its rule, or the ceiling is below the budget.
     """
-    field = "rho" if wanted.epsilon is None else "epsilon"
-    budget = BudgetInForce(**{field: getattr(wanted, field)})
+    field = wanted.budget_field
+    budget = BudgetInForce(**{field: wanted.amount or None})
     check_one_amount(budget, "policy")
     whole = msgspec.structs.replace(wanted, **{field: ceiling})
     plan = open_plan(resolve(whole))

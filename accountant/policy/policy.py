@@ -128,6 +128,16 @@ class Policy(
     approve_above: Ratio | UnsetType = UNSET
     approve_within: ApproveWithin | UnsetType = UNSET
 
+    @property
+    def budget_field(self) -> Literal["epsilon", "rho"]:
+        """The field that has the budget."""
+        return "epsilon" if self.rho is None else "rho"
+
+    @property
+    def amount(self) -> str:
+        """The budget, in that field; "" without any."""
+        return (self.epsilon if self.rho is None else self.rho) or ""
+
 
 PARAMETERS: Final = tuple(
     field

@@ -528,7 +528,7 @@ def check_same_opening(call: PreparedRequest, decision: Decision, view: DatasetV
         fields["lifetime"] = (has, _lifetime_text(record.lifetime))
         shown.append("lifetime")
     if fields:
-        budget = f"rho {actual.rho}" if actual.epsilon is None else f"epsilon {actual.epsilon}"
+        budget = f"{actual.budget_field} {actual.amount}"
         raise PolicyDiffers(call.dataset, fields, encode(decision), shown=shown, budget=budget)
 
 

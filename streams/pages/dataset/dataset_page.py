@@ -214,8 +214,8 @@ def _page_values(found: PageData) -> dict[str, Any]:
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if reads_others else 0,
         "filters": form_data.filters(),
         "closing_words": f"{capital(closing_words(view))}.",
-        "budget_name": symbol("epsilon" if view.policy.rho is None else "rho"),
-        "ceiling": (view.policy.rho or view.policy.epsilon) if view.ceiling else "",
+        "budget_name": symbol(view.policy.budget_field),
+        "ceiling": view.policy.amount if view.ceiling else "",
     }
 
 

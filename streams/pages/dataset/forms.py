@@ -13,7 +13,6 @@ from accountant.policy.in_force import BudgetInForce
 from accountant.records import Decision, Source
 from accountant.records.asks import AskKind
 from accountant.views.asks import AskView
-from accountant.views.datasets import DatasetView
 from streams.http.context import Context
 from streams.pages.dataset import amend_form, form_data, lasting_forms, many_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
@@ -118,18 +117,19 @@ def _more(found: PageData, query: Query) -> FormData | None:
     if not viewer.is_authenticated or viewer.sets_limits or found.view.closed:
         return None
     wants = query.get("wants", "limit" if viewer.asks else "access")
-    shown = _blank(found, form_data.MORE, wants=wants, role="analyst", sum=sum_of(found.view))
+    shown = _blank(
+        found, form_data.MORE, wants=wants, role="analyst", sum=found.view.policy.budget_field
+    )
     return shown._replace(is_open="wants" in query)
 
 
 def _ask_reply(found: PageData, _: Query) -> FormData | None:
     has_none = not found.viewer.sets_limits or not any(each.state == "open" for each in found.asks)
-    return None if has_none else _blank(found, form_data.ANSWER_TO_ASK, sum=sum_of(found.view))
-
-
-def sum_of(view: DatasetView) -> str:
-    """Return the sum in which a dataset's budget is set: `epsilon` or `rho`."""
-    return "epsilon" if view.policy.rho is None else "rho"
+    return (
+        None
+        if has_none
+        else _blank(found, form_data.ANSWER_TO_ASK, sum=found.view.policy.budget_field)
+    )
 
 
 def _pause(found: PageData, _: Query) -> FormData | None:
@@ -167,10 +167,9 @@ def _answer(found: PageData, _: Query) -> FormData | None:
 def _budget(found: PageData, _: Query) -> FormData | None:
     if not found.viewer.sets_limits or found.view.closed:
         return None
-    field = "rho" if found.view.policy.epsilon is None else "epsilon"
-    in_force = found.view.in_force
-    amount = getattr(found.view.policy, field) if in_force is UNSET else in_force.amount
-    return _blank(found, lasting_forms.BUDGET, **{field: amount})
+    policy, in_force = found.view.policy, found.view.in_force
+    amount = policy.amount if in_force is UNSET else in_force.amount
+    return _blank(found, lasting_forms.BUDGET, **{policy.budget_field: amount})
 
 
 def _amendment(found: PageData, _: Query) -> FormData | None:

@@ -217,7 +217,7 @@ async def renewal_effect(submission: Submission) -> str:
     policy, budget = _next_policy(submission), ""
     if policy is not None:
         # The policy names the budget. The filter may count it in another parameter.
-        field = "rho" if view.policy.epsilon is None else "epsilon"
+        field = view.policy.budget_field
         budget = f"{symbol(field)} = {_policy_in_force(view)[field]}"
     pending = len(await submission.visibility.service.pending(view.dataset))
     plan = RenewalPlan(view, new, policy, pending, budget)
