@@ -64,9 +64,9 @@ def renewed_budget_words(view: DatasetView, renewed_as: str, policy: Policy | No
     Args:
         policy: the next generation's, None for that of the dataset, with its budget in force.
     """
-    if view.in_force is UNSET or view.budget == view.ceiling:
+    in_force = in_force_words(view.policy, view.in_force)
+    if not in_force:
         return ""
     if policy is None:
-        in_force = in_force_words(view.policy, view.in_force)
         return f"{renewed_as} will begin with the same budget in force: {in_force}"
     return f"{renewed_as} will begin with all of its policy's budget in force"

@@ -44,6 +44,11 @@ class AskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer: Count | None = None
     why: Note = ""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether no owner has answered."""
+        return self.state == "open"
+
 
 def ask_view(row: AskRow) -> AskView:
     """Return an ask as people see it."""

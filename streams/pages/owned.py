@@ -114,7 +114,7 @@ async def _row(service: LedgerService, view: DatasetView) -> OwnedRow:
         runs_out="not known" if forecast is None else runs_out(forecast),
         runs_out_at=at or _NEVER,
         waits=len(pending),
-        asks=sum(each.state == "open" for each in await service.asks(view.dataset)),
+        asks=sum(each.is_open for each in await service.asks(view.dataset)),
         refused=refused,
         who=who,
     )

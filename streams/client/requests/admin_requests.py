@@ -95,9 +95,9 @@ def admin_context(
     *,
     reason: str,
     request_id: str | UUID | None,
-    follows: int | None,
     wait: float,
-    needs_name: bool,
+    follows: int | None = None,
+    needs_name: bool = True,
     as_administrator: bool = False,
 ) -> AdminContext:
     """Return the context of a client's admin requests.

@@ -89,10 +89,16 @@ class SentForm(NamedTuple):
 
 
 class FormRecord(NamedTuple):
-    """A record made from a form."""
+    """A record made from a form.
+
+    Attributes:
+        number, line: of several, its line's number and text.
+    """
 
     body: bytes
     checked: CheckedInput
+    number: int = 1
+    line: str = ""
 
 
 def parse_form(names: Sequence[str], fields: Mapping[str, str]) -> FormData:

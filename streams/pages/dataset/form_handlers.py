@@ -14,7 +14,7 @@ from litestar.response import Redirect
 from accountant.display.reasons import REASONS
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
-from accountant.records import Decision, FieldError, decode_decision
+from accountant.records import Body, Decision, FieldError, decode_decision
 from accountant.records.inputs import check_body
 from accountant.records.outcomes import Outcome, Reason
 from streams.auth.authorization import check_may_know, check_may_send
@@ -26,7 +26,7 @@ from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
 from streams.pages.dataset import form_data, lasting_forms
 from streams.pages.dataset.dataset_page import REFILLED, dataset_page
-from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
+from streams.pages.dataset.form_data import FormData, SentForm
 from streams.pages.dataset.forms import FORMS, PageForm
 from streams.pages.dataset.lasting_forms import Submission
 from streams.pages.dataset.many_forms import NotAllSent
@@ -83,25 +83,26 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     try:
         as_administrator = viewer.as_administrator and page_form.for_administrators
         sent = SentForm(form, dataset, by, as_administrator)
-        record = page_form.record(sent, fields.get("action", ""))
+        records = page_form.records(sent, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
+    body = records[0].checked.body
     try:
-        await check_may_send(request, record.checked.body)
+        await check_may_send(request, body)
     except HTTPProblem:
         return _refused(request, dataset, kind)
-    asked_back = await _asked_back(request, dataset, kind, sent, record, fields)
+    asked_back = await _asked_back(request, dataset, kind, sent, body, fields)
     if asked_back is not None:
         return asked_back
     (whole,) = await visibility.with_joint([view])
-    submission = Submission(sent, whole, visibility)
+    submission = Submission(sent, records, whole, visibility)
     try:
-        effect = await _unconfirmed_effect(page_form, submission, record)
+        effect = await _unconfirmed_effect(page_form, submission)
         if effect:
             again = lasting_forms.to_confirm(form, effect)
             asks = Message("waits", "Not done yet: confirm it in the form", effect)
             return await dataset_page(request, dataset, status=409, sent={kind: again}, flash=asks)
-        decision = await _send(context_of(request), page_form, submission, record)
+        decision = await _send(context_of(request), page_form, submission)
     except RequestInvalid as error:
         text = _PARTLY if isinstance(error, NotAllSent) else _NOTHING
         form = _corrected(request, form, error)
@@ -110,7 +111,7 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
         return _redirect_to_page(dataset, form, viewer, by)
     try:
         tells = decision.totals is not None
-        check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
+        check_may_know(request, body, decision.outcome, shows_totals=tells)
     except HTTPProblem:
         return _refused(request, dataset, kind)
     form = form._replace(request_id=_id_of_last(page_form, form, decision))
@@ -142,7 +143,7 @@ async def _asked_back(
     dataset: str,
     kind: str,
     sent: SentForm,
-    record: FormRecord,
+    body: Body,
     fields: Mapping[str, str],
 ) -> Response[Any] | None:
     """Return the page that asks about what is probably a slip; None where nothing is asked."""
@@ -151,7 +152,7 @@ async def _asked_back(
         there = await _existing_limit(service, dataset, form, sent.by)
         if there is not None:
             return await _page_with_form(request, dataset, kind, there, status=409, text=_REPLACES)
-    asked = await confirmations_of(request, record.checked.body)
+    asked = await confirmations_of(request, body) if FORMS[kind].effect is None else ()
     if asked and not form_data.confirms(form, asked[0]):
         again, what = form_data.to_confirm(form, asked[0]), capital(asked[0].text)
         return await _page_with_form(request, dataset, kind, again, status=409, text=what)
@@ -175,7 +176,7 @@ async def _shown_again(
     return None
 
 
-async def _unconfirmed_effect(form: PageForm, submission: Submission, record: FormRecord) -> str:
+async def _unconfirmed_effect(form: PageForm, submission: Submission) -> str:
     """Return what a form would do and its sender has not confirmed, "" for nothing.
 
     Raises: RequestInvalid: it would be refused.
@@ -183,22 +184,21 @@ async def _unconfirmed_effect(form: PageForm, submission: Submission, record: Fo
     if form.effect is None:
         return ""
     service, sent = submission.visibility.service, submission.sent
-    ids = [record.checked.body.request_id] if form.ids is None else form.ids(sent)
+    ids = [each.checked.body.request_id for each in submission.records]
     if all([await service.find(sent.dataset, sent.by, each) is not None for each in ids]):
         return ""  # sent before
     effect = await form.effect(submission)
     return "" if lasting_forms.is_confirmed(sent.form, effect) else effect
 
 
-async def _send(
-    context: Context, form: PageForm, submission: Submission, record: FormRecord
-) -> Decision | None:
+async def _send(context: Context, form: PageForm, submission: Submission) -> Decision | None:
     """Return the decision on a form's record, None while it is not decided.
 
     Raises: RequestInvalid. Unavailable.
     """
     if form.send is not None:
         return await form.send(context, submission)
+    record = submission.records[0]
     answer = await context.service.submit(
         form.source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -33,15 +33,14 @@ class PageForm(NamedTuple):
         names: of its inputs.
         fill: returns it with current values, by the query of the page; None where the page has
             none.
-        record: the record that it makes, by the button that was pressed. Raises RequestInvalid: a
-            field breaks a rule.
-        source: the topic of its record.
+        records: the records that it makes, by the button that was pressed. Raises RequestInvalid:
+            a field breaks a rule.
+        source: the topic of its records.
         for_administrators: administrators send it, too, where they are not owners.
         for_leads: leads send it, about their analysts.
         for_everybody: whoever sees the dataset sends it, and of some records those who do not.
         effect: what it does, which its sender confirms; None for nothing to confirm.
         send: sends it, where that takes more than one record.
-        ids: of its records, where it has several; else None.
     """
 
     path: str
@@ -49,14 +48,13 @@ class PageForm(NamedTuple):
     what: str
     names: tuple[str, ...]
     fill: Callable[[PageData, Query], FormData | None]
-    record: Callable[[SentForm, str], FormRecord]
+    records: Callable[[SentForm, str], Sequence[FormRecord]]
     source: Source = "admin"
     for_administrators: bool = False
     for_leads: bool = False
     for_everybody: bool = False
     effect: Effect | None = None
     send: Callable[[Context, Submission], Awaitable[Decision | None]] | None = None
-    ids: Callable[[SentForm], list[str]] | None = None
 
 
 def _by(found: PageData) -> str:
@@ -105,7 +103,7 @@ def _accepted(found: PageData, query: Query, wants: AskKind) -> AskView | None:
     """Return the open ask that the page's query names, if it is for this."""
     number = query.get("accept", "")
     named = (each for each in found.asks if str(each.ask) == number and each.wants == wants)
-    return next((each for each in named if each.state == "open"), None)
+    return next((each for each in named if each.is_open), None)
 
 
 def _amount_of(budget: BudgetInForce) -> dict[str, str]:
@@ -124,7 +122,7 @@ def _more(found: PageData, query: Query) -> FormData | None:
 
 
 def _ask_reply(found: PageData, _: Query) -> FormData | None:
-    has_none = not found.viewer.sets_limits or not any(each.state == "open" for each in found.asks)
+    has_none = not found.viewer.sets_limits or not any(each.is_open for each in found.asks)
     return (
         None
         if has_none
@@ -209,7 +207,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="set its limits",
             names=form_data.LIMIT,
             fill=_limit,
-            record=lambda sent, action: form_data.limit_record(sent, removes=action == "remove"),
+            records=lambda sent, action: [form_data.limit_record(sent, removes=action == "remove")],
             for_leads=True,
         ),
         "member": PageForm(
@@ -218,7 +216,9 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="set its members",
             names=form_data.MEMBER,
             fill=_member,
-            record=lambda sent, action: form_data.member_record(sent, removes=action == "remove"),
+            records=lambda sent, action: [
+                form_data.member_record(sent, removes=action == "remove")
+            ],
             for_administrators=True,
             for_leads=True,
         ),
@@ -228,11 +228,10 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="set its members",
             names=many_forms.MANY,
             fill=_members,
-            record=lambda sent, _: many_forms.member_lines(sent)[0].record,
+            records=lambda sent, _: many_forms.member_lines(sent),
             for_administrators=True,
             effect=many_forms.members_effect,
-            send=many_forms.send_members,
-            ids=lambda sent: many_forms.ids_of(many_forms.member_lines(sent)),
+            send=many_forms.send_lines,
         ),
         "limits": PageForm(
             path="limits/many",
@@ -240,10 +239,9 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="set its limits",
             names=many_forms.MANY,
             fill=_limits,
-            record=lambda sent, _: many_forms.limit_lines(sent)[0].record,
+            records=lambda sent, _: many_forms.limit_lines(sent),
             effect=many_forms.limits_effect,
-            send=many_forms.send_limits,
-            ids=lambda sent: many_forms.ids_of(many_forms.limit_lines(sent)),
+            send=many_forms.send_lines,
         ),
         "pause": PageForm(
             path="pause",
@@ -251,7 +249,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="pause or resume it",
             names=form_data.PAUSE,
             fill=_pause,
-            record=lambda sent, action: form_data.pause_record(sent, resumes=action == "resume"),
+            records=lambda sent, action: [form_data.pause_record(sent, resumes=action == "resume")],
             for_administrators=True,
         ),
         "person": PageForm(
@@ -260,7 +258,9 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="pause or resume its people",
             names=form_data.PERSON,
             fill=_person,
-            record=lambda sent, action: form_data.person_record(sent, resumes=action == "resume"),
+            records=lambda sent, action: [
+                form_data.person_record(sent, resumes=action == "resume")
+            ],
             for_administrators=True,
         ),
         "answer": PageForm(
@@ -269,7 +269,9 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="approve or deny its requests",
             names=form_data.ANSWER,
             fill=_answer,
-            record=lambda sent, action: form_data.answer_record(sent, denies=action != "approve"),
+            records=lambda sent, action: [
+                form_data.answer_record(sent, denies=action != "approve")
+            ],
         ),
         "ask_reply": PageForm(
             path="more/answer",
@@ -277,7 +279,9 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="answer what is asked of its owners",
             names=form_data.ANSWER_TO_ASK,
             fill=_ask_reply,
-            record=lambda sent, action: form_data.answer_to_ask(sent, declines=action != "accept"),
+            records=lambda sent, action: [
+                form_data.answer_to_ask(sent, declines=action != "accept")
+            ],
         ),
         "more": PageForm(
             path="more",
@@ -285,7 +289,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="ask its owners for more",
             names=form_data.MORE,
             fill=_more,
-            record=lambda sent, _: form_data.ask_record(sent),
+            records=lambda sent, _: [form_data.ask_record(sent)],
             for_everybody=True,
         ),
         "void": PageForm(
@@ -294,7 +298,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="void the reservations of others",
             names=form_data.VOID,
             fill=_void,
-            record=lambda sent, _: form_data.void_record(sent),
+            records=lambda sent, _: [form_data.void_record(sent)],
             source="requests",
         ),
         "budget": PageForm(
@@ -303,7 +307,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="set its budget in force",
             names=lasting_forms.BUDGET,
             fill=_budget,
-            record=lambda sent, _: lasting_forms.budget_record(sent),
+            records=lambda sent, _: [lasting_forms.budget_record(sent)],
             effect=lasting_forms.budget_effect,
         ),
         "amendment": PageForm(
@@ -312,7 +316,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="amend it",
             names=amend_form.AMENDMENT,
             fill=_amendment,
-            record=lambda sent, _: amend_form.amend_record(sent),
+            records=lambda sent, _: [amend_form.amend_record(sent)],
         ),
         "release": PageForm(
             path="record",
@@ -320,7 +324,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="record a release made elsewhere",
             names=lasting_forms.RELEASE,
             fill=_release,
-            record=lambda sent, _: lasting_forms.release_record(sent),
+            records=lambda sent, _: [lasting_forms.release_record(sent)],
             effect=lasting_forms.release_effect,
         ),
         "remark": PageForm(
@@ -329,7 +333,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="remark on its decisions",
             names=lasting_forms.REMARK,
             fill=_remark,
-            record=lambda sent, _: lasting_forms.remark_record(sent),
+            records=lambda sent, _: [lasting_forms.remark_record(sent)],
             effect=lasting_forms.remark_effect,
         ),
         "renewal": PageForm(
@@ -338,7 +342,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="renew it",
             names=lasting_forms.RENEWAL,
             fill=_renewal,
-            record=lambda sent, _: lasting_forms.renewal_record(sent),
+            records=lambda sent, _: [lasting_forms.renewal_record(sent)],
             effect=lasting_forms.renewal_effect,
             send=lasting_forms.renew,
         ),
@@ -348,7 +352,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             what="close it",
             names=lasting_forms.CLOSING,
             fill=_closing,
-            record=lambda sent, _: lasting_forms.closing_record(sent),
+            records=lambda sent, _: [lasting_forms.closing_record(sent)],
         ),
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,9 +18,9 @@ from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import open_below
-from accountant.records import Decision, decode_decision, encode
+from accountant.records import Body, Decision, decode_decision, encode
 from accountant.records.header import decode_header
-from accountant.records.requests import RecordRelease, SetBudget
+from accountant.records.requests import RecordRelease, Remark, SetBudget
 from accountant.views.datasets import DatasetView
 from accountant.views.visibility import sees_decision
 from streams.client._async.owner import AsyncOwner
@@ -52,12 +52,19 @@ class Submission(NamedTuple):
     """What an owner wants to do to a dataset.
 
     Attributes:
+        records: those that the form makes.
         view: the dataset, with its joint guarantee. `visibility`: the owner's.
     """
 
     sent: SentForm
+    records: Sequence[FormRecord]
     view: DatasetView
     visibility: Visibility
+
+    @property
+    def body(self) -> Body:
+        """The first of the records."""
+        return self.records[0].checked.body
 
 
 Effect = Callable[[Submission], Awaitable[str]]
@@ -94,7 +101,7 @@ def budget_record(sent: SentForm) -> FormRecord:
 
 async def budget_effect(submission: Submission) -> str:
     """Return that a budget would stop all grants, "" where it would not."""
-    body = budget_record(submission.sent).checked.body
+    body = submission.body
     assert isinstance(body, SetBudget)
     words = lowering_words(submission.view, body.budget)
     return f"{capital(words)}." if words else ""
@@ -128,7 +135,7 @@ def release_record(sent: SentForm) -> FormRecord:
 
 async def release_effect(submission: Submission) -> str:
     """Return what the record of a release does for ever."""
-    body = release_record(submission.sent).checked.body
+    body = submission.body
     assert isinstance(body, RecordRelease)
     limits = await submission.visibility.service.levels(submission.view.dataset)
     cuts = any(each.reserved for each in limits)
@@ -170,7 +177,8 @@ async def remark_effect(submission: Submission) -> str:
 
     Raises: RequestInvalid: there is no such decision.
     """
-    number = _number(submission.sent.form.values["decision"])
+    assert isinstance(submission.body, Remark)
+    number = submission.body.decision
     decision = await _find(submission, number)
     if decision is None and number > submission.view.sequence:
         rule = f"must be the number of a decision, at most {submission.view.sequence}"
@@ -257,14 +265,8 @@ async def renew(context: Context, submission: Submission) -> Decision | None:
     sent, view = submission.sent, submission.view
     connection = AsyncConnection(context.settings, context.clock, wait=DEFAULT_WAIT_S)
     connection.attach(context.service)
-    who = admin_context(
-        sent.by,
-        reason=sent.form.values["reason"],
-        request_id=sent.form.request_id,
-        follows=None,
-        wait=DEFAULT_WAIT_S,
-        needs_name=True,
-    )
+    reason, request_id = sent.form.values["reason"], sent.form.request_id
+    who = admin_context(sent.by, reason=reason, request_id=request_id, wait=DEFAULT_WAIT_S)
     owner = AsyncOwner(AsyncRequestSender(connection), who, context.clock)
     new, ceiling = sent.form.values["renewed_as"], sent.form.values["ceiling"]
     more: dict[str, Any] = {"as_given": True}

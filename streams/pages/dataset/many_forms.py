@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import Final
 
 from accountant.display.refusals import refusal_words
 from accountant.display.texts import capital
@@ -36,15 +36,7 @@ class NotAllSent(RequestInvalid):
     remaining = ""
 
 
-class Line(NamedTuple):
-    """A line of a form, and the record that it makes."""
-
-    number: int
-    text: str
-    record: FormRecord
-
-
-def member_lines(sent: SentForm) -> list[Line]:
+def member_lines(sent: SentForm) -> list[FormRecord]:
     """Return the records of lines `name, role, team, until`; several roles have a + between them.
 
     Raises: RequestInvalid: a line breaks a rule; the rule names it.
@@ -52,7 +44,7 @@ def member_lines(sent: SentForm) -> list[Line]:
     return _lines(sent, _MEMBER_FIELDS, _member)
 
 
-def limit_lines(sent: SentForm) -> list[Line]:
+def limit_lines(sent: SentForm) -> list[FormRecord]:
     """Return the records of lines `scope, name, % in total, % per period, days, reserved, until`.
 
     Raises: RequestInvalid: a line breaks a rule; the rule names it.
@@ -76,7 +68,7 @@ def _limit(sent: SentForm) -> FormRecord:
 
 def _lines(
     sent: SentForm, names: Sequence[str], record_of: Callable[[SentForm], FormRecord]
-) -> list[Line]:
+) -> list[FormRecord]:
     text = sent.form.values["lines"]
     rows = [(number, each.strip()) for number, each in enumerate(text.split("\n"), 1)]
     rows = [(number, each) for number, each in rows if each]
@@ -85,7 +77,7 @@ def _lines(
     if len(rows) > _MOST_LINES or len(text) > MOST_TEXT:
         rule = f"must be at most {_MOST_LINES} lines and {MOST_TEXT:,} characters"
         raise RequestInvalid("lines", rule, f"{len(rows):,} lines")
-    found, first = list[Line](), dict[tuple[str, ...], int]()
+    found, first = list[FormRecord](), dict[tuple[str, ...], int]()
     for number, row in rows:
         try:
             values = _values(row, names)
@@ -103,13 +95,8 @@ def _lines(
             rule = f"line {number}: is about the same as line {first[key]}"
             raise RequestInvalid("lines", rule, "")
         first[key] = number
-        found.append(Line(number, row, record))
+        found.append(record._replace(number=number, line=row))
     return found
-
-
-def ids_of(lines: list[Line]) -> list[str]:
-    """Return the ids of the records of lines."""
-    return [each.record.checked.body.request_id for each in lines]
 
 
 def _values(row: str, names: Sequence[str]) -> Mapping[str, str]:
@@ -141,57 +128,44 @@ def _key(record: FormRecord) -> tuple[str, ...]:
 
 async def members_effect(submission: Submission) -> str:
     """Return which members are set, which of them replace an entry, and near names of teams."""
-    there = {
-        each.member for each in await submission.visibility.service.members(submission.sent.dataset)
-    }
-    return await _effect(
-        submission, member_lines(submission.sent), {("member", name) for name in there}
-    )
+    members = await submission.visibility.service.members(submission.view.dataset)
+    return await _effect(submission, {("member", each.member) for each in members})
 
 
 async def limits_effect(submission: Submission) -> str:
     """Return which limits are set, which of them replace one, and near names of teams."""
-    levels = await submission.visibility.service.levels(submission.sent.dataset)
-    there: set[tuple[str, ...]] = {(each.scope, each.name or "") for each in levels}
-    return await _effect(submission, limit_lines(submission.sent), there)
+    levels = await submission.visibility.service.levels(submission.view.dataset)
+    return await _effect(submission, {(each.scope, each.name or "") for each in levels})
 
 
-async def _effect(submission: Submission, lines: list[Line], there: set[tuple[str, ...]]) -> str:
-    replaced = [" ".join(_key(each.record)) for each in lines if _key(each.record) in there]
+async def _effect(submission: Submission, there: Collection[tuple[str, ...]]) -> str:
+    lines = submission.records
+    replaced = [" ".join(key) for each in lines if (key := _key(each)) in there]
     words = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'} will be saved."
     if replaced:
         words += f" They replace what is there of: {', '.join(replaced)}."
-    return " ".join([words, *[text async for text in _near_names(submission, lines)]])
+    return " ".join([words, *[text async for text in _near_names(submission)]])
 
 
-async def _near_names(submission: Submission, lines: list[Line]) -> AsyncIterator[str]:
+async def _near_names(submission: Submission) -> AsyncIterator[str]:
     service, dataset = submission.visibility.service, submission.sent.dataset
     members, limits = await service.members(dataset), await service.levels(dataset)
-    for each in lines:
-        body = each.record.checked.body
+    for each in submission.records:
+        body = each.checked.body
         assert isinstance(body, SetMember | SetLimit)
         for asked in confirmations_of_team(body, members, limits):
             yield f"Line {each.number}: {asked.text}"
 
 
-async def send_members(context: Context, submission: Submission) -> Decision | None:
+async def send_lines(context: Context, submission: Submission) -> Decision | None:
     """Send each line's record in order; return the last decision.
 
     Raises: NotAllSent. Unavailable.
     """
-    return await _send(context, member_lines(submission.sent))
-
-
-async def send_limits(context: Context, submission: Submission) -> Decision | None:
-    """Do the same for limits."""
-    return await _send(context, limit_lines(submission.sent))
-
-
-async def _send(context: Context, lines: list[Line]) -> Decision | None:
     decision = None
-    for index, each in enumerate(lines):
+    for index, each in enumerate(submission.records):
         answer = await context.service.submit(
-            "admin", each.record.body, wait=DEFAULT_WAIT_S, checked=each.record.checked
+            "admin", each.body, wait=DEFAULT_WAIT_S, checked=each.checked
         )
         decision = None if answer.decision is None else decode_decision(answer.decision)
         why = _not_saved(decision)
@@ -199,7 +173,7 @@ async def _send(context: Context, lines: list[Line]) -> Decision | None:
             saved = f"The {index:,} before it are saved" if index else "None is saved"
             rule = f"line {each.number}: {why} {saved}; these lines are not"
             error = NotAllSent("lines", rule, "")
-            error.remaining = "\n".join(later.text for later in lines[index:])
+            error.remaining = "\n".join(later.line for later in submission.records[index:])
             raise error
     return decision
 

@@ -136,14 +136,8 @@ def opening_body(form: FormData, draft: DraftOpening, by: str, clock: Clock) -> 
         ceiling=value["ceiling"] or None,
         lifetime=lifetime if value["lifetime"] else None,
     )
-    who = admin_context(
-        by,
-        reason=value["reason"],
-        request_id=form.request_id,
-        follows=None,
-        wait=DEFAULT_WAIT_S,
-        needs_name=True,
-    )
+    reason, request_id = value["reason"], form.request_id
+    who = admin_context(by, reason=reason, request_id=request_id, wait=DEFAULT_WAIT_S)
     return AdminRequest.of("open", value["dataset"], fields, who, clock).prepare().body
 
 
