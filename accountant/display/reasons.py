@@ -314,7 +314,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.BEYOND_TEAM: ReasonWords(
         "Beyond the team",
         "A lead stays within the limit, the share and the end of the team's own limit, and leaves "
-        "shares alone that are not the team's.",
+        "alone what began outside the team, or is paused.",
         "Set less, within the team's own (`accountant limit list {dataset}`), or ask {owner}.",
     ),
     Reason.OVER_RESERVED: ReasonWords(

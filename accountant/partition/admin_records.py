@@ -21,6 +21,7 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.team_bounds import goes_beyond, is_outside
 from accountant.limits.thresholds import reached_limits
 from accountant.members.permits import may_decide, may_send, team_led
+from accountant.partition.approvals import clock_of
 from accountant.partition.ask_records import answer, refused_ask, why_no_answer
 from accountant.partition.draft import Draft
 from accountant.partition.lifetimes import lifetime_of_opening
@@ -40,6 +41,7 @@ from accountant.records.members import (
     sort_roles,
 )
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.person_pauses import pause_of
 from accountant.records.requests import (
     AskMore,
     DeclineAsk,
@@ -134,10 +136,9 @@ def _reached(draft: Draft, after: DatasetLedger, states: Iterable[LimitState]) -
 def _member(draft: Draft, ledger: DatasetLedger, record: SetMember) -> AdminVerdict:
     name, before = record.dataset, draft.members.get(record.dataset, record.member)
     lead = _team_of_lead(draft, ledger, record)
-    own = draft.levels.get((name, "analyst", "", record.member))
-    brings_share = bool(lead) and before is None and is_outside(own, lead)
+    beyond_team = bool(lead) and _is_beyond_team(draft, ledger, before, record, lead)
     after, verdict, member = apply_member(
-        ledger, before, record, draft.decided_at, brings_share=brings_share
+        ledger, before, record, draft.decided_at, beyond_team=beyond_team
     )
     if member is None:
         return after, verdict, {}
@@ -146,6 +147,23 @@ def _member(draft: Draft, ledger: DatasetLedger, record: SetMember) -> AdminVerd
     else:
         draft.members.remove(name, member.member)
     return after, verdict, {"member": member, "administrator": record.as_ is not None}
+
+
+def _is_beyond_team(
+    draft: Draft, ledger: DatasetLedger, before: MemberRow | None, record: SetMember, lead: str
+) -> bool:
+    """Tell whether a lead would take up what began outside the team, or lift the team's pause.
+
+    A share of elsewhere would be spent. What waits or is open would show the lead what somebody
+    asked in another team. And a removal lets the lead of another team add who is paused.
+    """
+    if before is not None:
+        return not record.roles and pause_of(ledger.facts.person_pauses, None, lead) is not None
+    name, who, at = ledger.dataset, record.member, clock_of(ledger, draft.decided_at)
+    rows = [row for row in draft.pending.of(name).values() if row.analyst == who]
+    waits = any(row.waits(at, draft.resets.number) for row in rows)
+    own = draft.levels.get((name, "analyst", "", who))
+    return waits or draft.reservations.open_of_holder(name, who) > 0 or is_outside(own, lead)
 
 
 def _limit(draft: Draft, ledger: DatasetLedger, record: SetLimit) -> AdminVerdict:
@@ -213,18 +231,18 @@ def apply_member(
     record: SetMember,
     at: int,
     *,
-    brings_share: bool,
+    beyond_team: bool,
 ) -> tuple[DatasetLedger, Verdict, Member | None]:
     """Return the ledger after a record, the verdict, and the membership from then on.
 
     Args:
         before: the member's row.
         at: the decision's time, milliseconds since 1970.
-        brings_share: a lead would add a name with a share outside the lead's team.
+        beyond_team: a lead sends it, and reaches beyond the team.
     Returns: None for the membership where the record is refused; without roles, a removal.
     """
     reason = _member_refusal(ledger, before, record)
-    if reason is None and brings_share:
+    if reason is None and beyond_team:
         reason = Reason.BEYOND_TEAM
     if reason is not None:
         return advance(ledger, at), Verdict(Outcome.REFUSED, reason), None

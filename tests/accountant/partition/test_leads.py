@@ -133,6 +133,51 @@ def test_a_lead_sends_no_other_record() -> None:
     assert code(world.send("admin", world.admin("limit", by="lea", **whole))) == "not_permitted"
 
 
+def test_leads_of_two_teams_move_nobody_out_of_a_paused_team() -> None:
+    world = staffed()
+    pause = world.admin("pause_member", team=TEAM, reason="until the audit")
+    assert code(world.send("admin", pause)) == "member_paused"
+    assert lead(world, "ana") == "beyond_team"
+    assert lead(world, "ana", "analyst", by="rod", team="red") == "not_permitted"
+    assert lead(world, "ana", "analyst", until=at_text(world.now + 5)) == "member_set"
+    world.now += 5
+    assert lead(world, "ana", "analyst", by="rod", team="red") == "not_permitted"
+    assert ask(world, analyst="ana") == "not_permitted"
+    assert lead(world, "new", "analyst") == "member_set"
+    assert ask(world, analyst="new") == "person_paused"
+    assert code(member(world, "ana")) == "member_removed"  # an owner may
+    world.send("admin", world.admin("resume_member", team=TEAM))
+    assert lead(world, "ben") == "member_removed"
+    assert sound(world)
+
+
+@pytest.mark.parametrize("begun", ["waits", "reserved"])
+def test_a_lead_adds_nobody_whose_request_of_another_team_is_open(begun: str) -> None:
+    world = staffed({**CIRCLE, "approve_above": "0.1", "approve_within": "P2D"})
+    enrol(world, "otto", "owner")
+    reserve = {"reserve": {"until": "P1D"}} if begun == "reserved" else {}
+    asked = world.ask("pure:0.3" if begun == "waits" else "pure:0.05", analyst="cy", **reserve)
+    assert code(asked) == {"waits": "pending"}.get(begun, begun)
+    assert lead(world, "cy", by="rod") == "member_removed"
+    assert lead(world, "cy", "analyst") == "beyond_team"
+    world.now += 2 * 86_400_000  # nothing is to be answered or to begin any more
+    assert lead(world, "cy", "analyst") == "member_set"
+    assert sound(world)
+
+
+def test_a_lead_adds_a_former_member_once_their_request_is_answered() -> None:
+    world = staffed({**CIRCLE, "approve_above": "0.1"})
+    enrol(world, "otto", "owner")
+    world.ask("pure:0.3", analyst="cy")
+    pending = f"sha256:{world.encoded[-1].digest.hex()}"
+    assert lead(world, "cy", by="rod") == "member_removed"
+    assert lead(world, "cy", "analyst") == "beyond_team"
+    denial = world.admin("deny", pending=pending, reason="too late")
+    assert code(world.send("admin", denial)) == "denied"
+    assert lead(world, "cy", "analyst") == "member_set"
+    assert sound(world)
+
+
 def test_where_everyone_may_ask_a_lead_neither_adds_nor_removes() -> None:
     world = staffed({**BASIC, "access": "anyone"})
     assert lead(world, "new", "analyst") == "not_permitted"

@@ -416,11 +416,24 @@ def _by_administrator(record: Fields) -> Fields:
     return {"administrator": True} if record.get("as") == "administrator" else {}
 
 
+def _is_beyond(dataset: Dataset, record: Fields, lead: str, at: int) -> bool:
+    """Return whether a lead removes somebody from a paused team, or adds what began elsewhere."""
+    name = record["member"]
+    if name in dataset.members.all:
+        pauses = dataset.facts["person_pauses"]
+        return record["roles"] == [] and any(each.get("team") == lead for each in pauses)
+    now, resets = max(at, dataset.changed_at), dataset.clock.resets
+    waiting = [each for each in dataset.approvals.rows.values() if each.waits(now, resets)]
+    open_ = dataset.reservations.open.values()
+    held = {each.request.get(field) for each in open_ for field in ("analyst", "via")}
+    own = dataset.division.share_of("analyst", name)
+    is_elsewhere = own is not None and own.booked != lead
+    return is_elsewhere or name in held or name in {each.request["analyst"] for each in waiting}
+
+
 def _member(dataset: Dataset, record: Fields, _: Fields, at: int) -> Verdict:
     reason, lead = dataset.members.refusal(record), dataset.members.team_led(record, at)
-    own = dataset.division.share_of("analyst", record["member"])
-    is_new = record["member"] not in dataset.members.all
-    if reason is None and lead is not None and is_new and own is not None and own.booked != lead:
+    if reason is None and lead is not None and _is_beyond(dataset, record, lead, at):
         reason = "beyond_team"
     if reason is not None:
         return "refused", reason, {}

@@ -160,7 +160,9 @@ def test_a_lead_sees_no_request_from_before_the_membership(tmp_path: Path) -> No
         server.reserved(DATASET, "otto")
         server.enrol(DATASET, "otto")
         body = setting("zoe", DATASET, "otto", "analyst", team="blue")
-        server.done("zoe", f"{PATH}/members", body, "member_set")
+        refused = server.done("zoe", f"{PATH}/members", body, "refused")
+        assert refused["reason"] == "beyond_team"  # for a reservation is open
+        server.enrol(DATASET, "otto", "analyst", team="blue")
         after = server.granted(DATASET, "otto")
         rows = server.see("zoe", f"{PATH}/requests", limit=100).json()["decisions"]
         asked = [each["request"] for each in rows if "analyst" in each["request"]]
