@@ -53,6 +53,7 @@ CASES: Final[list[Case]] = [
     ("mean(x)", "rho: 0.5, rounded_gaussian", 0.4, MIXED, NIGHTS),
     ("variance(x)", "epsilon: 3", 0.4, MIXED, NIGHTS),
     ("variance(x) by t", "epsilon: 3", 0.4, MIXED, NIGHTS),
+    ("std(x)", "rho: 1", 0.3, MIXED, NIGHTS),
     ("median(y)", "rho: 1", 0.5, MIDDLE, REPLACE),
     ("median(y) by t", "epsilon: 2", 0.3, MIDDLE, NIGHTS),
     ("quantile(y, 0.9)", "epsilon: 1", 0.4, HIGH, ADD),

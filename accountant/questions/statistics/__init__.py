@@ -13,6 +13,7 @@ from accountant.questions.statistics.mean import mean_interval as mean_interval
 from accountant.questions.statistics.mean import mean_value as mean_value
 from accountant.questions.statistics.quantile import QuantileQuestion as QuantileQuestion
 from accountant.questions.statistics.quantile import QuantileScores as QuantileScores
+from accountant.questions.statistics.std import StdQuestion as StdQuestion
 from accountant.questions.statistics.sum import SumQuestion as SumQuestion
 from accountant.questions.statistics.table import STATISTICS as STATISTICS
 from accountant.questions.statistics.table import WORDS as WORDS

@@ -10,6 +10,7 @@ from accountant.questions.statistics.count import CountQuestion
 from accountant.questions.statistics.histogram import HistogramQuestion
 from accountant.questions.statistics.mean import MeanQuestion
 from accountant.questions.statistics.quantile import QuantileQuestion
+from accountant.questions.statistics.std import StdQuestion
 from accountant.questions.statistics.sum import SumQuestion
 from accountant.questions.statistics.top import TopQuestion
 from accountant.questions.statistics.variance import VarianceQuestion
@@ -19,6 +20,7 @@ Question = (
     | SumQuestion
     | MeanQuestion
     | VarianceQuestion
+    | StdQuestion
     | QuantileQuestion
     | HistogramQuestion
     | TopQuestion

@@ -25,7 +25,10 @@ from tests.accountant.questions.schemas import CENSUS
 
 COUNTS = ["count", "count by region, smoker", "histogram(region)", "histogram(region) by smoker"]
 SUMS = ["sum(income)", "sum(age) by smoker"]
-QUOTIENTS = ["mean(income)", "mean(age) by region", "variance(income)", "variance(age) by smoker"]
+QUOTIENTS = [
+    *("mean(income)", "mean(age) by region", "variance(income)", "variance(age) by smoker"),
+    "std(age) by region",
+]
 CHOICES = ["median(age)", "quantile(age, 0.9) by smoker", "top(region, 2)", "top(job, 1) by region"]
 AMOUNTS = ["epsilon: 0.5", "rho: 0.1", "rho: 0.1, rounded_gaussian"]
 OF_EACH = ["sigma: 5e3", "sigma: 5e3, discrete_gaussian", "error: 1e4 at 0.95"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from accountant.questions import evaluate, mean_value, parse_question, variance_value
 from accountant.questions.schema import NumberColumn
+from accountant.questions.statistics import StdQuestion
 from tests.accountant.questions.schemas import CENSUS, Cells, of_unit, small_schema
 from tests.every_case import check_rows
 
@@ -142,3 +143,21 @@ def test_quotients_without_noise_are_exact() -> None:
         )
         == sum(((v - mean) ** 2 for v in values), Fraction(0)) / 4
     )
+
+
+def test_a_standard_deviation_is_the_root_of_the_variance_rounded() -> None:
+    checked = parse_question("std(x)", small_schema(lower="-2", upper="4"))
+    question = checked.question
+    assert isinstance(question, StdQuestion)
+    two = question.value(checked, [Fraction(1), Fraction(0), Fraction(2)])
+    assert two == Fraction("1.414214")
+    assert question.value(checked, [Fraction(-9), Fraction(50), Fraction(-7)]) == 0
+    ends = question.interval(
+        checked,
+        [
+            (Fraction(1), Fraction(1)),
+            (Fraction(0), Fraction(0)),
+            (Fraction(2), Fraction(4)),
+        ],
+    )
+    assert ends == (Fraction("1.414213"), 2)

@@ -53,7 +53,7 @@ BOUNDS = [("-2", "3"), ("1", "4"), ("-5", "-1")]
 VECTORS = [
     *("count", "count where x > 0", "count by c", "histogram(c)", "sum(x)", "sum(x) by c"),
     *("sum(x) where c = 'b' or not t = true", "mean(x)", "variance(x)", "variance(x) by c"),
-    *("mean(x) by c, t", "count where x is missing rows 1", "sum(x) by t rows 1"),
+    *("std(x)", "mean(x) by c, t", "count where x is missing rows 1", "sum(x) by t rows 1"),
 ]
 SELECTIONS = [
     "median(x)",

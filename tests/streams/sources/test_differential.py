@@ -224,8 +224,8 @@ def filters(draw: st.DrawFn, schema: Schema) -> str:
 
 
 ASKED = (
-    *("count", "count", "sum(x)", "sum(x)", "mean(y)", "variance(x)", "variance(y)", "median(x)"),
-    *("quantile(y, 0.9)", "histogram(c)", "top(c, 1)"),
+    *("count", "count", "sum(x)", "sum(x)", "mean(y)", "variance(x)", "variance(y)", "std(x)"),
+    *("median(x)", "quantile(y, 0.9)", "histogram(c)", "top(c, 1)"),
 )
 
 
