@@ -6,6 +6,7 @@ A part says what one unit can change in it, and what it is of small tables. Its 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -75,16 +76,48 @@ def sum_of_values(column: NumberColumn) -> RowSum:
     return RowSum(name="sum", grid=column.grid, lower=lower, upper=upper, summand=number)
 
 
-def sum_of_squares(column: NumberColumn) -> RowSum:
-    """Return the sum of the squares of the values of a column."""
-    # A unit may have no row, so that the least square of one changes nothing.
+def middle_of(column: NumberColumn) -> Fraction:
+    """Return the middle of a column's bounds on its grid; between two values the one nearer to 0.
+
+    Source: docs/theory.md P14. It is a constant of the schema: with one that the data choose, such
+    as their mean, a unit would move every row's summand.
+    """
+    lower, upper = column.bounds
+    return math.trunc((lower + upper) / (2 * column.grid)) * column.grid
+
+
+def middle_square_of(column: NumberColumn) -> Fraction:
+    """Return half of the largest squared distance from the middle, on the grid of squares."""
+    unit = column.grid**2
+    return math.trunc(_largest_square(column) / (2 * unit)) * unit
+
+
+def sum_about_middle(column: NumberColumn) -> RowSum:
+    """Return the sum of x - c over the values x of a column, c the middle of its bounds."""
+    (lower, upper), middle = column.bounds, middle_of(column)
     return RowSum(
-        name="sum_of_squares",
-        grid=column.grid**2,
-        lower=Fraction(0),
-        upper=max(abs(bound) for bound in column.bounds) ** 2,
-        summand=lambda value: number(value) ** 2,
+        name="sum_about_middle",
+        grid=column.grid,
+        lower=lower - middle,
+        upper=upper - middle,
+        summand=lambda value: number(value) - middle,
     )
+
+
+def squares_about_middle(column: NumberColumn) -> RowSum:
+    """Return the sum of (x - c)^2 - q: squares are counted from their middle q, too."""
+    middle, middle_square = middle_of(column), middle_square_of(column)
+    return RowSum(
+        name="squares_about_middle",
+        grid=column.grid**2,
+        lower=-middle_square,
+        upper=_largest_square(column) - middle_square,
+        summand=lambda value: (number(value) - middle) ** 2 - middle_square,
+    )
+
+
+def _largest_square(column: NumberColumn) -> Fraction:
+    return max(abs(bound - middle_of(column)) for bound in column.bounds) ** 2
 
 
 def number(value: SchemaValue) -> Fraction:

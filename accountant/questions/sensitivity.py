@@ -2,8 +2,8 @@
 
 With at most k rows of a unit, each of them clamped, the change is a convex function of what the
 unit's rows add to the cells, so that its largest value is at an extreme point: k equal rows in one
-cell, or none. docs/reference/questions.md has the table; tests compare it with all small
-neighbouring tables.
+cell, or none. docs/reference/questions.md has the table, docs/theory.md P14 the proof; tests
+compare both with all small neighbouring tables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 
 from accountant.questions.scope import Scope
 
-VectorName = Literal["count", "sum", "sum_of_squares"]
+VectorName = Literal["count", "sum", "sum_about_middle", "squares_about_middle"]
 SelectionName = Literal["quantile", "top"]
 
 
@@ -74,7 +74,7 @@ def sum_over_rows(
 
     Added or removed, a unit adds up to k rows of size M = max(|lower|, |upper|). Replaced, its rows
     leave one cell for another (k M in both), or change from one extreme to the other in the same
-    one; none at all counts as 0.
+    one; none at all counts as 0. Source: docs/theory.md P14 (own derivation).
     """
     k, size = scope.rows, max(abs(lower), abs(upper))
     l1 = k * size

@@ -16,7 +16,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from accountant.questions.parts import ExactPart, RowSum, Vector
+from accountant.questions.parts import (
+    ExactPart,
+    RowSum,
+    Vector,
+    middle_of,
+    middle_square_of,
+)
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import NumberColumn
 from accountant.questions.scope import Scope, group_values
@@ -181,25 +187,42 @@ def _sum_of_values(checked: CheckedQuestion) -> _Aggregates:
     return _Aggregates(("sum(v)",), lambda total: total * checked.numbers.grid)
 
 
-def _sum_of_squares(checked: CheckedQuestion) -> _Aggregates:
+def _sum_about_middle(checked: CheckedQuestion) -> _Aggregates:
     column = checked.numbers
-    unit, most = column.grid**2, max(map(abs, column.bounds)) / column.grid
+    middle = middle_of(column)
+    # Both sums are exact, so their difference is.
+    return _Aggregates(
+        ("sum(v)", "count(*)"), lambda total, rows: total * column.grid - rows * middle
+    )
+
+
+def _squares_about_middle(checked: CheckedQuestion) -> _Aggregates:
+    column = checked.numbers
+    unit, middle = column.grid**2, middle_of(column)
+    most = max(abs(bound - middle) for bound in column.bounds) / column.grid
+    less = middle_square_of(column)
     wide = "BIGINT" if most <= _LARGEST_SQUARED else "HUGEINT"
+    # A distance from the middle is at most as long as the longer bound, so the type of `v` has it.
+    distance = f"(v - {integer_literal(int(middle / column.grid))})"
     if most <= _PART:
-        return _Aggregates((f"sum(v::{wide} * v::{wide})",), lambda squares: squares * unit)
+        squares = f"sum({distance}::{wide} * {distance}::{wide})"
+        return _Aggregates((squares, "count(*)"), lambda total, rows: total * unit - rows * less)
     # A number is high * part + low, also where it is negative.
-    high, low = (f"(v {sign} {integer_literal(_PART)})::{wide}" for sign in ("//", "%"))
+    high, low = (f"({distance} {sign} {integer_literal(_PART)})::{wide}" for sign in ("//", "%"))
     products = (f"sum({high} * {high})", f"sum({high} * {low})", f"sum({low} * {low})")
     return _Aggregates(
-        products,
-        lambda highs, mixed, lows: (highs * _PART**2 + 2 * mixed * _PART + lows) * unit,
+        (*products, "count(*)"),
+        lambda highs, mixed, lows, rows: (
+            (highs * _PART**2 + 2 * mixed * _PART + lows) * unit - rows * less
+        ),
     )
 
 
 _ROW_SUMS: Final[dict[VectorName, Callable[[CheckedQuestion], _Aggregates]]] = {
     "count": _row_count,
     "sum": _sum_of_values,
-    "sum_of_squares": _sum_of_squares,
+    "sum_about_middle": _sum_about_middle,
+    "squares_about_middle": _squares_about_middle,
 }
 
 

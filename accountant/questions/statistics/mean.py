@@ -1,11 +1,11 @@
-"""The mean of a column: a noisy sum by a noisy count."""
+"""The mean of a column: a noisy sum about the middle of its bounds, by a noisy count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accountant.questions.parts import ExactPart, row_count, sum_of_values
+from accountant.questions.parts import ExactPart, middle_of, row_count, sum_about_middle
 from accountant.questions.quotients import QUOTIENT_PLACES, Interval, clamp, quotient_interval
 from accountant.questions.schema import NumberColumn
 from accountant.questions.scope import Scope
@@ -13,13 +13,13 @@ from accountant.questions.statistics.base import EstimateQuestion
 
 
 class MeanQuestion(EstimateQuestion, frozen=True, tag="mean"):
-    """The mean of a column of numbers: a sum and a count."""
+    """The mean of a column of numbers: a sum about the middle of its bounds, and a count."""
 
     label = "Mean"
 
     def parts(self, scope: Scope) -> tuple[ExactPart, ...]:
-        """Return the count and the sum."""
-        return row_count(), sum_of_values(scope.numbers)
+        """Return the count and the sum about the middle."""
+        return row_count(), sum_about_middle(scope.numbers)
 
     def places(self, scope: Scope) -> int:
         """Return how many digits after the point a mean has."""
@@ -40,8 +40,11 @@ def mean_value(column: NumberColumn, *, count: Fraction, total: Fraction) -> Fra
     """Return the mean of released numbers, within the column's bounds.
 
     A count below 1 is taken as 1, so nothing is divided by zero.
+
+    Args:
+        total: about the middle of the bounds.
     """
-    return clamp(total / max(count, Fraction(1)), column.bounds)
+    return clamp(middle_of(column) + total / max(count, Fraction(1)), column.bounds)
 
 
 def mean_interval(column: NumberColumn, *, count: Interval, total: Interval) -> Interval:
@@ -49,5 +52,5 @@ def mean_interval(column: NumberColumn, *, count: Interval, total: Interval) -> 
 
     A count below 1 counts as 1, as in `mean_value`. If both intervals hold, so does this one.
     """
-    low, high = quotient_interval(total, count)
+    low, high = (middle_of(column) + each for each in quotient_interval(total, count))
     return clamp(low, column.bounds), clamp(high, column.bounds)

@@ -18,6 +18,7 @@ from accountant.display.answers import (
     answer_text,
 )
 from accountant.questions.error_at_confidence import confidence_of_each
+from accountant.questions.parts import middle_of
 from streams.client.questions.answers import PrivateAnswer
 from tests.accountant.answers.runs import answer, ask, run, zeros
 from tests.accountant.noise.laws import bits_of
@@ -30,8 +31,9 @@ NOISES = ["epsilon: 0.5", "rho: 0.1", "rho: 0.1, rounded_gaussian"]
 def of_counts(counts: list[int], text: str = "mean(income) by region") -> NoisyAnswer:
     """Return an answer about groups of so many rows, each of which is 100."""
     question = ask(text, "epsilon: 4")
-    powers = [[Fraction(n) * 100**k for n in counts] for k in range(len(zeros(question)))]
-    return answer(question, powers, bits_of(1))
+    from_middle = 100 - middle_of(question.checked.numbers)
+    statistics = [[Fraction(n) for n in counts], [n * from_middle for n in counts]]
+    return answer(question, statistics, bits_of(1))
 
 
 @pytest.mark.parametrize("noise", NOISES)

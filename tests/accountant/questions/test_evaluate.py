@@ -43,8 +43,8 @@ def test_the_schemas_values_are_counted_and_added() -> None:
             ("histogram(region) by smoker", [[1, 1, 0, 0, 0, 0]]),
             ("sum(age)", [[210]]),
             ("sum(income)", [["250010.63"]]),
-            ("mean(age) by region", [[2, 1, 0], [90, 120, 0]]),
-            ("variance(age) where region = 'north'", [[2], [90], [5300]]),
+            ("mean(age) by region", [[2, 1, 0], [-30, 60, 0]]),
+            ("variance(age) where region = 'north'", [[2], [-30], [-1900]]),
             ("top(region, 2)", [[2, 1, 0]]),
             ("top(region, 1) by job", [[1, 0, 0, 1, 1, 0]]),
             ("count where region != 'north'", [[1]]),
@@ -130,26 +130,23 @@ def test_quotients_of_any_noise_are_within_the_schema(
 
 
 def test_quotients_without_noise_are_exact() -> None:
-    column = NumberColumn(name="x", lower="-2", upper="4")
+    column = NumberColumn(name="x", lower="-2", upper="5")
+    # The middle of the bounds is 1, nearer to 0 than 2 is; the largest square about it is 16.
     values = [Fraction(v) for v in (-2, 0, 1, 4)]
-    mean = mean_value(column, count=Fraction(4), total=sum(values, Fraction(0)))
+    total = sum((v - 1 for v in values), Fraction(0))
+    mean = mean_value(column, count=Fraction(4), total=total)
     assert mean == Fraction(3, 4)
-    assert (
-        variance_value(
-            column,
-            count=Fraction(4),
-            total=sum(values, Fraction(0)),
-            squares=sum((v**2 for v in values), Fraction(0)),
-        )
-        == sum(((v - mean) ** 2 for v in values), Fraction(0)) / 4
-    )
+    squares = sum(((v - 1) ** 2 - 8 for v in values), Fraction(0))
+    variance = variance_value(column, count=Fraction(4), total=total, squares=squares)
+    assert variance == sum(((v - mean) ** 2 for v in values), Fraction(0)) / 4
 
 
 def test_a_standard_deviation_is_the_root_of_the_variance_rounded() -> None:
     checked = parse_question("std(x)", small_schema(lower="-2", upper="4"))
     question = checked.question
     assert isinstance(question, StdQuestion)
-    two = question.value(checked, [Fraction(1), Fraction(0), Fraction(2)])
+    # The middle of the bounds is 1, and that of the squares about it 4.
+    two = question.value(checked, [Fraction(1), Fraction(0), Fraction(-2)])
     assert two == Fraction("1.414214")
     assert question.value(checked, [Fraction(-9), Fraction(50), Fraction(-7)]) == 0
     ends = question.interval(
@@ -157,7 +154,7 @@ def test_a_standard_deviation_is_the_root_of_the_variance_rounded() -> None:
         [
             (Fraction(1), Fraction(1)),
             (Fraction(0), Fraction(0)),
-            (Fraction(2), Fraction(4)),
+            (Fraction(-2), Fraction(0)),
         ],
     )
     assert ends == (Fraction("1.414213"), 2)

@@ -26,9 +26,9 @@ from accountant.questions import (
     parse_question,
     statistics_of,
 )
-from accountant.questions.parts import ExactPart, Groups, Vector
+from accountant.questions.parts import ExactPart, Groups, Vector, middle_of
 from accountant.questions.scope import Scope
-from accountant.questions.statistics import Question, StatisticQuestion
+from accountant.questions.statistics import Question, StatisticQuestion, VarianceQuestion
 from tests.accountant.questions.schemas import (
     Cells,
     Table,
@@ -52,8 +52,8 @@ OTHERS = [(), *(of_unit("v", table) for table in [tuple(POOL), (POOL[0],) * 3, (
 BOUNDS = [("-2", "3"), ("1", "4"), ("-5", "-1")]
 VECTORS = [
     *("count", "count where x > 0", "count by c", "histogram(c)", "sum(x)", "sum(x) by c"),
-    *("sum(x) where c = 'b' or not t = true", "mean(x)", "variance(x)", "variance(x) by c"),
-    *("std(x)", "mean(x) by c, t", "count where x is missing rows 1", "sum(x) by t rows 1"),
+    *("sum(x) where c = 'b' or not t = true", "mean(x)", "std(x)", "variance(x) by c"),
+    *("mean(x) by c, t", "count where x is missing rows 1", "sum(x) by t rows 1"),
 ]
 SELECTIONS = [
     "median(x)",
@@ -73,9 +73,16 @@ class Change:
     range_distance: Fraction
 
 
+def pool(checked: CheckedQuestion) -> list[Cells]:
+    """Return the cells of a unit. The square about the middle is least at the middle itself."""
+    if not isinstance(checked.question, VarianceQuestion):
+        return POOL
+    return [*POOL, *({"x": float(middle_of(checked.numbers)), "c": each} for each in "ab")]
+
+
 def evaluations(checked: CheckedQuestion, rows: int) -> Iterator[tuple[tuple[Vector, ...], ...]]:
     """Yield the statistics of pairs of neighbours."""
-    own = [of_unit("u", table) for table in multisets(POOL, rows + 1)]
+    own = [of_unit("u", table) for table in multisets(pool(checked), rows + 1)]
     for others in OTHERS:
         found = [evaluate(checked, others + table, key=b"key") for table in own]
         if checked.schema.neighbours == "add_remove":

@@ -77,7 +77,7 @@ def test_each_form_of_noise_has_its_scale() -> None:
             ("count by c", "rho: 0.01", [450], [900]),
             ("count", "rho: 0.5, rounded_gaussian", [9], [9]),
             ("sum(x)", "epsilon: 0.5", [18], [30]),
-            ("variance(x)", "epsilon: 1.5", [6, 18, 54], [6, 30, 54]),
+            ("variance(x)", "epsilon: 1.5", [6, 18, 30], [6, 30, 54]),
             ("median(x)", "epsilon: 0.5", [6], [12]),
             ("quantile(x, 0.1)", "epsilon: 0.5", [Fraction(54, 5)], [12]),
             ("top(c, 2)", "epsilon: 0.5", [12], [24]),

@@ -19,6 +19,8 @@ from accountant.questions import (
     parse_question,
     statistics_of,
 )
+from accountant.questions.parts import middle_of
+from accountant.questions.schema import NumberColumn
 from tests.accountant.questions.schemas import small_schema
 from tests.every_case import check_each
 
@@ -75,6 +77,27 @@ def test_sums_agree() -> None:
         same_size = sized >> dp.t.make_sum(sized.output_domain, sized.output_metric)
         assert replaced >= same_size.map(2 * rows)
         if bounds[0] <= 0 <= bounds[1]:
+            assert replaced == same_size.map(2 * rows)
+
+    check_each(check_case, BOUNDS, ROWS)
+
+
+def test_sums_about_the_middle_agree() -> None:
+    def check_case(bounds: tuple[int, int], rows: int) -> None:
+        fields: dict[str, Any] = {"lower": str(bounds[0]), "upper": str(bounds[1]), "rows": rows}
+        middle = int(middle_of(NumberColumn(name="x", lower=str(bounds[0]), upper=str(bounds[1]))))
+        low, high = (each - middle for each in bounds)
+        square = max(low**2, high**2)
+        for text, ends in (
+            ("mean(x)", (low, high)),
+            ("variance(x)", (-(square // 2), square - square // 2)),
+        ):
+            clamp = dp.t.make_clamp(*NUMBERS, ends)
+            total = clamp >> dp.t.make_sum(clamp.output_domain, clamp.output_metric)
+            assert vector(text, **fields).l1 == total.map(rows)
+            sized = dp.t.make_clamp(*SIZED, ends)
+            same_size = sized >> dp.t.make_sum(sized.output_domain, sized.output_metric)
+            replaced = vector(text, neighbours="replace", **fields).l1
             assert replaced == same_size.map(2 * rows)
 
     check_each(check_case, BOUNDS, ROWS)
