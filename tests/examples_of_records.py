@@ -366,7 +366,7 @@ _OWNERS: Final = (
     Example(
         kind="more",
         fields={"wants": "limit", "part": "0.2", **WHY},
-        more={"budget": {"rho": "0.1", "epsilon": "1"}, "nonce": "0" * 32},
+        more={"budget": {"rho": "0.1", "epsilon": "1"}, "team": "red", "nonce": "0" * 32},
         call="ask_for_more",
         arguments={"wants": "limit", "part": "0.2"},
     ),

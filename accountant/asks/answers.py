@@ -62,6 +62,7 @@ def take_ask(asks: Asks, record: AskMore, sequence: int, at: int) -> AskRow:
         role=record.role or UNSET,
         part=record.part or UNSET,
         budget=record.budget,
+        team=record.team or UNSET,
         reason=record.reason,
         asked_at=at,
     )
@@ -95,13 +96,14 @@ def refusal_of_answer(row: AskRow | None, record: Answer) -> Reason | None:
 
 
 def _fits(row: AskRow, record: Answer) -> bool:
-    """Tell whether a record gives the very person what they ask for, or declines their ask."""
+    """Tell whether a record gives the very person or team what is asked for, or declines it."""
     if isinstance(record, DeclineAsk):
         return record.asker == row.by
     if isinstance(record, SetMember):
         return row.wants == "access" and record.member == row.by and row.role in record.roles
     if isinstance(record, SetLimit):
-        is_theirs = record.scope == "analyst" and record.name == row.by
+        scope = ("team", row.team) if row.team else ("analyst", row.by)
+        is_theirs = (record.scope, record.name) == scope
         return row.wants == "limit" and is_theirs and not record.removes
     return row.wants == "budget"
 

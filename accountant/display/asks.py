@@ -18,7 +18,8 @@ def wanted_words(ask: AskView) -> str:
     amount = exact_percent(ask.part) if ask.part is not None else ""
     if ask.budget is not None:
         amount = f"{ask.budget.field} {ask.budget.amount}"
-    return f"a {'limit' if ask.wants == 'limit' else 'budget'} of {amount}"
+    of_team = f" for team {ask.team}" if ask.team else ""
+    return f"a {'limit' if ask.wants == 'limit' else 'budget'} of {amount}{of_team}"
 
 
 def membership_for(

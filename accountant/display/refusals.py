@@ -78,12 +78,13 @@ class MoreAvailable(NamedTuple):
 
     Attributes:
         text: a sentence. `at`: the time that it names, None where waiting does not help.
-        wants: what the analyst may ask owners for, so that it would fit; "" where that is nothing.
+        wants: what the analyst may ask owners for, so that it would fit; `team` is a limit of the
+            team, "" where that is nothing.
     """
 
     text: str
     at: str | None = None
-    wants: AskKind | Literal[""] = ""
+    wants: AskKind | Literal["team", ""] = ""
 
 
 class _RefusedRequest(msgspec.Struct):
@@ -415,9 +416,7 @@ def when_more(
         head = WAITING if all(obstacles) else _WAITING_ALONE
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
-        own = all(each.level.scope in {"analyst", "each"} for each in binding)
-        wants: AskKind | Literal[""] = "limit" if own else ""
-        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}", wants=wants)
+        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}", wants=_wants(binding))
     if any(each.more_at is None for each in binding):  # of limits that end
         said = ", and ".join(map(_reset, binding))
         return MoreAvailable(f"{capital(said)}.", max(map(_end_of, binding)))
@@ -446,6 +445,14 @@ def _raise_in_force(refused: Decision | Preview, current: CurrentDataset | None,
         if Decimal(asked[budget.field]) > Decimal(left[budget.field]) + below:
             return ""
     return raise_budget(current.view, owner, current.by_option())
+
+
+def _wants(binding: Sequence[BindingLimit]) -> AskKind | Literal["team", ""]:
+    """Return which limit to ask owners for first: one's own, or that of one's team."""
+    scopes = {each.level.scope for each in binding}
+    if scopes & {"analyst", "each"}:
+        return "limit"
+    return "team" if "team" in scopes else ""
 
 
 def _obstacle(limit: BindingLimit, owner: str) -> str:

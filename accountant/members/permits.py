@@ -58,15 +58,17 @@ def may_run(policy: Policy, lookup: Lookup, step: ReservationStep, at: int) -> b
 def may_ask_more(policy: Policy, lookup: Lookup, ask: AskMore, at: int) -> bool:
     """Tell whether somebody may ask a dataset's owners for more.
 
-    For access everybody may. For more of what they see they must see the dataset.
+    For access everybody may. For more of what they see they must see the dataset, and for a limit
+    of a team be in it.
 
     Args:
         at: milliseconds since 1970.
     """
-    if ask.wants == "access" or policy.access != "members":
-        return True
     row = lookup(ask.by)
-    return row is not None and row.is_in_force(at)
+    is_member = row is not None and row.is_in_force(at)
+    if ask.team is not None:
+        return row is not None and is_member and row.team == ask.team
+    return is_member or ask.wants == "access" or policy.access != "members"
 
 
 def may_decide(policy: Policy, lookup: Lookup, record: AdminRecord, at: int) -> bool:

@@ -13,7 +13,7 @@ from accountant.records.members import Role
 from accountant.versions import Format, reader
 
 AskKind = Literal["access", "limit", "budget"]
-"""What somebody may ask owners for: a role, a larger limit of their own, or a larger budget."""
+"""What somebody may ask owners for: a role, a larger limit of theirs, or a larger budget."""
 AskState = Literal["open", "accepted", "declined"]
 
 MAX_ASKS_OF_PERSON: Final = 10
@@ -27,7 +27,7 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="a
 
     Attributes:
         dataset, ask: as in the key; `ask` is the number of the decision that took it.
-        by, wants, role, part, budget, reason: of the ask.
+        by, wants, role, part, budget, team, reason: of the ask.
         asked_at: a time.
         state: `open`, `accepted` or `declined`; the fields below are left out while it is open.
         answered_at, answered_by: when an owner has answered, and who.
@@ -43,6 +43,7 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="a
     role: Role | UnsetType = UNSET
     part: Ratio | UnsetType = UNSET
     budget: BudgetInForce | UnsetType = UNSET
+    team: str | UnsetType = UNSET
     reason: str
     asked_at: int
     state: AskState = "open"

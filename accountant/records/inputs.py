@@ -434,6 +434,8 @@ def _check_ask(record: AskMore) -> None:
         "part": record.part is not None,
         "budget": record.budget is not UNSET,
     }
+    if record.team is not None and record.wants != "limit":
+        raise RequestInvalid("team", f"must be left out where wants is {record.wants}", record.team)
     takes = _FIELDS_OF_AN_ASK[record.wants]
     for field in given.keys() - set(takes):
         if given[field]:

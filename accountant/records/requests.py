@@ -404,7 +404,7 @@ class RecordRelease(_Admin, frozen=True, tag="record"):
 
 
 class AskMore(_Admin, frozen=True, tag="more"):
-    """Somebody asks a dataset's owners for a role, a larger limit of their own, or a larger budget.
+    """Somebody asks a dataset's owners for a role, a larger limit, or a larger budget.
 
     Nothing is charged, set or raised. Who does not see the dataset may ask for access alone. A
     person has at most 10 open asks in a dataset, a dataset 500.
@@ -415,6 +415,7 @@ class AskMore(_Admin, frozen=True, tag="more"):
         part: with `limit`, the part of each sum of the dataset's budget.
         budget: with `limit` instead of `part` an amount, and with `budget` the budget in force, at
             most the ceiling.
+        team: with `limit`, the person's own team, whose limit it is; left out, the person's own.
         reason: for the owners, 1 to 200 characters. It stays in the log for ever; owners, auditors
             and the person see it.
         nonce: random text of a server, for a person who does not see the dataset: from a hash in
@@ -426,6 +427,7 @@ class AskMore(_Admin, frozen=True, tag="more"):
     role: Role | None = None
     part: Ratio | None = None
     budget: BudgetInForce | UnsetType = UNSET
+    team: Name | None = None
     reason: Note = ""
     nonce: Note = ""
     follows: int | None = None

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from accountant.field_rules import Count, Name, Note, Ratio, Time
 from accountant.policy.in_force import BudgetInForce
 from accountant.records.asks import AskKind, AskRow, AskState
+from accountant.records.limit_records import Scope
 from accountant.records.members import Role
 from accountant.times import iso
 from accountant.views.visibility import DatasetAccess
@@ -22,6 +23,7 @@ class AskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         ask: the number of the decision that took it: an answer names it.
         by: the person who has asked.
         wants: `access`, `limit` or `budget`; with it `role`, `part` or `budget`.
+        team: whose limit it is; None for the person's own.
         reason: theirs, for the owners.
         state: `open`, `accepted` or `declined`.
         answered_at, answered_by: when an owner has answered, and who.
@@ -36,6 +38,7 @@ class AskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Role | None = None
     part: Ratio | None = None
     budget: BudgetInForce | None = None
+    team: Name | None = None
     reason: Note
     asked_at: Time
     state: AskState
@@ -43,6 +46,11 @@ class AskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answered_by: Name | None = None
     answer: Count | None = None
     why: Note = ""
+
+    @property
+    def scope(self) -> tuple[Scope, str]:
+        """Scope and name of the limit that is asked for."""
+        return ("team", self.team) if self.team else ("analyst", self.by)
 
     @property
     def is_open(self) -> bool:
@@ -60,6 +68,7 @@ def ask_view(row: AskRow) -> AskView:
         role=row.role or None,
         part=row.part or None,
         budget=None if row.budget is UNSET else row.budget,
+        team=row.team or None,
         reason=row.reason,
         asked_at=iso(row.asked_at),
         state=row.state,

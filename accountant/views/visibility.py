@@ -11,7 +11,13 @@ from accountant.partition.ids import analyst_charged
 from accountant.policy import Policy, sees_only_own
 from accountant.records.header import DecisionHeader, PausedName
 from accountant.records.http_bodies import served_decision
-from accountant.records.limit_records import LimitName, LimitUpdate, ReachedLimit, Scope
+from accountant.records.limit_records import (
+    LimitName,
+    LimitRecord,
+    LimitUpdate,
+    ReachedLimit,
+    Scope,
+)
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.parts import by_dataset
@@ -164,14 +170,21 @@ def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
         return True
     if line.reservation is not None and access.lists(line.reservation.analyst, "", line.sequence):
         return True  # an owner may void a reservation of theirs
-    if line.answers is not None and line.limit is not None and line.limit.name == access.name:
-        return True  # an owner accepts their ask for a larger limit
+    if line.answers is not None and line.limit is not None and _is_of(access, line.limit):
+        return True  # an owner accepts their ask for a larger limit, or one of their team
     asked = names_in_request(line.request)
     if line.answers is not None and asked.asker == access.name:
         return True
     if asked.analyst:
         return access.sees_requests or access.lists(asked.analyst, asked.via, line.sequence)
     return asked.by == access.name
+
+
+def _is_of(access: DatasetAccess, limit: LimitRecord) -> bool:
+    """Tell whether a limit is a caller's own, or of a team that they lead."""
+    if limit.scope == "team":
+        return access.leads is not None and limit.name == access.leads.name
+    return limit.name == access.name
 
 
 def _leads_member(access: DatasetAccess, line: DecisionHeader) -> bool:

@@ -216,6 +216,8 @@ def _needed(caller: Principal, name: str, body: Body, roles: Collection[str]) ->
         return f"{needs} on dataset {name}; ask {UNNAMED_OWNER} for it: `{command}`"
     if is_by_administrator(body):
         return f"only administrators may write `as: administrator`; {signed_in}"
+    if isinstance(body, AskMore) and body.team is not None:
+        return f"only members of team {body.team} may ask for a larger limit of it; {signed_in}"
     kind = kind_of(body)
     leads = ", or the lead of a team about its analysts" if "lead" in kind.senders else ""
     what = f"only owners of dataset {name} may do this{leads}; {signed_in}"

@@ -37,13 +37,17 @@ def ask(
     part: Part = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
+    team: Annotated[
+        str | None, typer.Option(help="With limit: your own team, whose limit it is.")
+    ] = None,
     *,
     admin: AdminOptions,
 ) -> None:
-    """Ask the owners of a dataset for access, a larger limit of yours, or a larger budget.
+    """Ask the owners of a dataset for access, a larger limit, or a larger budget.
 
     Say why by --reason. It stays in the log for ever: owners, auditors and you see it. With
-    `limit`, add --part, --epsilon or --rho; with `budget`, --epsilon or --rho. You have at most 10
+    `limit`, add --part, --epsilon or --rho, and --team for the limit of your team; with `budget`,
+    --epsilon or --rho. You have at most 10
     open asks in a dataset. Who does not see a dataset may ask for access, and gets the same answer
     whether it exists or not.
 
@@ -66,6 +70,7 @@ def ask(
                 part=part,
                 epsilon=epsilon,
                 rho=rho,
+                team=team,
             )
         except PassedOnToOwners as passed_on:
             say(f"{passed_on}.")
@@ -114,7 +119,8 @@ def accept(
     """Give what somebody asks for: the role, the limit or the budget in force. Owners only.
 
     Without options exactly what is asked. Other roles, team and end of a member stay. A limit
-    replaces the analyst's earlier one as a whole. The reason of an accepted budget is public.
+    replaces the earlier one of the analyst or team as a whole. The reason of an accepted budget is
+    public.
     """
     from accountant.display.asks import membership_for, own_budget
     from streams.cli.reading.options import parse_until
@@ -149,8 +155,7 @@ def accept(
                 policy = ledger.dataset(dataset).policy
                 decision = owner.set_limit(
                     dataset,
-                    "analyst",
-                    found.by,
+                    *found.scope,
                     part=part,
                     policy=own_budget(policy, named) if named else None,
                     answers=number,

@@ -20,6 +20,7 @@ _BROKEN: Final[tuple[Body, ...]] = (
     {"role": "reader"},
     {"role": None},
     {"wants": "limit", "role": None},
+    {"team": "blue"},
     {"budget": {"epsilon": "1"}},
 )
 
@@ -68,8 +69,9 @@ class AskLoad:
         wants = chance.choice(["access", "access", "limit", "budget"])
         if wants == "access":
             return {"wants": wants, "role": chance.choice(["analyst", "auditor", "engine"])}
-        if wants == "limit" and chance.random() < 0.5:
-            return {"wants": wants, "part": chance.choice(["0.2", "0.5"])}
+        if wants == "limit" and chance.random() < 0.7:
+            team = {"team": chance.choice(["blue", "red"])} if chance.random() < 0.4 else {}
+            return {"wants": wants, "part": chance.choice(["0.2", "0.5"]), **team}
         return {"wants": wants, "budget": {chance.choice(["epsilon", "epsilon", "rho"]): "0.04"}}
 
     def _answer(self) -> Body:
@@ -91,5 +93,7 @@ class AskLoad:
             return {**body, "type": "member", "member": asker, "roles": roles}
         if wants == "limit":
             part = {"part": ask.get("part", "0.3")}
-            return {**body, "type": "limit", "scope": "analyst", "name": asker, **part}
+            team = ask.get("team") if chance.random() < 0.9 else None
+            place = ("team", team) if team else ("analyst", asker)
+            return {**body, "type": "limit", "scope": place[0], "name": place[1], **part}
         return {**body, "type": "budget", "budget": ask.get("budget", {"epsilon": "0.1"})}

@@ -128,6 +128,30 @@ def test_a_paused_person_asks_for_nothing_until_a_resume() -> None:
     life.finish()
 
 
+def test_members_of_a_team_ask_for_its_limit_and_that_alone_answers() -> None:
+    life = Life(seed=3)
+    of_team = {"wants": "limit", "part": "0.3", "reason": WHY}
+    lead = {"member": "leo", "roles": ["lead"], "team": "red"}
+    steps = [
+        (record("open", policy=POLICY), "opened"),
+        (record("member", **lead), "member_set"),  # 2
+        (record("more", "leo", **of_team, team="blue"), "not_permitted"),
+        (record("more", "ana", **of_team, team="red"), "not_permitted"),
+        (record("more", "leo", **of_team | {"wants": "budget"}, team="red"), "invalid"),
+        (record("more", "leo", **of_team, team="red"), "more_asked"),  # 5
+        (limit("leo", 5), "other_ask"),
+        (record("limit", scope="team", name="blue", part="0.3", answers=5), "other_ask"),
+        (record("limit", scope="team", name="red", part="0.2", answers=5), "limit_set"),
+        (record("limit", scope="team", name="red", part="0.3", answers=5), "unknown_ask"),
+        (record("member", member="leo", roles=[]), "member_removed"),
+        (record("more", "leo", **of_team, team="red"), "not_permitted"),
+    ]
+    for at, (body, expected) in enumerate(steps, START + 1):
+        said = life.decide(Sent.made(body, at))
+        assert expected in {said.get("reason"), said["outcome"]}, (body, said)
+    life.finish()
+
+
 def test_an_ask_and_its_answer_leave_every_amount_as_it_was() -> None:
     life, at, asked = Life(seed=2), START, {"unit": "person", "neighbours": "add_remove"}
     request = record("request", claim={"type": "pure", "epsilon": "0.1"}, **asked)
@@ -265,6 +289,12 @@ def test_commands_ask_and_answer(tmp_path: Path) -> None:
     states = [each["state"] for each in run("more", "list", "census", "--json").rows]
     assert states == ["accepted"] * 4 + ["declined"]
     assert run("more", "decline", "census", "99", "--reason", "x").code == 1
+    for_team = (*asking, "limit", "--part", "0.4", "--team", "blue", "--reason", WHY)
+    assert run(*for_team, by="eve").code == 1
+    assert run(*for_team, by="ana").code == 0
+    assert run("more", "list", "census", "--json").rows[-1]["team"] == "blue"
+    given = run("more", "accept", "census", "14", "--json").json["limit"]
+    assert (given["scope"], given["name"], given["part"]) == ("team", "blue", "0.4")
 
 
 def test_a_command_asks_for_access_to_a_dataset_that_it_does_not_see(

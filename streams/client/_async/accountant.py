@@ -579,6 +579,7 @@ class AsyncAccountant(AsyncQuestions):
         part: object = None,
         epsilon: object = None,
         rho: object = None,
+        team: str | None = None,
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Call[Decision]:
@@ -587,12 +588,15 @@ class AsyncAccountant(AsyncQuestions):
         Args:
             wants: `access`, with `role`; `limit`, with `part`, `epsilon` or `rho`; or `budget`,
                 with `epsilon` or `rho`.
+            team: with `limit`, the analyst's own team, whose limit it is.
             reason: for the owners, 1 to 200 characters; it stays in the log for ever.
 
         Raises: PassedOnToOwners: the caller does not see the dataset, or there is none.
         """
         caller = self.as_owner(self.analyst, reason=reason, request_id=request_id, wait=wait)
-        return caller.ask_for_more(dataset, wants, role=role, part=part, epsilon=epsilon, rho=rho)
+        return caller.ask_for_more(
+            dataset, wants, role=role, part=part, epsilon=epsilon, rho=rho, team=team
+        )
 
     def as_administrator(
         self,

@@ -377,16 +377,18 @@ class Owner(Administrator):
         part: object = None,
         epsilon: object = None,
         rho: object = None,
+        team: str | None = None,
     ) -> Decision:
         """Ask a dataset's owners for more; the reason is that of the calls.
 
         Args:
             wants: `access`, with `role`; `limit`, with `part`, `epsilon` or `rho`; or `budget`,
                 with `epsilon` or `rho`.
+            team: with `limit`, the person's own team, whose limit it is.
 
         Raises: PassedOnToOwners: the caller does not see the dataset, or there is none.
         """
-        return self._send("more", dataset, ask_fields(wants, role, part, epsilon, rho))
+        return self._send("more", dataset, ask_fields(wants, role, part, epsilon, rho, team))
 
     def decline(self, dataset: str, ask: int, asker: str) -> Decision:
         """Decline an ask for more; the reason of the calls is for the person who asked.

@@ -306,14 +306,15 @@ def budget_fields(epsilon: object, rho: object) -> dict[str, object]:
 
 
 def ask_fields(
-    wants: str, role: str | None, part: object, epsilon: object, rho: object
+    wants: str, role: str | None, part: object, epsilon: object, rho: object, team: str | None
 ) -> dict[str, object]:
     """Return the fields of an ask for more.
 
     Raises: RequestInvalid.
     """
     given = budget_fields(epsilon, rho)["budget"] or None
-    return {"wants": wants, "role": role, "part": _ratio("part", part), "budget": given}
+    named = {"wants": wants, "role": role, "team": team}
+    return {**named, "part": _ratio("part", part), "budget": given}
 
 
 def _schema_of(fields: Mapping[str, Any]) -> Schema:

@@ -52,7 +52,9 @@ PAUSE: Final = ("reason", "by")
 PERSON: Final = ("member", "team", "reason", "by")
 VOID: Final = ("grant", "by")
 ANSWER: Final = ("pending", "reason", "by")
-MORE: Final = ("wants", "role", "part", "amount", "sum", "reason", "by")
+MORE: Final = ("wants", "role", "part", "amount", "sum", "team", "reason", "by")
+TEAM_LIMIT: Final = "team"
+"""What the form that asks for more calls a larger limit of the viewer's team."""
 ANSWER_TO_ASK: Final = ("ask", "asker", "amount", "sum", "reason", "by")
 
 
@@ -168,11 +170,12 @@ def accept_by_limit(
     """Return the form whose limit accepts an ask for a larger one.
 
     Args:
-        limit: the analyst's limit in force, whose other fields stay; None for none.
+        limit: the limit in force, whose other fields stay; None for none.
         own: what is asked for as a budget of its own, empty for a part.
     """
     shown = limit_form(request_id, limit, answers=str(ask.ask), **more)
-    asked = {"scope": "analyst", "name": ask.by, "part": _percent(ask.part), **_budget(own)}
+    scope, name = ask.scope
+    asked = {"scope": scope, "name": name, "part": _percent(ask.part), **_budget(own)}
     errors = {} if own.keys() <= {*_BUDGET} else {"": _BY_COMMAND.format(ask.dataset, ask.ask)}
     return shown._replace(values={**shown.values, **asked}, errors=errors, is_open=True)
 
@@ -296,10 +299,13 @@ def ask_record(sent: SentForm) -> FormRecord:
     value, wants = sent.form.values, sent.form.values["wants"]
     if not value["reason"]:
         raise RequestInvalid("reason", "must be set: owners need to know why", "")
-    fields: dict[str, Any] = {"wants": wants}
+    is_limit = wants in {"limit", TEAM_LIMIT}
+    fields: dict[str, Any] = {"wants": "limit" if is_limit else wants}
+    if wants == TEAM_LIMIT:
+        fields["team"] = value["team"]
     if wants == "access":
         fields["role"] = value["role"]
-    elif wants == "limit" and value["part"]:
+    elif is_limit and value["part"]:
         fields["part"] = percent_ratio(value, "part")
     else:
         fields["budget"] = _amount(value)

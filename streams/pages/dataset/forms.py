@@ -88,7 +88,7 @@ def _limit(found: PageData, query: Query) -> FormData | None:
     ask = None if leads else _accepted(found, query, "limit")
     wanted = query.get("scope"), query.get("name") or None
     if ask is not None:
-        wanted = "analyst", ask.by
+        wanted = ask.scope
     known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
     if known is not None and leads and known.scope != "analyst":
         known = None
@@ -114,10 +114,9 @@ def _more(found: PageData, query: Query) -> FormData | None:
     viewer = found.viewer
     if not viewer.is_authenticated or viewer.sets_limits or found.view.closed:
         return None
-    wants = query.get("wants", "limit" if viewer.asks else "access")
-    shown = _blank(
-        found, form_data.MORE, wants=wants, role="analyst", sum=found.view.policy.budget_field
-    )
+    usual = "limit" if viewer.asks else (form_data.TEAM_LIMIT if viewer.team else "access")
+    values = {"wants": query.get("wants", usual), "role": "analyst", "team": found.team}
+    shown = _blank(found, form_data.MORE, sum=found.view.policy.budget_field, **values)
     return shown._replace(is_open="wants" in query)
 
 

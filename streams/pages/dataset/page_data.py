@@ -117,6 +117,12 @@ class PageData(NamedTuple):
     asks: Sequence[AskView] = ()
 
     @property
+    def team(self) -> str:
+        """The viewer's own team, "" for none."""
+        own = (each.team for each in self.members if each.member == self.viewer.name)
+        return next(own, None) or ""
+
+    @property
     def current(self) -> CurrentDataset:
         """The dataset as refusals are explained by it."""
         needs_name = not self.viewer.is_authenticated

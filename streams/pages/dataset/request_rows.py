@@ -232,7 +232,9 @@ def refusal(
     )
 
 
-def _ask_kind(refused: Decision | Preview, more: MoreAvailable | None) -> AskKind | Literal[""]:
+def _ask_kind(
+    refused: Decision | Preview, more: MoreAvailable | None
+) -> AskKind | Literal["team", ""]:
     if refused.reason is Reason.NOT_PERMITTED:
         return "access"
     return "" if more is None else more.wants

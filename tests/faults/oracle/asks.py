@@ -24,6 +24,8 @@ class Asks:
         """Return whether somebody may ask for this."""
         by = record["by"]
         in_force = any(members.has(by, role, at) for role in ROLES)
+        if record.get("team") is not None:
+            return in_force and members.team(by, at) == record["team"]
         return record["wants"] == "access" or access != "members" or in_force
 
     def has_room(self, by: str) -> bool:
@@ -37,7 +39,9 @@ class Asks:
         self._drop_answered(own, MOST_OF_PERSON)
         self._drop_answered(list(self.all), MOST)
         budget = record.get("budget")
-        named = {name: record[name] for name in ("role", "part") if record.get(name) is not None}
+        named = {
+            name: record[name] for name in ("role", "part", "team") if record.get(name) is not None
+        }
         if budget is not None:
             named["budget"] = {name: each for name, each in budget.items() if each is not None}
         self.all[sequence] = {
@@ -100,7 +104,8 @@ def _fits(ask: Fields, record: Fields) -> bool:
         return wants == "access" and record["member"] == by and ask["role"] in record["roles"]
     if kind == "limit":
         gives = any(record.get(n) is not None for n in ("part", "policy", "pace", "reserved"))
-        return wants == "limit" and record["scope"] == "analyst" and record["name"] == by and gives
+        place = ("team", ask["team"]) if "team" in ask else ("analyst", by)
+        return wants == "limit" and (record["scope"], record["name"]) == place and gives
     return bool(wants == "budget")
 
 
@@ -126,4 +131,6 @@ def mismatched(record: Fields) -> set[str]:
     takes = WANTED[record["wants"]]
     given = {name for name in ("role", "part", "budget") if record.get(name) is not None}
     wrong = given - takes
+    if record.get("team") is not None and record["wants"] != "limit":
+        return wrong | {"team"}
     return wrong if wrong or len(given) == 1 else takes

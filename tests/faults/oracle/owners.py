@@ -531,6 +531,7 @@ OWNERS: Final = {
             "role": is_role,
             "part": _or_none(is_ratio),
             "budget": is_budget_in_force,
+            "team": _or_none(is_name),
             "nonce": is_short,
         },
         odd=mismatched,

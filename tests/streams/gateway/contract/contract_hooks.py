@@ -223,7 +223,7 @@ def fields_of_an_ask(body: Fields) -> None:
     body["reason"] = body.get("reason") or "a second report"
     if body["type"] == "decline":
         return
-    for field in ("role", "part", "budget"):
+    for field in ("role", "part", "budget", "team"):
         body.pop(field, None)
     asked = {"access": {"role": "auditor"}, "limit": {"part": "0.2"}}
     body |= asked.get(body["wants"], {"budget": {"epsilon": "0.1"}})

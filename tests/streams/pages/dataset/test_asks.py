@@ -66,6 +66,7 @@ class Survey:
 
 
 _NUMBERS = count(1)
+TEAM = "a larger limit of team red"
 
 
 @pytest.fixture(scope="module")
@@ -202,3 +203,30 @@ def test_the_page_of_a_hidden_dataset_asks_as_that_of_none(server: PagesServer) 
     assert seen[0] == seen[1]
     (found,) = server.see("olga", f"/datasets/{hidden}/more").json()
     assert (found["by"], found["role"], found["reason"]) == ("zoe", "auditor", WHY)
+
+
+def test_a_lead_asks_for_a_larger_limit_of_the_team(survey: Survey) -> None:
+    made, dataset = survey.paged, survey.dataset
+    made.enrol(dataset, "ben", "lead", team="red")
+    made.enrol(dataset, "ana", "analyst", team="red")
+    limit = {"version": 1, "type": "limit", "dataset": dataset, "by": "olga", "scope": "team"}
+    limit |= {"name": "red", "part": "0.1"}
+    made.done("olga", f"/datasets/{dataset}/limits", limit, "limit_set")
+    assert TEAM in survey.page("ben")
+    assert TEAM not in survey.page("aud")
+    claim = {"type": "pure", "epsilon": "0.2"}
+    body = request(made.clock, dataset=dataset, analyst="ana", claim=claim)
+    made.done("ana", "/requests", body, "refused")
+    for who in ("ana", "ben"):
+        assert "wants=team#ask-more" in survey.page(who)
+    shown = form_of(survey.page("ben", wants="team"), "more")
+    wrong = survey.post("ben", "more", {**shown, "wants": "team", "reason": WHY, "part": "0.3"})
+    assert wrong.status_code == 422
+    assert "May be a part instead of a percentage" in words(wrong.text)
+    ask = survey.ask("ben", wants="team", part="30")
+    assert (ask["wants"], ask["team"], ask["part"]) == ("limit", "red", "0.3")
+    assert "ben asks for a limit of 30 % for team red" in words(survey.page("olga"))
+    said = survey.accept(ask, "limits")
+    assert f"It accepts ask {ask['ask']}." in said, said[150:500]
+    assert survey.rows("limits", scope="team", name="red")["part"] == "0.3"
+    assert survey.asks()[-1]["state"] == "accepted"
