@@ -313,9 +313,12 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.BEYOND_TEAM: ReasonWords(
         "Beyond the team",
-        "A lead stays within the limit, the share and the end of the team's own limit, and leaves "
-        "alone what began outside the team, or is paused.",
-        "Set less, within the team's own (`accountant limit list {dataset}`), or ask {owner}.",
+        "A lead stays within the limit, the share and the end of the team's own limit, keeps the "
+        "period limit of the team's default, and leaves alone what began outside the team, or is "
+        "paused.",
+        "Set less, within the team's own (`accountant limit list {dataset}`), with a period limit "
+        "where the default has one. Or ask {owner} for a larger limit of the team: `accountant "
+        "more ask {dataset} limit --team TEAM --part 0.5 --reason WHY{by}`.",
     ),
     Reason.OVER_RESERVED: ReasonWords(
         "More than can be reserved",

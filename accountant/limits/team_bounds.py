@@ -9,7 +9,7 @@ from accountant.fractional import parts_of
 from accountant.limits.compiled_limit import amounts_of
 from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
-from accountant.records.limit_records import Texts
+from accountant.records.limit_records import Texts, days_of
 
 
 def is_outside(limit: LimitState | None, team: str) -> bool:
@@ -22,9 +22,12 @@ def goes_beyond(store: LimitStore, before: LimitState | None, after: LimitState,
 
     Its amounts are at most the team's, in the sums of one filter. A share lies within the team's,
     ends no later, and withholds nothing more from others: a share that is used up, and given to
-    somebody else once more, would. Without a limit of its own, the team has the whole budget.
+    somebody else once more, would. Without a limit of its own, the team has the whole budget. The
+    pace of the default for each analyst stays, since the analyst's limit replaces the default.
     """
     if is_outside(before, team) or is_outside(after, team):
+        return True
+    if _lifts_pace(store.get((after.dataset, "each", "", team)), after):
         return True
     limit = store.get((after.dataset, "team", "", team))
     if after.share and (limit is None or _adds_to_share(store, before, after, limit)):
@@ -36,6 +39,18 @@ def goes_beyond(store: LimitStore, before: LimitState | None, after: LimitState,
         return True
     paces = [None if each.pace is None else each.pace.budget for each in (own, most)]
     return _is_above(own.budget, most.budget) or _is_above(*paces)
+
+
+def _lifts_pace(default: LimitState | None, after: LimitState) -> bool:
+    """Tell whether a limit has a larger pace than the default that it replaces, or none."""
+    if default is None or default.rule is None or after.rule is None:
+        return False
+    pace, own = default.rule.record.pace, after.rule.record.pace
+    if pace is None or not default.is_in_force or not after.is_in_force:
+        return False
+    # In fewer days the same amount is a larger pace.
+    is_same = own is not None and days_of(own.period) >= days_of(pace.period)
+    return not is_same or _is_above(own and own.budget, pace.budget)
 
 
 def _adds_to_share(

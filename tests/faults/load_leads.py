@@ -55,9 +55,10 @@ class LeadLoad:
             {"type": "member", "by": OWNER, "member": lead, "roles": roles, "team": team},
             {**member, "roles": ["analyst"], "team": team},
             {**shared, "part": chance.choice(_PARTS[1:]), "reserved": chance.choice(_SHARES)},
+            {**shared, "scope": "each", **chance.choice([{}, {}, _pace(chance, "P2D")])},
             {**limit, "part": chance.choice(_PARTS)},
             {**limit, "reserved": chance.choice(_SHARES), **chance.choice([{}, {}, end])},
-            {**limit, "pace": {"part": chance.choice(_PARTS), "period": "P1D"}},
+            {**limit, **_pace(chance, chance.choice(["P1D", "P2D", "P3D"]))},
             {**limit, "name": chance.choice(ANALYSTS), "part": "0.02"},
             {**member, "member": chance.choice([*ANALYSTS, *LEADS, OWNER]), "roles": []},
             {**member, "roles": ["analyst", "lead"], "team": team},
@@ -67,3 +68,7 @@ class LeadLoad:
         ]
         kept = [each for each in found if chance.random() < 0.9]
         return [{"dataset": dataset, **each} for each in reversed(kept)]
+
+
+def _pace(chance: random.Random, period: str) -> Body:
+    return {"pace": {"part": chance.choice(_PARTS), "period": period}}

@@ -20,7 +20,7 @@ from accountant.records.members import ROLES, Member
 from accountant.values_to_write import period_to_write
 from accountant.views.asks import AskView
 from accountant.views.confirmations import Confirmation
-from accountant.views.limit_views import ScopeView
+from accountant.views.limit_views import PeriodLimitView, ScopeView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _COMMA: Final = re.compile(r"([0-9]{1,3}),([0-9]{1,36})\s*%?")
@@ -144,14 +144,19 @@ def limit_form(request_id: str, limit: ScopeView | None, **more: str) -> FormDat
         return FormData(request_id, values)
     values |= {"scope": limit.scope, "name": limit.name or "", "part": _percent(limit.part)}
     values |= _budget(limit.policy)
-    if limit.pace is not None:
-        values["pace_part"] = _percent(limit.pace.part)
-        values["pace_days"] = str(days_of(limit.pace.period))
+    values |= pace_values(limit.pace)
     if limit.reserved is not None:
         values["reserved"] = _percent(limit.reserved.part)
     values["until"] = _day_or_time(limit.until)
     errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
     return FormData(request_id, values, errors=errors, changes=True)
+
+
+def pace_values(pace: PeriodLimitView | None) -> dict[str, str]:
+    """Return the values of a period limit on a limit's form, none without one."""
+    if pace is None:
+        return {}
+    return {"pace_part": _percent(pace.part), "pace_days": str(days_of(pace.period))}
 
 
 def accept_by_member(request_id: str, after: Member, ask: AskView, **more: str) -> FormData:

@@ -95,8 +95,11 @@ def _limit(found: PageData, query: Query) -> FormData | None:
     if ask is not None:
         own = {} if ask.budget is None else own_budget(found.view.policy, _amount_of(ask.budget))
         return form_data.accept_by_limit(new_id(found.now), known, ask, own, by=_by(found))
-    scope = "analyst" if leads else ""
-    return form_data.limit_form(new_id(found.now), known, by=_by(found), scope=scope)
+    if known is not None or not leads:
+        return form_data.limit_form(new_id(found.now), known, by=_by(found))
+    default = next((each for each in found.levels if each.scope == "each"), None)
+    kept = form_data.pace_values(None if default is None else default.pace)
+    return form_data.limit_form(new_id(found.now), None, by=_by(found), scope="analyst", **kept)
 
 
 def _accepted(found: PageData, query: Query, wants: AskKind) -> AskView | None:

@@ -218,6 +218,26 @@ def test_a_limit_of_a_lead_is_at_most_the_teams() -> None:
     assert sound(world)
 
 
+def test_a_limit_of_a_lead_keeps_the_pace_of_the_default() -> None:
+    world = staffed()
+    assert code(portion(world, "ben", part="0.2")) == "limit_set"  # before there is a pace
+    divide(world, "each", "blue", part="0.1", pace={"part": "0.05", "period": "P7D"})
+    for lifts in (
+        {"part": "0.2"},
+        {"pace": {"part": "0.06", "period": "P7D"}},
+        {"pace": {"part": "0.05", "period": "P6D"}},
+        {"part": "0.1", "pace": {"part": "0.01", "period": "P1D"}},
+    ):
+        assert code(portion(world, "ana", **lifts)) == "beyond_team", lifts
+    pace = {"part": "0.05", "period": "P30D"}
+    assert code(portion(world, "ana", part="0.3", pace=pace)) == "limit_set"
+    assert code(portion(world, "ana")) == "limit_removed"
+    assert code(limit(world, "analyst", "ana", part="0.9")) == "limit_set"  # of an owner
+    divide(world, "each", "blue", part="0.1")
+    assert code(portion(world, "ana", part="0.3")) == "limit_set"
+    assert sound(world)
+
+
 def test_a_lead_moves_share_within_the_teams() -> None:
     world = staffed()
     assert code(portion(world, "ana", reserved="0.1")) == "beyond_team"

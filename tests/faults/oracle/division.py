@@ -165,6 +165,13 @@ class Division:
         part, policy, pace, share = (body.get(each) for each in SAYS)
         if self._is_elsewhere(known, lead):
             return True
+        default = self.limits.get(("each", lead))
+        if default is not None and default.in_force and default.pace is not None:
+            if pace is None or _days(pace["period"]) < _days(default.period):
+                return True
+            amounts = self.meter.parts_of_whole(pace["part"])
+            if any(amounts[name] > most for name, most in default.pace.items()):
+                return True
         pot = self.limits.get(("team", lead))
         if share is not None:
             ends = None if body.get("until") is None else millis(body["until"])
@@ -306,3 +313,8 @@ class Division:
         if body.get("until") is not None:
             fields["until"], limit.until = body["until"], millis(body["until"])
         return fields
+
+
+def _days(period: str | None) -> int:
+    assert period is not None
+    return int(period[1:-1])
