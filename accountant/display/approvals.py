@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from accountant.advice.preview import Preview
 from accountant.display.numbers import (
     counted,
@@ -74,10 +76,23 @@ def approval_words(policy: Policy) -> str:
     """Return how much of the budget a request may take without approval."""
     if not policy.approve_above:
         return "needs no approval"
+    if idle := idle_approval(policy):
+        return idle
     days = counted(int((policy.approve_within or "P7D")[1:-1]), "day")
     return (
         f"above {exact_percent(policy.approve_above)} of the budget waits until an owner approves "
         f"it, {days} at most"
+    )
+
+
+def idle_approval(policy: Policy) -> str:
+    """Return that an approval above a part of the budget never applies, "" where it may."""
+    above, cap = policy.approve_above, policy.most_per_request
+    if not above or not cap or Decimal(above) < Decimal(cap) or Decimal(above) == 1:
+        return ""
+    return (
+        f"above {exact_percent(above)} of the budget never waits for an approval: above "
+        f"{exact_percent(cap)} it is refused, by the cap on one request"
     )
 
 

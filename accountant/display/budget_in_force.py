@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET
 
 from accountant.display.datasets import in_force_words
-from accountant.display.numbers import symbol
+from accountant.display.numbers import counted, symbol
 from accountant.errors import RequestInvalid
 from accountant.policy.compiled_policy import below, budget_below
 from accountant.policy.in_force import BudgetInForce
@@ -37,10 +37,15 @@ def lowering_words(view: DatasetView, budget: BudgetInForce) -> str:
         return ""
     percent = -(-100 * int(spent) // plan.most)
     shown = f"{percent:,} %" if percent <= _MOST_PERCENT else f"over {_MOST_PERCENT:,} %"
-    return (
+    text = (
         f"{shown} of {symbol(budget.field)} {budget.amount} is spent already: dataset "
-        f"{view.dataset} would grant nothing more until its budget in force is raised"
+        f"{view.dataset} would grant nothing more, and nothing that waits for an approval, until "
+        "its budget in force is raised"
     )
+    held = view.open_reservations
+    if not held:
+        return text
+    return f"{text}; {counted(held, 'open reservation')} may still begin and settle"
 
 
 def changed_words(before: DatasetView | None, decision: Decision) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec import UNSET
 
+from accountant.display.approvals import idle_approval
 from accountant.display.numbers import counted, exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
     from accountant.questions import Schema
     from accountant.records import Decision
+    from streams.client import Accountant
 
 app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=True)
 
@@ -285,6 +287,8 @@ def _explain_opening(
         say(_ACCESS_EXPLAINED.format(**owned))
     if cap:
         say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP), **owned))
+    if idle := idle_approval(plan.policy):
+        say(f"note: a request {idle}", err=True)
     if _keeps_no_delta(plan):
         say(_DELTA_EXPLAINED)
     if plan.policy.beside is not UNSET:
@@ -395,7 +399,17 @@ def amend(
         "open_per_holder": most_open,
         **approvals,
     }
-    admin.send(lambda owner: owner.amend(name, **fields), follows=follows)
+    with admin.ledger() as (ledger, request):
+        decision = admin.owner(ledger, request, follows=follows).amend(name, **fields)
+        admin.end(ledger, request, decision, notes=partial(_amended_notes, ledger, decision))
+
+
+def _amended_notes(ledger: Accountant, decision: Decision) -> list[str]:
+    """Return what an owner should know of an amended policy."""
+    if not decision.outcome.is_applied or decision.dataset is None:
+        return []
+    idle = idle_approval(ledger.dataset(str(decision.dataset)).policy)
+    return [f"a request {idle}"] if idle else []
 
 
 @app.command("close")

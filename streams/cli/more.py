@@ -113,6 +113,9 @@ def accept(
     part: Part = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Of a budget below what is spent: it stops grants.")
+    ] = False,
     *,
     admin: AdminOptions,
 ) -> None:
@@ -120,9 +123,12 @@ def accept(
 
     Without options exactly what is asked. Other roles, team and end of a member stay. A limit
     replaces the earlier one of the analyst or team as a whole. The reason of an accepted budget is
-    public.
+    public. One below what is spent would stop grants: without --yes the command says so, and gives
+    nothing.
     """
     from accountant.display.asks import membership_for, own_budget
+    from accountant.policy.in_force import BudgetInForce
+    from streams.cli.dataset_budget import ask_back_of_lowering
     from streams.cli.reading.options import parse_until
 
     with admin.ledger() as (ledger, request):
@@ -149,6 +155,9 @@ def accept(
                 amounts["rho"] = None if asked is None else asked.rho
             part = amounts.pop("part")
             if found.wants == "budget":
+                if not yes:
+                    given = BudgetInForce(epsilon=amounts["epsilon"], rho=amounts["rho"])
+                    ask_back_of_lowering(ledger.dataset(dataset), given)
                 decision = owner.set_budget(dataset, **amounts, answers=number)
             else:
                 named = {name: text for name, text in amounts.items() if text is not None}

@@ -262,7 +262,7 @@ def test_commands_ask_and_answer(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
 
     def run(*words: str, by: str = "olga") -> Any:
-        named = () if words[1] == "list" else ("--by", by)
+        named = () if words[1] == "list" or not by else ("--by", by)
         return run_here(tmp_path, *words, *named, "--url", url)
 
     opening = ("--filter", "basic", "--epsilon", "0.5", "--ceiling", "1", "--access", "members")
@@ -289,11 +289,18 @@ def test_commands_ask_and_answer(tmp_path: Path) -> None:
     states = [each["state"] for each in run("more", "list", "census", "--json").rows]
     assert states == ["accepted"] * 4 + ["declined"]
     assert run("more", "decline", "census", "99", "--reason", "x").code == 1
+    assert run("ask", "census", "pure:0.07", "--analyst", "ana", by="").code == 0
+    assert run(*asking, "budget", "--epsilon", "0.9", "--reason", WHY, by="ana").code == 0
+    less = ("more", "accept", "census", "14", "--epsilon", "0.05")
+    stopped = run(*less)
+    assert stopped.code == 2
+    assert "would grant nothing more" in stopped.err
+    assert run(*less, "--yes", "--json").json["in_force"]["epsilon"] == "0.05"
     for_team = (*asking, "limit", "--part", "0.4", "--team", "blue", "--reason", WHY)
     assert run(*for_team, by="eve").code == 1
     assert run(*for_team, by="ana").code == 0
     assert run("more", "list", "census", "--json").rows[-1]["team"] == "blue"
-    given = run("more", "accept", "census", "14", "--json").json["limit"]
+    given = run("more", "accept", "census", "17", "--json").json["limit"]
     assert (given["scope"], given["name"], given["part"]) == ("team", "blue", "0.4")
 
 

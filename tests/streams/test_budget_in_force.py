@@ -53,12 +53,16 @@ def test_a_budget_below_what_is_spent_is_set_with_a_note_and_named_by_a_renewal(
     kept = run("dataset", "set-budget", "h::1", "--epsilon", "0.5")
     in_force = "note: in force is ε 0.5, before ε 1; the ceiling is 1\n"
     assert (kept.code, kept.err) == (0, in_force)
-    lowered = run("dataset", "set-budget", "h::1", "--epsilon", "0.02")
+    lowering = ("dataset", "set-budget", "h::1", "--epsilon", "0.02")
+    stopped = run(*lowering)
+    assert stopped.code == 2
+    assert (
+        "nothing was done: 250 % of ε 0.02 is spent already: dataset h::1 would grant nothing "
+        "more, and nothing that waits for an approval, until its budget in force is raised"
+    ) in stopped.err
+    lowered = run(*lowering, "--yes")
     assert lowered.code == 0
-    assert lowered.err == (
-        "note: 250 % of ε 0.02 is spent already: dataset h::1 would grant nothing more until its "
-        "budget in force is raised\nnote: in force is ε 0.02, before ε 0.5; the ceiling is 1\n"
-    )
+    assert lowered.err == "note: in force is ε 0.02, before ε 0.5; the ceiling is 1\n"
     asked = run("dataset", "renew", "h::1", "h::2")
     assert asked.code == 2
     assert (

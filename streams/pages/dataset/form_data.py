@@ -55,7 +55,7 @@ ANSWER: Final = ("pending", "reason", "by")
 MORE: Final = ("wants", "role", "part", "amount", "sum", "team", "reason", "by")
 TEAM_LIMIT: Final = "team"
 """What the form that asks for more calls a larger limit of the viewer's team."""
-ANSWER_TO_ASK: Final = ("ask", "asker", "amount", "sum", "reason", "by")
+ANSWER_TO_ASK: Final = ("ask", "asker", "amount", "sum", "reason", "by", CONFIRMED)
 
 
 class FormData(NamedTuple):

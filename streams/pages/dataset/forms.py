@@ -284,6 +284,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             records=lambda sent, action: [
                 form_data.answer_to_ask(sent, declines=action != "accept")
             ],
+            effect=lasting_forms.budget_effect,
         ),
         "more": PageForm(
             path="more",

@@ -102,7 +102,8 @@ def budget_record(sent: SentForm) -> FormRecord:
 async def budget_effect(submission: Submission) -> str:
     """Return that a budget would stop all grants, "" where it would not."""
     body = submission.body
-    assert isinstance(body, SetBudget)
+    if not isinstance(body, SetBudget):  # an owner declines an ask
+        return ""
     words = lowering_words(submission.view, body.budget)
     return f"{capital(words)}." if words else ""
 

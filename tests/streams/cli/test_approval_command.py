@@ -79,3 +79,18 @@ def test_watch_shows_what_waits_once(tmp_path: Path) -> None:
     assert "a request of ana on plans waits until" in said
     plans("approval", "approve", "plans", waiting["pending"], "--by", "olga")
     assert plans("watch", "--once", "--alerts", "--json").rows == []
+
+
+def test_an_approval_above_the_cap_is_said_to_be_idle(tmp_path: Path) -> None:
+    idle = "above 20 % of the budget never waits for an approval: above 10 % it is refused"
+    budget = ("--filter", "basic", "--epsilon", "1")
+    preview = ("dataset", "open", "census", *budget, "--approve-above", "0.2")
+    assert idle in " ".join(run_here(tmp_path, *preview, "--preview").out.split())
+    opened = run_here(tmp_path, *preview)
+    assert (opened.code, idle in opened.err) == (0, True)
+    lower = run_here(tmp_path, "dataset", "amend", "census", "--approve-above", "0.05")
+    assert "never waits" not in lower.err
+    again = run_here(tmp_path, "dataset", "amend", "census", "--approve-above", "0.1")
+    assert "note: a request above 10 % of the budget never waits" in again.err
+    off = run_here(tmp_path, "dataset", "amend", "census", "--approve-above", "1")
+    assert "never waits" not in off.err

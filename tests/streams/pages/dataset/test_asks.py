@@ -230,3 +230,25 @@ def test_a_lead_asks_for_a_larger_limit_of_the_team(survey: Survey) -> None:
     assert f"It accepts ask {ask['ask']}." in said, said[150:500]
     assert survey.rows("limits", scope="team", name="red")["part"] == "0.3"
     assert survey.asks()[-1]["state"] == "accepted"
+
+
+def test_a_smaller_budget_than_is_spent_is_asked_back_before_it_answers(survey: Survey) -> None:
+    made, dataset = survey.paged, survey.dataset
+    claim = {"type": "pure", "epsilon": "0.3"}
+    body = request(made.clock, dataset=dataset, analyst="ana", claim=claim)
+    made.done("ana", "/requests", body, "granted")
+    ask = survey.ask("ben", wants="budget", amount="0.9")
+    other = survey.ask("ana", wants="budget", amount="0.8")
+    asked = survey.answer("accept", ask, amount="0.2")
+    assert asked.status_code == 409
+    said = words(card(asked.text, "asks"))
+    assert f"150 % of ε 0.2 is spent already: dataset {dataset} would grant nothing more" in said
+    assert said.count("Confirm: Accept") == 1
+    assert all(each["state"] == "open" for each in survey.asks())
+    confirmed = {**form_of(asked.text, "more/answer"), "ask": str(ask["ask"])}
+    proof = asked.text.split('name="confirmed" value="')[1].split('"')[0]
+    confirmed |= {"asker": "ben", "amount": "0.2", "confirmed": proof, "action": "accept"}
+    survey.post("olga", "more/answer", {**confirmed, "ask": str(other["ask"]), "asker": "ana"})
+    assert all(each["state"] == "open" for each in survey.asks()), "the proof is of one ask"
+    survey.post("olga", "more/answer", confirmed)
+    assert [each["state"] for each in survey.asks()] == ["accepted", "open"]
