@@ -42,6 +42,7 @@ from streams.client.unconfirmed import (
     SimilarDataset,
     SimilarName,
     SourceDiffers,
+    TakesFromLifetime,
     Unconfirmed,
 )
 from streams.engines.diffprivlib import NotAdmitted
@@ -106,6 +107,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     SimilarName: lambda: SimilarName("team", "Red", "red", "it is nearly red"),
     SourceDiffers: lambda: SourceDiffers("schema", "Age", "", "its source has no such column"),
     EndsJointGuarantee: lambda: EndsJointGuarantee("policy.population", "x", "", "it would end"),
+    TakesFromLifetime: lambda: TakesFromLifetime("policy.population", "x", "", "it takes"),
     Unconfirmed: lambda: Unconfirmed("dataset", "a", "", "it is a slip"),
     PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),
     NotAdmitted: lambda: NotAdmitted(_refusal()),

@@ -26,6 +26,7 @@ from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.kinds import KINDS
 from accountant.records.limit_records import Scope
 from accountant.records.outcomes import Reason
+from accountant.records.placement import group_of
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import ShareView
 
@@ -50,6 +51,11 @@ class _Budget(_AdminRequest):
     budget: dict[str, Any] = {}
 
 
+class _Open(_AdminRequest):
+    policy: dict[str, Any] = {}
+    lifetime: dict[str, Any] = {}
+
+
 class _Renew(_AdminRequest):
     renewed_as: str = ""
 
@@ -65,6 +71,7 @@ class _Limit(_AdminRequest):
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
 _SHOWN: Final = {
+    "open": _Open,
     "amend": _Amend,
     "member": _Member,
     "limit": _Limit,
@@ -119,6 +126,25 @@ def _already_opened(request: _AdminRequest, current: CurrentDataset | None, __: 
     if closed:
         return f"{meaning} Open a dataset of another name."
     return f"{meaning} Use the open dataset ({name})."
+
+
+def _not_renewable(request: _Open, _: CurrentDataset | None, __: str) -> str:
+    population, group = str(request.policy.get("population", "")), group_of(request.dataset)
+    if request.lifetime.get("shared") and not group_of(population):
+        group = group or request.dataset
+        return (
+            "This ledger has several partitions, and all datasets of a lifetime must lie in one. "
+            "Nothing was opened. Give population and dataset names of one group: "
+            f"`--population {group}::{population}`, and a dataset such as `{group}::first`. If "
+            "that is refused too, the ledger places datasets by their whole names, and no dataset "
+            "here can have a lifetime."
+        )
+    return (
+        "This ledger has several partitions, and places datasets by their whole names "
+        "(ACCOUNTANT_PLACEMENT=name, fixed when it was made). All datasets of a lifetime must lie "
+        "in one partition, so no dataset here can have one, whatever its name. Nothing was opened. "
+        "Leave the lifetime out, or open the dataset on a ledger with ACCOUNTANT_PLACEMENT=group."
+    )
 
 
 def _name_is_taken(request: _Renew, _: CurrentDataset | None, __: str) -> str:
@@ -444,6 +470,7 @@ def _too_late(_: _AdminRequest, __: CurrentDataset | None, ___: str) -> str:
 _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.ALREADY_OPENED, "open"): _already_opened,
     (Reason.ALREADY_OPENED, "renew"): _name_is_taken,
+    (Reason.NOT_RENEWABLE, "open"): _not_renewable,
     (Reason.NO_LIFETIME, "renew"): _no_lifetime,
     (Reason.ALREADY_RENEWED, "renew"): _already_renewed,
     (Reason.BEYOND_LIFETIME, "renew"): _beyond_lifetime,

@@ -175,14 +175,16 @@ def lifetime_words(view: DatasetView) -> str:
     lifetime = view.lifetime
     if lifetime is UNSET:
         return ""
-    taken = guarantee(view.policy)
-    which = f"generation {view.generation} since {lifetime.first}, which takes {taken} of it"
+    amount = f"{symbol(lifetime.field)} = {lifetime.amount}, δ = {lifetime.delta}"
+    whose, which = f"generations since {lifetime.first}", f"generation {view.generation}"
     if lifetime.shared:
-        which = f"in the lifetime of population {view.policy.population}, and takes {taken} of it"
+        whose, which = f"datasets of population {view.policy.population}", view.dataset
+    which = f"{amount} for all {whose}, of which {which} took {guarantee(view.policy)}"
     if view.renewed_as:
-        return f"{which}; renewed as {view.renewed_as}"
-    later = ", ".join(f"{symbol(name)} = {each}" for name, each in remaining(lifetime).items())
-    return f"{which}; {later} remain for {'further' if lifetime.shared else 'later'} ones"
+        return f"{which}; it was renewed as {view.renewed_as}"
+    rest = ", ".join(f"{symbol(name)} = {each}" for name, each in remaining(lifetime).items())
+    later = "further datasets and renewals" if lifetime.shared else "later generations"
+    return f"{which}; {rest} remain for {later}"
 
 
 def filter_words(policy: Policy) -> str:

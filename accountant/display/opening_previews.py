@@ -19,11 +19,13 @@ from accountant.display.datasets import (
     open_words,
 )
 from accountant.display.numbers import exact_percent, remaining_amounts, spent_amount
+from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.policy.lifetime import StoredLifetime
 from accountant.records.requests import Open
+from accountant.views.confirmations import Confirmation
 from accountant.views.datasets import DatasetView
-from accountant.views.opening_refusals import lifetime_of_opening, why_outside
+from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening, why_outside
 from accountant.views.population import not_added_words
 
 TYPICAL: Final = (
@@ -91,6 +93,14 @@ class OpeningBeside(NamedTuple):
     lifetime: StoredLifetime | None
     others: Sequence[DatasetView] = ()
     refused: bool = False
+
+
+def lifetime_words_of(beside: OpeningBeside, policy: Policy, asked: Sequence[Confirmation]) -> str:
+    """Return what an opening does with a lifetime, "" where nothing or a question says it."""
+    is_said = any(each.code == "takes_from_lifetime" for each in asked)
+    if beside.refused or beside.lifetime is None or is_said:
+        return ""
+    return lifetime_note(beside.lifetime, policy, beside.others)
 
 
 def opening_beside(

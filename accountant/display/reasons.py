@@ -363,7 +363,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Never renewable",
         "This ledger has several partitions, and later datasets of the lifetime would lie in "
         "others: it places datasets by their whole names, or the population's name has no group.",
-        "Leave the lifetime out, or name a population with the dataset's group.",
+        "Give population and dataset one group, as in `city::people` and `city::visits`. If that "
+        "is refused too, this ledger places by whole names: leave the lifetime out, or open the "
+        "dataset on another ledger.",
     ),
     Reason.NO_LIFETIME: ReasonWords(
         "No lifetime",
@@ -398,13 +400,14 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Population in use",
         "The population of the policy has datasets already, and its lifetime is fixed with its "
         "first one.",
-        "Leave `lifetime.shared` out, or name another population if its people are others.",
+        "Leave `lifetime` out: the dataset takes from that of the population, if it has one. Or "
+        "name another population if its people are others.",
     ),
     Reason.OUTSIDE_LIFETIME: ReasonWords(
         "Outside the population's lifetime",
-        "The population of the policy has a lifetime, and takes no dataset that guarantees more "
-        "than remains of it, has a lifetime of its own, another unit, neighbours or kind "
-        "of guarantee, or comes from somebody who owns none of its datasets.",
+        "The population of the policy has a lifetime, from which this dataset cannot take: it "
+        "guarantees more than remains, or has a lifetime of its own, another unit, neighbours or "
+        "kind of guarantee, or its sender owns none of the population's datasets.",
         "Open with less (`--preview` shows what remains), or ask an owner of the population's "
         "datasets to open it for you.",
     ),

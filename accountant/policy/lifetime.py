@@ -67,7 +67,8 @@ def check_lifetime(lifetime: Lifetime, policy: Policy) -> None:
     check_delta(lifetime.delta, "lifetime.delta")
     if lifetime.shared and policy.population is UNSET:
         rule = "must be left out where the policy has no population, whose lifetime it would be"
-        raise RequestInvalid("lifetime.shared", rule, lifetime.shared)
+        hint = "name the population, as in city::people"
+        raise RequestInvalid("lifetime.shared", rule, lifetime.shared, hint=lambda: hint)
     if lifetime.shared and lifetime.epsilon is None:
         rule = "must be left out of a lifetime in rho: a population promises epsilon and delta"
         raise RequestInvalid("lifetime.shared", rule, lifetime.shared)
@@ -81,8 +82,13 @@ def check_lifetime(lifetime: Lifetime, policy: Policy) -> None:
     costs = _costs(lifetime, policy)
     over = [name for name, cost in costs.items() if cost > units_down(wholes[name])]
     if over:
-        rule = f"must be at least the {over[0]} that the policy guarantees"
-        raise RequestInvalid(f"lifetime.{over[0]}", rule, getattr(lifetime, over[0]))
+        name, least = over[0], format_units(costs[over[0]])
+        rule = f"must be at least the {name} that the policy guarantees"
+        hint = (
+            f"this dataset alone guarantees {name} {least}, at its ceiling if it has one; what is "
+            "above it leaves room for renewals"
+        )
+        raise RequestInvalid(f"lifetime.{name}", rule, getattr(lifetime, name), hint=lambda: hint)
 
 
 def first_generation(lifetime: Lifetime, dataset: str, policy: Policy) -> StoredLifetime:
@@ -188,6 +194,12 @@ def remaining(lifetime: StoredLifetime) -> dict[str, str]:
 def remaining_text(lifetime: StoredLifetime) -> str:
     """Return what remains of each sum: `epsilon 2, delta 0.000007`."""
     return ", ".join(f"{name} {each}" for name, each in remaining(lifetime).items())
+
+
+def taking_text(lifetime: StoredLifetime, policy: Policy) -> str:
+    """Return what a policy takes of each sum: `epsilon 1, delta 0.000001`."""
+    costs = _costs(lifetime, policy)
+    return ", ".join(f"{name} {format_units(cost)}" for name, cost in costs.items())
 
 
 def exceeds(lifetime: StoredLifetime) -> bool:

@@ -373,11 +373,20 @@ def _check_opening(record: Open | Renew, opened: str) -> None:
     population = record.policy.population or ""
     if group_of(population) not in ("", group_of(opened)):
         rule = f"must have the group of dataset {opened}, what stands before `::`, or none"
-        raise RequestInvalid("policy.population", rule, population)
+        raise RequestInvalid(
+            "policy.population", rule, population, hint=lambda: _one_group(opened, population)
+        )
     if record.schema is not UNSET:
         _check_schema(record.schema, record.policy)
     if record.budget is not UNSET:
         _check_part_of(record.budget, record.policy)
+
+
+def _one_group(dataset: str, population: str) -> str:
+    """Return which names of a dataset and its population have one group."""
+    other = population.partition("::")[2]
+    named = f"{group_of(dataset)}::{other}" if group_of(dataset) else other
+    return f"name the population {named}, or the dataset {group_of(population)}::..."
 
 
 def _check_spent(spent: SpentBefore, policy: Policy) -> None:

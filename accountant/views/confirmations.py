@@ -6,7 +6,7 @@ record with what is there, and name only what the caller may see.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import UNSET
@@ -19,10 +19,16 @@ from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import ScopeView
-from accountant.views.opening_refusals import why_outside
+from accountant.views.opening_refusals import lifetime_of_opening, taking_words, why_outside
 from accountant.views.population import Sees, joint_after_opening
 
-Code = Literal["similar_name", "second_dataset", "ends_joint_guarantee", "source_differs"]
+Code = Literal[
+    "similar_name",
+    "second_dataset",
+    "ends_joint_guarantee",
+    "takes_from_lifetime",
+    "source_differs",
+]
 
 
 class Confirmation(NamedTuple):
@@ -78,25 +84,8 @@ def confirmations_of_opening(
             "meant."
         )
         found.append(Confirmation("similar_name", "policy.population", population, similar, what))
-    joint = None
     if population and not why_outside(record, every):
-        policy, lifetime = resolve(record.policy), record.lifetime
-        joint = joint_after_opening(
-            name,
-            policy,
-            every,
-            sees,
-            ordered=ordered,
-            lifetime=UNSET if lifetime is UNSET else first_generation(lifetime, name, policy),
-        )
-    if joint is not None and joint[0].holds and not joint[1].holds:
-        what = (
-            f"{not_opened}the joint guarantee of population {population} would end, for ever: "
-            f"{joint[1].why}. {_what_keeps(joint[0], views)}"
-        )
-        found.append(
-            Confirmation("ends_joint_guarantee", "policy.population", population, "", what)
-        )
+        found += _of_population(record, every, sees, ordered=ordered)
     source = "" if record.schema is UNSET else record.schema.source.name
     readers = {
         view.schema.source.name: view.dataset for view in reversed(used) if view.schema is not UNSET
@@ -118,23 +107,51 @@ def confirmations_of_opening(
     return found
 
 
-def _what_keeps(joint: JointGuarantee, seen: Iterable[DatasetView]) -> str:
+def _of_population(
+    record: Open, every: Sequence[DatasetView], sees: Sees, *, ordered: int | None
+) -> Iterator[Confirmation]:
+    """Yield what to ask of what an opening does to its population, which does not refuse it."""
+    name, policy, lifetime = record.dataset, resolve(record.policy), record.lifetime
+    population, field = str(policy.population), "policy.population"
+    own = UNSET if lifetime is UNSET else first_generation(lifetime, name, policy)
+    joint = joint_after_opening(name, policy, every, sees, ordered=ordered, lifetime=own)
+    seen = [view for view in every if view.policy.population == population and sees(view)]
+    if joint is not None and joint[0].holds and not joint[1].holds:
+        what = (
+            f"dataset {name} was not opened: population {population} promises "
+            f"{_promise(joint[0])}, and would promise nothing together any more, for ever: "
+            f"{joint[1].why}. {_what_keeps(joint[0], seen)}"
+        )
+        yield Confirmation("ends_joint_guarantee", field, population, "", what)
+    taken = lifetime_of_opening(record, every)
+    if lifetime is UNSET and taken is not None and seen:
+        what = f"dataset {name} was not opened: it {taking_words(taken, policy, seen)}."
+        if joint is not None:
+            kept = f"keeps its promise, {_promise(joint[0])}"
+            lost = f"promises nothing together: {joint[0].why}"
+            what = f"{what} Population {population} {kept if joint[0].holds else lost}."
+        yield Confirmation("takes_from_lifetime", field, population, "", what)
+
+
+def _promise(joint: JointGuarantee) -> str:
+    return f"ε = {joint.epsilon}, δ = {joint.delta}{joint.with_condition}"
+
+
+def _what_keeps(joint: JointGuarantee, seen: Sequence[DatasetView]) -> str:
     """Return what to do instead of an opening that ends a joint guarantee, and what then holds."""
-    said = f"the joint guarantee stays ε = {joint.epsilon}, δ = {joint.delta}{joint.with_condition}"
-    latest = [
-        view.dataset
-        for view in seen
-        if view.policy.population == joint.population
-        and view.lifetime is not UNSET
-        and not view.renewed_as
-    ]
-    renewal = "None of these datasets has a lifetime, so none can be renewed"
+    latest = [view.dataset for view in seen if view.lifetime is not UNSET and not view.renewed_as]
+    renewal, none = "", " None of these datasets has a lifetime, so none can be renewed."
     if latest:
-        names = " or ".join(latest)
-        renewal = f"Or renew {names} (`accountant dataset renew`): {said}"
+        none = ""
+        renewal = (
+            f", or renew {' or '.join(latest)} (`accountant dataset renew`), whose next generation "
+            "may have another schema within the same promise"
+        )
     return (
-        f"Ask on {joint.names} if that serves: {said}. {renewal}. Or name another population if "
-        "its people are others: nothing is promised of both together to somebody who is in both."
+        f"To keep that promise, ask on {joint.names} instead{renewal}, or name another population "
+        "if its people are others: nothing is then promised of both together to somebody who is in "
+        f"both.{none} A lifetime that later datasets take from can be fixed only with a "
+        "population's first dataset."
     )
 
 

@@ -388,5 +388,6 @@ def _opened_after_a_grant(views: Sequence[DatasetView], certain: str, named: _Na
                     f"{named(view)} was opened after something was granted on {there}"
                 )
             if look <= view.opened_at:
-                return f"{named(view)} was opened after something was granted on {there}"
+                opens = "would be opened" if view.opened_at == _NEVER else "was opened"
+                return f"{named(view)} {opens} after something was granted on {there}"
     return None

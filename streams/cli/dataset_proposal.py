@@ -13,10 +13,14 @@ from accountant.advice.choose_filter import mix
 from accountant.advice.propose_filter import propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
-from accountant.display.opening_previews import opening_beside
+from accountant.display.opening_previews import (
+    OpeningBeside,
+    lifetime_words_of,
+    opening_beside,
+)
 from accountant.display.other_filter import open_options, proposal_words, proposed_fields
 from accountant.policy.compiled_policy import CompiledPolicy, plan_of_opening
-from accountant.policy.lifetime import Lifetime, StoredLifetime, check_lifetime
+from accountant.policy.lifetime import Lifetime, check_lifetime
 from accountant.policy.proposal import propose_defaults
 from accountant.questions import Schema
 from accountant.records import VERSION
@@ -26,8 +30,6 @@ from accountant.views.confirmations import (
     confirmation_words,
     confirmations_of_opening,
 )
-from accountant.views.datasets import DatasetView
-from accountant.views.opening_refusals import lifetime_note, lifetime_of_opening
 from streams.address import ledger_url
 from streams.cli.admin_command import AdminOptions
 from streams.cli.printing.exit_codes import Exit
@@ -118,42 +120,27 @@ def print_policy(
     Args:
         more: fields for JSON.
     """
-    compared = _compare_with_ledger(opening, plan)
-    not_added, asked, lifetime = compared.not_added, compared.asked, compared.lifetime
+    beside, asked = _compare_with_ledger(opening, plan)
+    not_added, lifetime = beside.not_added, beside.lifetime
     if opening.admin.json:
         found = preview_json(opening.name, plan, not_added=not_added)
         found |= {} if lifetime is None else {"lifetime": lifetime}
         print_json({**found, "asked_back": [each._asdict() for each in asked], **(more or {})})
         return
     stdout().print(preview_table(opening.name, plan, not_added=not_added))
-    if compared.refused:
+    if beside.refused:
         say(f"warning: the opening would be refused: {not_added}", err=True)
-    elif lifetime is not None:
-        say(f"note: {lifetime_note(lifetime, plan.policy, compared.others)}", err=True)
+    if note := lifetime_words_of(beside, plan.policy, asked):
+        say(f"note: {note}", err=True)
     if asked:
         words = f"{confirmation_words(asked)} Add --new if it is meant"
-        say(f"warning: the opening would be asked back, now as then: {words}", err=True)
+        say(f"warning: the opening would be asked back: {words}", err=True)
 
 
-class _Compared(NamedTuple):
-    """An opening beside what is in the ledger.
-
-    Attributes:
-        not_added: why the budget would not add up with those of its population, "" if it would.
-        lifetime: what it fixes or takes from, after it was charged; None for none.
-        others: the datasets that are open already, as far as the reader sees them.
-        refused: the opening would be refused, for the reason in `not_added`.
-        asked: what is asked back.
-    """
-
-    not_added: str
-    lifetime: StoredLifetime | None
-    others: Sequence[DatasetView] = ()
-    refused: bool = False
-    asked: Sequence[Confirmation] = ()
-
-
-def _compare_with_ledger(opening: OpeningDraft, plan: CompiledPolicy) -> _Compared:
+def _compare_with_ledger(
+    opening: OpeningDraft, plan: CompiledPolicy
+) -> tuple[OpeningBeside, Sequence[Confirmation]]:
+    """Return an opening beside what is in the ledger, and what would be asked back."""
     name, admin = opening.name, opening.admin
     if opening.lifetime is not UNSET:
         check_lifetime(opening.lifetime, plan.policy)
@@ -170,15 +157,14 @@ def _compare_with_ledger(opening: OpeningDraft, plan: CompiledPolicy) -> _Compar
         with reader(admin.url, admin.token_file) as ledger:
             views, ordered = ledger.datasets(), ledger.ordered_before()
     except NoSuchLedger:  # the opening creates it
-        return _Compared("", lifetime_of_opening(record, ()))
+        return opening_beside(record, (), None), ()
     beside = opening_beside(record, views, ordered)
     if beside.refused or opening.new:
-        return _Compared(*beside)
-    # A server alone knows which datasets its sources are for. The table has the joint guarantee.
+        return beside, ()
+    # A server alone knows which datasets its sources are for.
     listed = ledger_url(admin.url).kind != "sqlite"
-    found = confirmations_of_opening(record, views, ordered=ordered, sources_are_listed=listed)
-    asked = [each for each in found if each.code != "ends_joint_guarantee"]
-    return _Compared(*beside, asked)
+    asked = confirmations_of_opening(record, views, ordered=ordered, sources_are_listed=listed)
+    return beside, asked
 
 
 def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:

@@ -37,6 +37,7 @@ from streams.client.unconfirmed import (
     SimilarDataset,
     SimilarName,
     SourceDiffers,
+    TakesFromLifetime,
     Unconfirmed,
 )
 from streams.engines.scoped_claim import ScopedClaim
@@ -93,6 +94,7 @@ __all__ = [
     "SimilarName",
     "SourceDiffers",
     "StillRunning",
+    "TakesFromLifetime",
     "Unanswered",
     "Unauthenticated",
     "Unavailable",

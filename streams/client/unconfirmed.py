@@ -43,6 +43,10 @@ class EndsJointGuarantee(Unconfirmed):
     """The datasets of a population would have no joint guarantee any more, for ever."""
 
 
+class TakesFromLifetime(Unconfirmed):
+    """A dataset would take from the lifetime of its population, for ever."""
+
+
 class SourceDiffers(Unconfirmed):
     """A schema does not match its source: the source lacks a column, its unit, or is away."""
 
@@ -51,6 +55,7 @@ _KINDS: Final[dict[str, type[Unconfirmed]]] = {
     "similar_name": SimilarName,
     "second_dataset": SecondDataset,
     "ends_joint_guarantee": EndsJointGuarantee,
+    "takes_from_lifetime": TakesFromLifetime,
     "source_differs": SourceDiffers,
 }
 CODES: Final = frozenset(_KINDS)

@@ -158,8 +158,9 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     lifetime = ("--lifetime", "3", "--lifetime-delta", "1e-5")
     wrong = run("dataset", "open", "census", *budget, "--lifetime", "3", *by)
     assert "--lifetime-delta must be at least the delta that the policy guarantees" in wrong
+    assert "this dataset alone guarantees delta 0.000001, at its ceiling if it has one" in wrong
     opened = run("dataset", "open", "census", *budget, *lifetime, "--access", "anyone", *by)
-    assert "note: generation 1 since census, which takes ε = 1, δ = 1e-6 of it; ε = 2" in opened
+    assert "note: its lifetime is ε = 3, δ = 1e-5 for all generations since census, of" in opened
     assert "guarantee          ε = 3, δ = 1e-5 for all generations" in run(
         "dataset", "show", "census"
     )

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from accountant.errors import RequestInvalid
-from streams.client import Accountant
+from streams.client import Accountant, TakesFromLifetime
 from tests.streams.cli.conftest import Done
 from tests.streams.cli.here import run_here
 from tests.streams.pages.dataset.pages_server import PagesServer
@@ -51,16 +51,29 @@ def test_a_preview_says_what_a_dataset_takes_and_what_is_refused(tmp_path: Path)
     assert (small.code, "--lifetime must be at least" in small.err) == (2, True)
     begin(file)
     fits = ran(file, "dataset", "open", "second", "--epsilon", "1", *OPTIONS, "--preview")
-    assert "epsilon 1, delta 0.000008 remain after it" in fits.err
+    assert "would be asked back: dataset second was not opened: it takes epsilon 1" in fits.err
+    assert "epsilon 1, delta 0.000008 remain" in fits.err
+    meant = ran(file, "dataset", "open", "second", "--epsilon", "1", *OPTIONS, "--preview", "--new")
+    assert "note: the dataset will guarantee epsilon 3" in meant.err
     as_json = ran(
         file, "dataset", "open", "second", "--epsilon", "1", *OPTIONS, "--preview", "--json"
     )
     assert json.loads(as_json.out)["lifetime"]["spent"]["epsilon"] == "2"
     large = ran(file, "dataset", "open", "second", "--epsilon", "2.1", *OPTIONS, "--preview")
-    assert "would be refused: epsilon 2, delta 0.000009 remain of the lifetime" in large.err
+    assert "would be refused: it would take epsilon 2.1, delta 0.000001, and epsilon" in large.err
     refused = ran(file, "dataset", "open", "second", "--epsilon", "2.1", *OPTIONS)
     assert refused.code == 1
     assert "epsilon 2, delta 0.000009 remain of the lifetime" in refused.out + refused.err
+    own = ("dataset", "open", "second", "--epsilon", "1", *OPTIONS, "--lifetime", "2")
+    for more in (("--lifetime-delta", "1e-5"), ("--lifetime-delta", "1e-5", "--lifetime-shared")):
+        done = ran(file, *own, *more)
+        assert (done.code, "leave the lifetime out" in done.out) == (1, True)
+    other = ran(file, "dataset", "open", "second", "--epsilon", "1", *OPTIONS, "--new", "--by", "b")
+    assert "b owns no dataset of population people. An owner of first can open it" in other.out
+    asked = ran(file, "dataset", "open", "second", "--epsilon", "1", *OPTIONS)
+    assert (asked.code, "--new" in asked.err) == (2, True)
+    assert "it takes epsilon 1, delta 0.000001 of the lifetime of population people" in asked.err
+    assert ran(file, "dataset", "open", "second", "--epsilon", "1", *OPTIONS, "--new").code == 0
 
 
 def test_a_refused_renewal_says_what_really_remains(tmp_path: Path) -> None:
@@ -68,7 +81,9 @@ def test_a_refused_renewal_says_what_really_remains(tmp_path: Path) -> None:
     begin(file)
     with Accountant(f"sqlite:///{file}") as ledger:
         owner = ledger.as_owner("owner")
-        owner.open("second", {**POLICY, "epsilon": "1.5"}, as_given=True)
+        with pytest.raises(TakesFromLifetime, match="too little to renew first, which takes"):
+            owner.open("second", {**POLICY, "epsilon": "1.5"}, as_given=True)
+        owner.open("second", {**POLICY, "epsilon": "1.5"}, as_given=True, new=True)
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps(POLICY))
     refused = ran(file, "dataset", "renew", "first", "next", "--policy", str(policy), "--yes")
@@ -99,7 +114,9 @@ def test_nobody_reads_the_name_of_a_hidden_dataset_in_a_lifetime(tmp_path: Path)
         first = {**body, "dataset": "secret", "policy": hidden, "lifetime": SHARED}
         server.done("root", "/datasets", first, "opened")
         second = {**body, "dataset": "shown", "policy": POLICY}
-        server.done("root", "/datasets", second, "opened")
+        asked = server.send("root", "/datasets", second)
+        assert (asked.status_code, asked.json()["error"]) == (409, "takes_from_lifetime")
+        server.done("root", "/datasets?new=true", second, "opened")
         assert server.see("ana", "/datasets/secret").status_code == 404
         for path in ("/datasets", "/datasets/shown", "/datasets/shown/requests"):
             answer = server.see("ana", path)

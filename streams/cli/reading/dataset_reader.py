@@ -134,8 +134,9 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
     from accountant.errors import BudgetError
     from accountant.records.outcomes import Reason
 
-    if decision.reason is Reason.OUTSIDE_LIFETIME and (why := _why_outside(ledger, decision)):
-        return f"The lifetime of its population does not take the dataset: {why}."
+    of_population = (Reason.OUTSIDE_LIFETIME, Reason.POPULATION_IN_USE)
+    if decision.reason in of_population and (why := _why_outside(ledger, decision)):
+        return why
     current = None
     if decision.reason is not None and decision.dataset is not None:
         with suppress(BudgetError):
@@ -167,13 +168,15 @@ def _why_outside(ledger: Accountant, decision: Decision) -> str:
     from accountant.errors import BudgetError
     from accountant.records.inputs import check
     from accountant.records.requests import Open
-    from accountant.views.opening_refusals import why_outside
+    from accountant.views.opening_refusals import who_may_open, why_outside
 
     with suppress(BudgetError):
         record = check("admin", bytes(decision.request)).body
         views = ledger.datasets()
         if isinstance(record, Open):
-            return why_outside(record, with_joint_guarantees(views, views, ledger))
+            seen = with_joint_guarantees(views, views, ledger)
+            why = why_outside(record, seen) or who_may_open(record, seen)
+            return why and f"Dataset {record.dataset} was not opened: {why}."
     return ""
 
 
@@ -292,7 +295,8 @@ def lifetime_notes(ledger: Accountant, dataset: str, decision: Decision) -> list
     from accountant.display.datasets import lifetime_words
 
     view = find_dataset(ledger, dataset) if decision.outcome.opens else None
-    taken = "" if view is None else lifetime_words(view)
+    words = "" if view is None else lifetime_words(view)
+    taken = words and f"its lifetime is {words}"
     said = read_void(ledger, dataset) if decision.outcome.is_applied else ""
     return [each for each in (taken, said) if each]
 

@@ -195,6 +195,7 @@ class AsyncOwner(AsyncAdministrator):
                 budget on the same data. With authentication the server decides.
             EndsJointGuarantee: it is not open, and its population would have no joint guarantee
                 any more, such as after a grant on another dataset.
+            TakesFromLifetime: it is not open, and takes from the lifetime of its population.
             SourceDiffers: it is not open, and its schema does not match its source, as far as the
                 server reads that.
         """

@@ -28,7 +28,8 @@ the original may have been received, too.
 409 where that is probably a slip, and `?new=true` says that it is meant: `similar_name` where
 its name, population or source is nearly one that the caller sees, `second_dataset` where
 another dataset reads the same source already, and the server's file of sources names no
-dataset for it, `ends_joint_guarantee` where its population would have none any more, and
+dataset for it, `ends_joint_guarantee` where its population would have none any more,
+`takes_from_lifetime` where it takes from its population's lifetime, and
 `source_differs` where its source lacks a column or the unit of its schema, as far as this
 server reads the source.
 """,

@@ -440,6 +440,7 @@ def with_error(form: FormData, error: RequestInvalid) -> FormData:
     known = name in form.values or name == "roles"
     said = error.rule if known or not error.field else f"{error.field} {error.rule}"
     shown = f", not {error.value}" if error.value and known else ""
+    shown += f": {error.hint}" if error.hint and not error.hint.endswith("?") else ""
     return form._replace(errors={name if known else "": f"{said[0].upper()}{said[1:]}{shown}."})
 
 

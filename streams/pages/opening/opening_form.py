@@ -23,7 +23,17 @@ from streams.pages.dataset.form_data import FormData, percent_ratio, with_error
 
 NAMES: Final = (
     *("dataset", "kind", "claims", "filter", "epsilon", "delta", "unit", "ceiling", "lifetime"),
-    *("lifetime_delta", "population", "access", "approve_above", "owners", "reason", "by", "new"),
+    *(
+        "lifetime_delta",
+        "lifetime_shared",
+        "population",
+        "access",
+        "approve_above",
+        "owners",
+        "reason",
+        "by",
+        "new",
+    ),
 )
 """The inputs; a query with `dataset` asks for a preview."""
 DEFAULTS: Final = {"kind": "mixed", "delta": "1e-6", "unit": "person", "access": "members"}
@@ -127,7 +137,13 @@ def opening_body(form: FormData, draft: DraftOpening, by: str, clock: Clock) -> 
     """
     value = form.values
     owners = [name for name in value["owners"].replace(",", " ").split() if name]
-    lifetime = {"epsilon": value["lifetime"], "delta": value["lifetime_delta"] or None}
+    lifetime: dict[str, Any] = {
+        "epsilon": value["lifetime"],
+        "delta": value["lifetime_delta"] or None,
+    }
+    lifetime |= {"shared": True} if value["lifetime_shared"] else {}
+    if value["lifetime_shared"] and not value["lifetime"]:
+        raise RequestInvalid("lifetime", "must be given where it is to be the population's", "")
     fields = open_fields(
         draft.fields,
         as_given=True,
@@ -148,4 +164,4 @@ def with_opening_error(form: FormData, error: RequestInvalid) -> FormData:
         field = "lifetime_delta" if field.endswith("delta") else "lifetime"
     elif field.startswith("owners"):
         field = "owners"
-    return with_error(form, RequestInvalid(field, error.rule, error.value))
+    return with_error(form, RequestInvalid(field, error.rule, error.value, hint=lambda: error.hint))

@@ -15,6 +15,7 @@ from accountant.advice.fit import Fit
 from accountant.display.numbers import spent_amount, symbol
 from accountant.display.one_way_choices import OneWayChoice, one_way_choices
 from accountant.display.opening_previews import (
+    lifetime_words_of,
     opening_beside,
     preview_rows,
     takes_no_delta,
@@ -28,7 +29,6 @@ from accountant.records.inputs import check_body
 from accountant.records.kinds import OPENING as OPENING_KIND
 from accountant.records.requests import Open
 from accountant.views.confirmations import confirmation_words
-from accountant.views.opening_refusals import lifetime_note
 from streams.auth.authorization import may_open
 from streams.auth.principal import authenticates, optional_principal
 from streams.auth.visibility import visibility_of
@@ -202,10 +202,8 @@ async def _preview(request: HttpRequest, form: FormData) -> OpeningPreview:
     visible = await visibility.with_joint(await asyncio.to_thread(visibility.among, known))
     beside = opening_beside(record, visible, ordered)
     notes = [text for text in (takes_no_delta(draft.plan),) if text]
-    if beside.lifetime is not None:
-        notes.append(
-            f"{capital(lifetime_note(beside.lifetime, draft.plan.policy, beside.others))}."
-        )
+    if note := lifetime_words_of(beside, draft.plan.policy, asked):
+        notes.append(f"{capital(note)}.")
     return OpeningPreview(
         rows=preview_rows(form.values["dataset"], draft.plan),
         choices=one_way_choices(draft.plan, not_added=beside.not_added),

@@ -110,8 +110,8 @@ def test_the_guarantee_shown_is_the_lifetimes_from_the_first_day() -> None:
     (first,) = generations(1)
     assert present_guarantee(first) == "ε = 5, δ = 1e-5 for all generations together"
     assert lifetime_words(first) == (
-        "generation 1 since census, which takes ε = 1, δ = 1e-6 of it; ε = 4, δ = 0.000009 "
-        "remain for later ones"
+        "ε = 5, δ = 1e-5 for all generations since census, of which generation 1 took ε = 1, "
+        "δ = 1e-6; ε = 4, δ = 0.000009 remain for later generations"
     )
     assert lifetime_words(generations(2)[0]).endswith("renewed as census::2")
     assert lifetime_words(view("alone")) == ""
@@ -124,8 +124,9 @@ def test_the_question_before_the_end_of_a_joint_guarantee_names_what_keeps_it() 
         return next(each.text for each in found if each.code == "ends_joint_guarantee")
 
     with_one = question([view("other", opened=1, granted=9), *generations(2)])
-    assert "Or renew census::2 (`accountant dataset renew`): the joint guarantee stays" in with_one
-    assert "ε = 6" in with_one
+    assert "promises ε = 6, δ = 0.000011, and would promise nothing together" in with_one
+    assert ", or renew census::2 (`accountant dataset renew`), whose next generation" in with_one
+    assert "late would be opened after something was granted" in with_one
     assert "another population" in with_one
     without = question([view("other", opened=1, granted=9), view("census")])
     assert "None of these datasets has a lifetime, so none can be renewed." in without
@@ -162,8 +163,8 @@ def test_what_remains_of_a_shared_lifetime_is_the_same_for_all() -> None:
     shown = with_lifetimes(views, views)
     for each in shown:
         assert lifetime_words(each) == (
-            "in the lifetime of population city, and takes ε = 1, δ = 1e-6 of it; ε = 2, "
-            "δ = 0.000007 remain for further ones"
+            f"ε = 5, δ = 1e-5 for all datasets of population city, of which {each.dataset} took "
+            "ε = 1, δ = 1e-6; ε = 2, δ = 0.000007 remain for further datasets and renewals"
         )
         together = "ε = 5, δ = 1e-5 for all datasets of population city together"
         assert present_guarantee(each) == together
@@ -188,17 +189,35 @@ def opening(lifetime: Lifetime | None = None, **policy: Any) -> Open:
     )
 
 
-def test_an_opening_within_a_shared_lifetime_is_not_asked_back() -> None:
+def test_an_opening_within_a_shared_lifetime_asks_back_what_it_takes() -> None:
     views = in_one_lifetime()
     record = opening()
-    assert confirmations_of_opening(record, views, ordered=None) == []
+    (asked,) = confirmations_of_opening(record, views, ordered=None)
+    assert (asked.code, asked.field, asked.value) == (
+        "takes_from_lifetime",
+        "policy.population",
+        "city",
+    )
+    taken = "it takes epsilon 1, delta 0.000001 of the lifetime of population city, for ever"
+    assert f"{taken}, and epsilon 1, delta 0.000006 remain. Population city keeps" in asked.text
+    assert asked.text.endswith("keeps its promise, ε = 5, δ = 0.00001.")
+    hidden = confirmations_of_opening(record, views, lambda _: False, ordered=None)
+    assert hidden == [], "who sees no dataset of the population owns none, and is refused"
+    (void,) = [msgspec.structs.replace(views[0], guarantee="void")]
+    (asked,) = confirmations_of_opening(record, [void, *views[1:]], ordered=None)
+    assert "Population city promises nothing together: a reservation on a" in asked.text
+    (asked,) = confirmations_of_opening(opening(epsilon="1.5"), views, ordered=None)
+    assert "remain: too little to renew a, which takes epsilon 1, delta 0.000001; or" in asked.text
+    first = opening(Lifetime(epsilon="5", delta="1e-5", shared=True))
+    assert confirmations_of_opening(first, [], ordered=None) == []
     assert not_added_words("late", resolve(record.policy), views, None) == ""
     assert why_outside(record, views) == ""
     taken = lifetime_of_opening(record, views)
     assert taken is not None
     assert lifetime_note(taken, record.policy) == (
         "the dataset will guarantee epsilon 5, delta 1e-5 for all datasets of population city "
-        "together; epsilon 1, delta 0.000006 remain after it"
+        "together. It takes epsilon 1, delta 0.000001 of the lifetime of population city, for "
+        "ever, and epsilon 1, delta 0.000006 remain"
     )
 
 
@@ -207,12 +226,12 @@ def test_an_opening_within_a_shared_lifetime_is_not_asked_back() -> None:
     [
         (
             opening(epsilon="2.1"),
-            "epsilon 2, delta 0.000007 remain of the lifetime of population city",
+            "it would take epsilon 2.1, delta 0.000001, and epsilon 2, delta 0.000007 remain",
         ),
         (opening(unit="household"), "another unit, neighbours or kind of guarantee"),
         (opening(filter="zcdp", epsilon=None, rho="0.1", delta="0"), "kind of guarantee"),
-        (opening(LIFETIME), "have none of their own"),
-        (opening(Lifetime(epsilon="9", shared=True)), "has datasets already"),
+        (opening(LIFETIME), "leave the lifetime out"),
+        (opening(Lifetime(epsilon="9", shared=True)), "has a lifetime already"),
     ],
 )
 def test_what_would_be_refused_is_said_and_not_asked_back(record: Open, why: str) -> None:
@@ -247,12 +266,13 @@ def test_an_opening_that_leaves_too_little_for_a_renewal_says_whose() -> None:
     taken = lifetime_of_opening(record, views)
     assert taken is not None
     note = lifetime_note(taken, record.policy, views)
-    names = ", ".join(view.dataset for view in views)
-    too_little = f"too little for a renewal: {names} cannot be renewed with what they guarantee"
-    assert note.endswith(f"epsilon 0.5, delta 0.000006 remain after it, {too_little}")
-    less = lifetime_of_opening(opening(), views)
+    each = "; or ".join(f"{view.dataset}, which takes epsilon 1, delta 0.000001" for view in views)
+    too_little = f"too little to renew {each}; or this dataset itself as it is"
+    assert note.endswith(f"epsilon 0.5, delta 0.000006 remain: {too_little}")
+    less = lifetime_of_opening(opening(epsilon="0.5"), views)
     assert less is not None
-    assert lifetime_note(less, record.policy, views).endswith("remain after it")
+    little = lifetime_note(less, opening(epsilon="0.5").policy, views)
+    assert little.endswith("0.000006 remain")
 
 
 @pytest.mark.parametrize(
@@ -271,5 +291,5 @@ def test_a_sum_has_the_condition_of_each_of_its_datasets(recorded: bool, conditi
     (shown,) = with_joint(others[:1], [first, *others], ordered=None)
     assert present_guarantee(shown).endswith(f"together, {condition}")  # one condition, everywhere
     note = lifetime_note(first.lifetime, first.policy, [first, *others])
-    assert f"for all datasets of population city together, {condition}; " in note
-    assert "if" not in lifetime_note(first.lifetime, first.policy, others)
+    assert f"for all datasets of population city together, {condition}. It takes" in note
+    assert ", if" not in lifetime_note(first.lifetime, first.policy, others)

@@ -262,7 +262,7 @@ def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces
         clock.pass_(seconds=1)
         assert ledger.ask(THERE, "pure:0.1", analyst="ben").granted
         clock.pass_(seconds=1)
-        with pytest.raises(EndsJointGuarantee, match="would end, for ever: claims was opened"):
+        with pytest.raises(EndsJointGuarantee, match="for ever: claims would be opened"):
             ledger.as_owner("owner").open("claims", policy)
         ledger.close()
     body = opening(clock, "claims", **policy)
@@ -277,7 +277,7 @@ def test_an_opening_that_ends_a_joint_guarantee_is_asked_back(surfaces: Surfaces
     for more in WAYS_TO_LOOK:
         (last,) = run(*command, *more, "--json", ACCOUNTANT_URL=url).json["one_way"][-1:]
         assert last["allowed"] is False
-        assert "claims was opened after something was granted on census-2026" in last["change"]
+        assert "claims would be opened after something was granted on census-2026" in last["change"]
         assert "nothing any more" in run(*command, *more, ACCOUNTANT_URL=url).out
     elsewhere = run(*command, "--preview", "--json").json["one_way"][-1]  # no ledger yet
     assert elsewhere["allowed"] is True

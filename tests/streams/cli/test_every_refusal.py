@@ -349,7 +349,10 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
         lambda: scene().owners("budget", budget={"epsilon": "2"}),
         ("Dataset census has the ceiling epsilon 1 for ever, and 2 is above it", "--epsilon 1"),
     ),
-    Reason.NOT_RENEWABLE: (never_renewable, ("several partitions", "Leave the lifetime out")),
+    Reason.NOT_RENEWABLE: (
+        never_renewable,
+        ("several partitions", "whole names", "Leave the lifetime out"),
+    ),
     Reason.NO_LIFETIME: (
         lambda: renewal(scene()),
         ("Dataset census was opened without a lifetime", "dataset open next --like census"),
@@ -361,7 +364,7 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     Reason.NOT_IN_GROUP: (in_another_group, ("`::`", "Keep the group")),
     Reason.POPULATION_IN_USE: (
         lambda: in_a_population("second", lifetime={"epsilon": "2", "shared": True}),
-        ("has datasets already", "Leave `lifetime.shared` out"),
+        ("has datasets already", "Leave `lifetime` out"),
     ),
     Reason.BEYOND_TEAM: (
         beyond_team,
@@ -369,7 +372,10 @@ TABLE: Final[dict[Reason, tuple[Callable[[], Decision], tuple[str, ...]]]] = {
     ),
     Reason.OUTSIDE_LIFETIME: (
         lambda: in_a_population("second", by="mallory"),
-        ("owns none of its datasets", "ask an owner of the population's datasets"),
+        (
+            "sender owns none of the population's datasets",
+            "ask an owner of the population's datasets",
+        ),
     ),
     Reason.LIFETIME_MISMATCH: (
         lambda: renewal(with_lifetime(), unit="household"),

@@ -72,6 +72,32 @@ def test_the_draft_is_opened_as_it_was_shown(offices: PagesServer) -> None:
     assert offices.see("opie", "/datasets/office-1").json()["sequence"] == 1
 
 
+def test_a_lifetime_of_a_population_is_opened_and_asks_back_what_is_taken(
+    offices: PagesServer,
+) -> None:
+    people = {"population": "pupils"}
+    lifetime = {"lifetime": "3", "lifetime_delta": "1e-5", "lifetime_shared": "yes"}
+    missing = draft(offices, "opie", dataset="marks", **people, lifetime_shared="yes").text
+    assert "Must be given where it is to be the population's" in words(missing)
+    small = words(draft(offices, "opie", dataset="marks", ceiling="2", lifetime="1").text)
+    assert "this dataset alone guarantees epsilon 2, at its ceiling" in small
+    first = draft(offices, "opie", dataset="marks", **people, **lifetime).text
+    assert "The dataset will guarantee epsilon 3, delta 1e-5 for all datasets of" in words(first)
+    assert send(offices, "opie", posted(first)).status_code == 303
+    view = offices.see("root", "/datasets/marks").json()
+    assert view["lifetime"]["shared"] is True
+    page = draft(offices, "opie", dataset="sports", **people, epsilon="1.5").text
+    said = words(page)
+    assert "it takes epsilon 1.5, delta 0.000001 of the lifetime of population pupils" in said
+    assert "too little to renew marks, which takes epsilon 1, delta 0.000001" in said
+    assert "will guarantee" not in said, "said once"
+    asked = send(offices, "opie", posted(page))
+    assert (asked.status_code, opened(offices, "sports")) == (409, False)
+    assert send(offices, "opie", {**posted(asked.text), "new": "yes"}).status_code == 303
+    too_much = words(draft(offices, "opie", dataset="clubs", **people).text)
+    assert "The opening would be refused. It would take epsilon 1, delta 0.000001" in too_much
+
+
 @pytest.mark.parametrize("name", ["ana", "olga", "aud"])
 def test_who_may_not_open_gets_no_form_and_opens_nothing(offices: PagesServer, name: str) -> None:
     shown = posted(draft(offices, "opie", dataset="office-2").text)
