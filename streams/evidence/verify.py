@@ -39,6 +39,9 @@ class Wrong(Exception):
     """What was found is not what must be there."""
 
 
+MALFORMED = (Wrong, ArithmeticError, LookupError, TypeError, ValueError)
+
+
 def expect(what: str, due: object, found: object, of: str = "") -> None:
     """Check a value; of two objects name the first field in which they differ."""
     if due == found:
@@ -824,8 +827,7 @@ class Log:
         limit = {} if "over" in limit else limit
         named = [(each["scope"], each.get("name")) for each in part.get("levels", ())]
         expect("limits of its team", [("team", team)] * bool(limit.keys() & {*BUDGETS}), named)
-        for entry in part.get("levels", ()):
-            self.charge_team(data, entry, limit, claim)
+        self.limits(data, part, {"claim": claim}, {})
         self.known("shares_cut" not in part, "by how much a release has cut reserved shares")
 
     def fits(self, data: Dataset, claim: Record, after: Sums, *, is_grant: bool) -> None:
@@ -864,25 +866,6 @@ class Log:
         data.worst = stated if data.is_resolved and stated == 3 else data.worst
         data.is_resolved = False
         expect(f"guarantee of {part['dataset']}", GUARANTEES[data.worst], GUARANTEES[stated])
-
-    def charge_team(self, data: Dataset, entry: Record, limit: Record, claim: Record) -> None:
-        """Check that a team's limit counts a release; it may be above its amount."""
-        key = ("team", entry["name"], None)
-        expect(f"version of limit {key}", limit["version"], entry["version"])
-        is_new = data.windows.get(key) != entry.get("window")
-        data.windows[key] = entry.get("window", data.windows.get(key))
-        counts = data.counts.setdefault(key, {})
-        wanted = [f for (f, _), of in zip(LIMITED, BUDGETS, strict=True) if of in limit]
-        expect(f"counts of limit {key}", wanted, [f for f, _ in LIMITED if f in entry])
-        for field, over in [each for each in LIMITED if each[0] in entry]:
-            now, own = exact(entry[field], entry.get(over)), field == "totals" and "policy" in limit
-            fresh = field == "paced" and is_new
-            for name, more in less(now, {} if fresh else counts.get(field, {})).items():
-                due = span(limit["budget"] if own else data.budget, name, claim, now)
-                due = due if adds_up(limit["policy"] if own else data.policy) else None
-                is_known = is_cost(f"{field} of limit {key}", name, due, more)
-                self.known(is_known or name == "filter_ended", "cost of a release at a limit")
-            counts[field] = now
 
     def known(self, is_known: bool, what: str) -> None:
         self.needs[what] += not is_known
@@ -943,8 +926,11 @@ class Log:
         self.limits(data, part, grant, growth)
 
     def limits(self, data: Dataset, part: Record, grant: Record, growth: Sums) -> None:
-        """Check by how much each limit has grown, or by how much a step has lowered it."""
-        is_step = part["outcome"] in STEPS
+        """Check by how much each limit has grown, or by how much a step has lowered it.
+
+        That of the team of a release made elsewhere counts the claim, also above its amount.
+        """
+        is_step, is_grant = part["outcome"] in STEPS, part["outcome"] in GRANTS
         for entry in part.get("levels", ()):
             analyst = grant["request"]["analyst"] if entry["scope"] == "each" else None
             key = (entry["scope"], entry.get("name"), analyst)
@@ -957,7 +943,8 @@ class Log:
             budgets = {"totals": limit.get("budget"), "paced": limit.get("pace", {}).get("budget")}
             wanted = [f for (f, _), of in zip(LIMITED, BUDGETS, strict=True) if of in limit]
             found = [field for field, _ in LIMITED if field in entry]
-            if not is_step and found != ["used"]:  # of a team that the analyst has left
+            has_left = is_grant and found == ["used"]  # a team: its share alone is charged
+            if not is_step and not has_left:
                 expect(f"counts of limit {key}", wanted, found)
             for field, over in [each for each in LIMITED if each[0] in entry]:
                 now, own = exact(entry[field], entry.get(over)), field == "totals" and policy
@@ -966,15 +953,16 @@ class Log:
                     due, what = growth.get(name), f"{field} of limit {key} for {name}"
                     back = is_step and (more or 0) <= 0 and (own or (due or 0) <= (more or 0))
                     fresh = now[name] if field == "paced" and is_new else None
-                    if (own or "filter_ended" in now) and not is_step:
-                        known = span(names, name, grant["claim"], now)
+                    if not is_step and (own or not is_grant or "filter_ended" in now):
+                        is_priced = is_grant or adds
+                        known = span(names, name, grant["claim"], now) if is_priced else None
                         begins = known and fresh is not None and known[0] <= fresh <= known[1]
                         is_known = is_cost(what, name, known, fresh if begins else more)
                         self.known(is_known or name == "filter_ended", "cost at a limit")
                     elif adds_up(data.policy) and not back and (fresh is None or fresh != due):
                         expect(f"growth of {what}", due, more)
                 budget = budgets.get(field)
-                if budget and not is_step and adds:
+                if budget and is_grant and adds:
                     has_room = any(
                         admit(names, now, {n: units(budget[n]) for n in names}.__getitem__)
                     )
@@ -1087,7 +1075,7 @@ def check_answers(folder: Path, log: Log, chains: dict[int, list[str]]) -> str:
             if grant in log.grants:
                 data = log.datasets.get(answer["dataset"])
                 check_answer(answer, log.grants[grant], data, log)
-        except (Wrong, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
+        except MALFORMED as wrong:
             raise Wrong(f"line {place} of answers.jsonl: {reason(wrong)}") from None
     return counted(len(seen), "answer is that of its grant", "answers are those of their grants")
 
@@ -1172,7 +1160,7 @@ def check_notes(folder: Path, log: Log, known: list[Key], chains: dict[int, list
     for file in sorted((folder / "checkpoints").glob("*")):
         try:  # each of them: what a later one covers is signed, whatever an earlier one says
             found[check_note(file, log, known, chains)] += 1
-        except (Wrong, LookupError, ValueError) as error:
+        except MALFORMED as error:
             wrong.append(f"{file.name}: {reason(error)}")
     require(not wrong, "; ".join(wrong[:3]))
     return "agreeing: " + (", ".join(f"{n} of kind {kind}" for kind, n in found.items()) or "none")
@@ -1227,7 +1215,7 @@ def check_log(folder: Path, manifest: Record, log: Log) -> str:
             else:
                 log.decision(parse(line), parse(line).get("part_of", sha256(line)))
         log.end()
-    except (Wrong, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
+    except MALFORMED as wrong:
         found = re.search(rb'"partition_sequence": ?([0-9]+)', line)
         decision = f"decision {int(found[1])}, " if found else ""
         raise Wrong(f"{decision}line {place} of {name}: {reason(wrong)}") from None
@@ -1338,7 +1326,7 @@ def main() -> int:
         manifest = parse((asked.folder / "manifest.json").read_bytes())
         texts = asked.key or [line.decode() for line in lines_of(asked.folder / "keys.txt")]
         keys = [key_of(text) for text in texts]
-    except (Wrong, LookupError, OSError, TypeError, ValueError) as error:
+    except (*MALFORMED, OSError) as error:
         print(f"{asked.folder} cannot be read: {error}", file=sys.stderr)
         return 2
     check("files", lambda: check_files(asked.folder, manifest))
