@@ -991,8 +991,13 @@ def change(name: str, question: Record, schema: Record) -> tuple[Fraction, Fract
     grouped = [columns[each] for each in question.get("by") or ()]
     grouped += [column] if question["ask"] == "histogram" else []
     low, high = Fraction(column.get("lower", 1)), Fraction(column.get("upper", 1))
-    if name != "sum":
-        low, high = Fraction(0), max(low**2, high**2)
+    grid = Fraction(1, 10 ** column.get("places", 0))
+    if name.endswith("_about_middle"):  # int() rounds towards 0
+        low, high = (each - int((low + high) / 2 / grid) * grid for each in (low, high))
+    if name == "squares_about_middle":
+        most = max(low**2, high**2)
+        low = -(int(most / 2 / grid**2) * grid**2)
+        high = most + low
     if name == "count":
         low, high = Fraction(1), Fraction(1)
     size = k * max(abs(low), abs(high))
