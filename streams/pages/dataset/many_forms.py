@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
@@ -72,6 +73,8 @@ def _lines(
     text = sent.form.values["lines"]
     rows = [(number, each.strip()) for number, each in enumerate(text.split("\n"), 1)]
     rows = [(number, each) for number, each in rows if each]
+    if rows and _cells(rows[0][1].lower()) == list(names)[: len(_cells(rows[0][1]))]:
+        rows = rows[1:]  # the header of a table
     if not rows:
         raise RequestInvalid("lines", "must have at least one line", "")
     if len(rows) > _MOST_LINES or len(text) > MOST_TEXT:
@@ -100,11 +103,17 @@ def _lines(
 
 
 def _values(row: str, names: Sequence[str]) -> Mapping[str, str]:
-    cells = [each.strip() for each in row.replace("\t", ",").split(",")]
+    cells = _cells(row)
     if len(cells) > len(names):
         rule = f"must be {', '.join(names)}: at most {len(names)} fields"
         raise RequestInvalid("", rule, str(len(cells)))
     return dict.fromkeys(names, "") | dict(zip(names, cells, strict=False))
+
+
+def _cells(row: str) -> list[str]:
+    """Return the fields of a line, as a spreadsheet copies or exports them."""
+    (cells,) = csv.reader([row.replace("\t", ",")], skipinitialspace=True)
+    return [each.strip() for each in cells]
 
 
 def _id_of(form_id: str, row: str) -> str:

@@ -104,6 +104,12 @@ def test_a_team_that_is_nearly_another_is_named_with_its_line(paged: PagesServer
     assert "team b1ue is nearly team blue" in words(asked.text)
 
 
+def test_a_table_is_pasted_with_its_header_and_quotes(paged: PagesServer) -> None:
+    table = 'member,roles,team\n"eve", "analyst",red\nopie\tanalyst\tred'
+    assert send(paged, "members/many", table)[0].status_code == 303
+    assert [member(paged, name)["team"] for name in ("eve", "opie")] == ["red", "red"]
+
+
 def test_a_near_name_in_the_first_line_is_asked_about_once(paged: PagesServer) -> None:
     answer, _ = send(paged, "members/many", "eve, analyst, b1ue")
     assert answer.status_code == 303
