@@ -79,12 +79,19 @@ class MoreAvailable(NamedTuple):
     Attributes:
         text: a sentence. `at`: the time that it names, None where waiting does not help.
         wants: what the analyst may ask owners for, so that it would fit; `team` is a limit of the
-            team, "" where that is nothing.
+            team, "" where that is nothing. `what`: as words of the command that asks.
     """
 
     text: str
     at: str | None = None
     wants: AskKind | Literal["team", ""] = ""
+    what: str = ""
+
+    def command(self, dataset: str | None, analyst: str) -> str:
+        """Return the command that asks owners, "" where an ask does not help."""
+        if not self.wants or dataset is None:
+            return ""
+        return f"accountant more ask {dataset} {self.what} --reason WHY --by {analyst}"
 
 
 class _RefusedRequest(msgspec.Struct):
@@ -408,7 +415,11 @@ def when_more(
         return None
     if refused.level is None:
         raised = _raise_in_force(refused, current, owner)
-        return MoreAvailable(f"{WAITING}{raised or FIXED}.", wants="budget" if raised else "")
+        text = f"{WAITING}{raised or FIXED}."
+        if current is None or not raised:
+            return MoreAvailable(text)
+        field = current.view.policy.budget_field
+        return MoreAvailable(text, wants="budget", what=f"budget --{field} AMOUNT")
     binding = binding_limits(refused)
     obstacles = [_obstacle(each, owner) for each in binding]
     if any(obstacles):
@@ -416,7 +427,9 @@ def when_more(
         head = WAITING if all(obstacles) else _WAITING_ALONE
         is_pace = len(binding) == 1 and binding[0].what == "pace"
         smaller = f" {_SMALLER}" if is_pace else ""
-        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}", wants=_wants(binding))
+        wants, what = _wants(binding)
+        text = f"{head}{', and '.join(steps)}.{smaller}"
+        return MoreAvailable(text, wants=wants, what=what)
     if any(each.more_at is None for each in binding):  # of limits that end
         said = ", and ".join(map(_reset, binding))
         return MoreAvailable(f"{capital(said)}.", max(map(_end_of, binding)))
@@ -447,12 +460,14 @@ def _raise_in_force(refused: Decision | Preview, current: CurrentDataset | None,
     return raise_budget(current.view, owner, current.by_option())
 
 
-def _wants(binding: Sequence[BindingLimit]) -> AskKind | Literal["team", ""]:
-    """Return which limit to ask owners for first: one's own, or that of one's team."""
-    scopes = {each.level.scope for each in binding}
-    if scopes & {"analyst", "each"}:
-        return "limit"
-    return "team" if "team" in scopes else ""
+def _wants(binding: Sequence[BindingLimit]) -> tuple[AskKind | Literal["team", ""], str]:
+    """Return which limit to ask owners for first, one's own or that of one's team, and how."""
+    names = {each.level.scope: each.level.name for each in binding}
+    if names.keys() & {"analyst", "each"}:
+        return "limit", "limit --part PART"
+    if "team" in names:
+        return "team", f"limit --team {names['team']} --part PART"
+    return "", ""
 
 
 def _obstacle(limit: BindingLimit, owner: str) -> str:

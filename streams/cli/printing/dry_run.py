@@ -134,6 +134,8 @@ def _lines(
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
     if (more := when_more(shown, owner=owner_words(current.members), current=current)) is not None:
         lines.append(Text(f"  then  {more.text}"))
+        if command := more.command(current.view.dataset, "ANALYST"):
+            lines.append(Text(f"  ask   {command}"))
     if ends := ending_words(shown):
         lines.append(Text(f"  ends  {ends}", style="yellow"))
     return lines

@@ -57,6 +57,7 @@ from accountant.filters.beside import ENDED, WITHOUT
 from accountant.foreign_text import escape_text
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.request_names import names_in_request
 from accountant.views.datasets import UNKNOWN, DatasetView
 from accountant.views.ledgers import held_ratio_of
 from accountant.views.limit_views import ScopeView
@@ -297,6 +298,9 @@ def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Tex
     then = waiting_words(decision, OWNER) if more is None else more.text
     if then:
         lines.append(Text(f"  then  {waiting or then}"))
+    analyst = names_in_request(decision.request).analyst
+    if more is not None and (command := more.command(decision.dataset, analyst)):
+        lines.append(Text(f"  ask   {command}"))
     if ends := ending_words(decision):
         lines.append(Text(f"  ends  {ends}", style="yellow"))
     if decision.crossed:

@@ -186,7 +186,12 @@ def test_a_share_beside_basic_composition_is_refused_by_name(accountant: Command
 
 def test_a_refusal_says_when_more_comes(census: Command) -> None:
     assert census("limit", "set", "census", "--team", "blue", "--part", "0.1", *BY).code == 0
-    assert "raise the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out
+    refused = census("ask", "census", "pure:0.2", "--analyst", "ana").out
+    assert "raise the limit" in refused
+    asks = "ask   accountant more ask census limit"
+    assert asks in refused
+    dry = census("ask", "census", "pure:0.2", "--analyst", "ana", "--dry-run").out
+    assert asks in dry
 
 
 @every_case(
