@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accountant.amounts import Units, format_units
-from accountant.claims import Claim, check_claim
+from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic
 from accountant.ledger.budgets import never_fits
@@ -70,6 +70,18 @@ def budget_of(view: DatasetView) -> PlanBudget:
     return PlanBudget(plan, totals[: plan.width], view.closed or view.halted, view.paused)
 
 
+def accepts(claim: Claim, budget: PlanBudget) -> bool:
+    """Tell whether a claim may ever be granted under a budget's policy."""
+    return _accepts(budget, check_claim(claim))
+
+
+def _accepts(budget: PlanBudget, asked: CheckedClaim) -> bool:
+    plan = budget.plan
+    of_others = asked.only_for and asked.only_for != plan.policy.neighbours
+    cost = price(asked, plan.kind.needs)
+    return not of_others and not never_fits(plan.kind, plan.capacity, asked, cost)
+
+
 def fit(claim: Claim, budget: PlanBudget) -> Fit:
     """Return how often a claim fits the rest of a budget."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
@@ -77,8 +89,7 @@ def fit(claim: Claim, budget: PlanBudget) -> Fit:
     cost = price(asked, kind.needs)
     unit = kind.sums[0]
     cap, brake = budget.plan.cap, budget.plan.brake
-    of_others = asked.only_for and asked.only_for != budget.plan.policy.neighbours
-    if of_others or never_fits(kind, capacity, asked, cost):
+    if not _accepts(budget, asked):
         return Fit(accepted=False, count=0, cost="inf", unit=unit)
     after = kind.charge(capacity, budget.spent, cost)
     is_above = after is not None and brake is not None and not brake.admits(after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from accountant.amounts import format_units
 from accountant.claims import Claim, check_claim
@@ -21,6 +21,9 @@ from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 
 _IF_BOUNDED: Final = "if the size of this release was bounded before anything was released"
+
+
+NOT_CHARGED: Final = "not charged, since it did not fit the budget"
 
 
 def recording_notes(
@@ -62,6 +65,46 @@ def recording_notes(
     return notes
 
 
+class ReleaseElsewhere(NamedTuple):
+    """A release made elsewhere that an owner has recorded.
+
+    Attributes:
+        number, at: of the decision. `by`: the owner.
+        released_at: when it was released. `team`: by which team, "" for none.
+        cost: what was charged, "" for one that did not fit the budget.
+        document: the hash of a document, "" for none.
+    """
+
+    number: int
+    at: str
+    by: str
+    claim: str
+    released_at: str
+    team: str
+    cost: str
+    evidence: str
+    document: str
+
+
+def release_of(decision: Decision) -> ReleaseElsewhere | None:
+    """Return the release that a decision records, None for any other decision."""
+    said = _statement(decision)
+    if not isinstance(said, RecordRelease):
+        return None
+    has_cost = decision.cost is not None
+    return ReleaseElsewhere(
+        number=decision.sequence or 0,
+        at=decision.decided_at,
+        by=said.by,
+        claim=claim_text(said.claim),
+        released_at=said.released_at,
+        team=said.team or "",
+        cost=spent_line(counting_cost(decision.cost, decision.left)) if has_cost else "",
+        evidence=said.evidence,
+        document=said.evidence_hash or "",
+    )
+
+
 def statement_words(decision: Decision) -> str:
     """Return what an owner has said of the past: a release made elsewhere, or a remark; else ""."""
     said = _statement(decision)
@@ -70,14 +113,14 @@ def statement_words(decision: Decision) -> str:
     start = f"{decision.dataset}, decision {decision.sequence}, {moment(decision.decided_at)}"
     if isinstance(said, Remark):
         return f"{start}: {said.by} says of decision {said.decision}: {_quoted(said.remark)}"
-    team = "" if said.team is None else f" by team {said.team}"
-    charged = "not charged, since it did not fit the budget"
-    if decision.cost is not None:
-        charged = f"charged {spent_line(counting_cost(decision.cost, decision.left))}"
-    document = "" if said.evidence_hash is None else f", document {said.evidence_hash}"
+    found = release_of(decision)
+    assert found is not None
+    team = f" by team {found.team}" if found.team else ""
+    charged = f"charged {found.cost}" if found.cost else NOT_CHARGED
+    document = f", document {found.document}" if found.document else ""
     return (
-        f"{start}: {said.by} records {claim_text(said.claim)}, released at "
-        f"{moment(said.released_at)}{team}, {charged}. Evidence: {_quoted(said.evidence)}{document}"
+        f"{start}: {found.by} records {found.claim}, released at {moment(found.released_at)}"
+        f"{team}, {charged}. Evidence: {_quoted(found.evidence)}{document}"
     )
 
 

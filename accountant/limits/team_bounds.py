@@ -49,8 +49,9 @@ def _lifts_pace(default: LimitState | None, after: LimitState) -> bool:
     if pace is None or not default.is_in_force or not after.is_in_force:
         return False
     # In fewer days the same amount is a larger pace.
-    is_same = own is not None and days_of(own.period) >= days_of(pace.period)
-    return not is_same or _is_above(own and own.budget, pace.budget)
+    if own is None or days_of(own.period) < days_of(pace.period):
+        return True
+    return _is_above(own.budget, pace.budget)
 
 
 def _adds_to_share(

@@ -15,7 +15,7 @@ from accountant.partition import hash_of
 from accountant.records import Decision, decode_decision
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.members import Member
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import Outcome, Reason
 from accountant.records.request_names import RequestNames, decode_remark, names_in_request
 from accountant.views.asks import visible_asks
 from accountant.views.datasets import DatasetView
@@ -226,6 +226,8 @@ async def recent_requests(
 ) -> RecentRequests:
     """Return the latest requests that concern a caller, back from decision `sequence`.
 
+    One that waited for an approval is left out once it is answered: the answer is among them.
+
     At most `MAX_READ` decisions are read: all of them may be others'.
 
     Args:
@@ -267,19 +269,37 @@ async def _between(source: DecisionSource, dataset: str, after: int, upto: int) 
 async def last_pause(source: DecisionSource, view: DatasetView) -> Decision | None:
     """Return the decision that has paused a dataset; None if it is not paused, or that is unknown.
 
-    It is looked for among the dataset's latest decisions, the last ones first.
+    It is looked for among the dataset's latest decisions.
     """
-    if not view.paused:
-        return None
-    upto, size = view.sequence, _FIRST
+    found = await _latest(source, view, Outcome.PAUSED, 1) if view.paused else []
+    return found[0] if found else None
+
+
+async def latest_releases(source: DecisionSource, view: DatasetView) -> list[Decision]:
+    """Return the records of releases made elsewhere, the newest first.
+
+    They are looked for among the dataset's latest decisions.
+    """
+    if not view.recorded:
+        return []
+    return await _latest(source, view, Outcome.RECORDED, MOST_RECENT)
+
+
+async def _latest(
+    source: DecisionSource, view: DatasetView, outcome: Outcome, most: int
+) -> list[Decision]:
+    """Return a dataset's latest decisions with an outcome, the newest first."""
+    found, upto, size = list[Decision](), view.sequence, _FIRST
     with suppress(BudgetError):  # they are archived, or the caller may not see them
         while upto > max(0, view.sequence - MAX_READ):
             after = max(0, upto - size)
             for value in reversed(await _between(source, view.dataset, after, upto)):
-                if decode_header(value).outcome is Outcome.PAUSED:
-                    return decode_decision(value)
+                if decode_header(value).outcome is outcome:
+                    found.append(decode_decision(value))
+                if len(found) == most:
+                    return found
             upto, size = after, _AT_A_TIME
-    return None
+    return found
 
 
 class _Recent:
@@ -300,6 +320,7 @@ class _Recent:
         self._last_steps = dict[str, msgspec.Raw]()
         self._steps = dict[int, msgspec.Raw]()
         self._remarks = dict[int, list[msgspec.Raw]]()
+        self._answered = set[str]()
 
     @property
     def is_full(self) -> bool:
@@ -322,6 +343,11 @@ class _Recent:
             if len(on) < _MOST_REMARKS:
                 on.append(msgspec.Raw(redact_decision(self._access, line, value)))
             return
+        answers = None if line.pending is None else line.pending.request
+        if answers and (line.outcome.charges or line.reason is Reason.DENIED):
+            self._answered.add(answers)
+        elif line.outcome.waits and hash_of(value) in self._answered:
+            return  # its answer stands in its place
         asked = names_in_request(line.request)
         if asked.grant and line.outcome.is_applied:
             shown = msgspec.Raw(redact_decision(self._access, line, value))

@@ -13,12 +13,14 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import UNSET
 
+from accountant.advice.fit import budget_of
+from accountant.display.approvals import idle_approval
 from accountant.display.asks import wanted_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
 from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import closing_words
-from accountant.display.outside import recorded_notes
+from accountant.display.outside import recorded_notes, release_of
 from accountant.display.pauses import person_pause_words
 from accountant.display.teams import notes_of_limit, notes_of_member
 from accountant.display.texts import capital
@@ -121,7 +123,8 @@ async def dataset_page(
             notes += await not_brought_along(service, found.view, found.now)
         flash = message(decision, notes, found.current)
         sent = _refill(found, decision)
-    preview = preview_form.parse_query(query)
+    whose = query.get("analyst", found.example) if found.viewer.reads_others else ""
+    preview = preview_form.parse_query({**query, "analyst": whose})
     if "kind" in query and status == 200:
         preview = await preview_claim(service, found, preview)
     questions = await _question_form(context, found, query, previews=status == 200)
@@ -138,6 +141,7 @@ async def dataset_page(
         "blank_ask_reply": blank["ask_reply"],
         "to_form": _anchor_to_send_again(forms),
         "preview": preview,
+        "common_claims": preview_form.common_claims(preview, budget_of(found.view)),
         "request_filter": chosen,
         "filter_links": filter_links(chosen, dataset_address(dataset), found.members),
         "flash": flash,
@@ -171,6 +175,9 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
         return []
     if decision.outcome.charges_team:
         return recorded_notes(decision)
+    if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
+        idle = idle_approval(found.view.policy)
+        return [f"a request {idle}"] if idle else []
     if decision.member is not None:
         return notes_of_member(found.levels, found.members, found.view.dataset, decision.member)
     limit = decision.limit
@@ -198,6 +205,7 @@ def _page_values(found: PageData) -> dict[str, Any]:
         "more_reservations": found.has_more_reservations,
         "pending": [waiting_request(view, *each, viewer.name, now) for each in found.pending],
         "more_pending": found.has_more_pending,
+        "releases": [each for each in map(release_of, found.releases) if each is not None],
         "asks": found.asks[:_MOST_ASKS],
         "more_asks": len(found.asks) > _MOST_ASKS,
         "wanted_words": wanted_words,

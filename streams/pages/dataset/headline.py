@@ -58,6 +58,7 @@ class Headline(NamedTuple):
         facts: the rest of the policy, as names and texts.
         lasts_until: the day until which the budget should last, "" for none.
         unit: the sign of the additive sum. `counted`: what its percentages are parts of.
+        per: whom the guarantee is about, such as `person`.
     """
 
     dataset: str
@@ -76,6 +77,7 @@ class Headline(NamedTuple):
     lasts_until: str
     unit: str
     counted: str
+    per: str
 
 
 def headline(view: DatasetView, pause: Decision | None = None) -> Headline:
@@ -105,6 +107,7 @@ def headline(view: DatasetView, pause: Decision | None = None) -> Headline:
         lasts_until=day(view.horizon_ends_at),
         unit=symbol(first),
         counted=counted_words(view.spent_ratio, first, str(view.totals[first]), view.budget[first]),
+        per=view.policy.unit,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +40,7 @@ from streams.pages.dataset.request_filter import RequestFilter
 from streams.pages.dataset.request_rows import refusal
 from streams.pages.dataset.spending import ForecastRow, SpendingChart, forecast_rows, spending
 from streams.pages.dataset.usage import RefusalCount, UsageRows, by_key, refusals
-from streams.service.dataset_reads import last_pause, recent_requests
+from streams.service.dataset_reads import last_pause, latest_releases, recent_requests
 from streams.service.ledger_service import LedgerService
 from streams.service.visibility import Visibility
 
@@ -96,6 +97,7 @@ class PageData(NamedTuple):
         steps: the last step of each reservation among them, by the number of its decision.
         remarks: owners' remarks on each of them, by its number, the newest first.
         pause: the decision that has paused it, None where it is not paused.
+        releases: the latest records of releases made elsewhere.
     """
 
     view: DatasetView
@@ -115,12 +117,20 @@ class PageData(NamedTuple):
     pause: Decision | None = None
     remarks: Mapping[int, Sequence[Decision]] = {}
     asks: Sequence[AskView] = ()
+    releases: Sequence[Decision] = ()
 
     @property
     def team(self) -> str:
         """The viewer's own team, "" for none."""
         own = (each.team for each in self.members if each.member == self.viewer.name)
         return next(own, None) or ""
+
+    @property
+    def example(self) -> str:
+        """The analyst for whom a lead who does not ask previews first, "" for nobody."""
+        if not self.viewer.team or self.viewer.asks:
+            return self.viewer.name if self.viewer.team else ""
+        return next((each.member for each in self.members if "analyst" in each.roles), "")
 
     @property
     def current(self) -> CurrentDataset:
@@ -143,6 +153,7 @@ async def read_page(visibility: Visibility, dataset: str, now: int) -> PageData 
         return None
     viewer = viewer_of(visibility, overview.dataset, access)
     found = page_data(overview, viewer, now, await last_pause(service, overview.dataset))
+    found = found._replace(releases=await latest_releases(service, overview.dataset))
     if not overview.pending:
         return found
     waiting = [await _previewed(service, found.view, each) for each in found.pending]
@@ -220,7 +231,7 @@ async def with_filter(service: LedgerService, found: PageData, chosen: RequestFi
         view.dataset,
         found.viewer.access,
         view.sequence,
-        selector=lambda header, asked: chosen.admits(header, asked, names),
+        selector=lambda header, asked: chosen.admits(header, asked, names, found.now),
     )
     return found._replace(**_requests(recent))
 
@@ -258,9 +269,12 @@ async def preview_claim(service: LedgerService, found: PageData, form: PreviewFo
     policy = view.policy
     try:
         claim, text = claim_of(form)
-        name = form.analyst if found.viewer.access.sees_all else found.viewer.name
+        name = form.analyst if found.viewer.reads_others else found.viewer.name
         if name:
             check_name("analyst", name)
+            if not found.viewer.access.is_shown(name):
+                rule = f"must be of team {found.viewer.team}, which you lead"
+                raise RequestInvalid("analyst", rule, name)
         request_row = PreviewRequest(claim, policy.unit, policy.neighbours, name or None)
         preview = await service.preview(view.dataset, request_row)
     except RequestInvalid as error:
@@ -273,7 +287,9 @@ async def preview_claim(service: LedgerService, found: PageData, form: PreviewFo
         return form
     # It compares filters, which takes a tenth of a second.
     other = await asyncio.to_thread(other_filter_words, preview, policy, claim)
-    return form._replace(result=_preview_result(text, preview, found, other, claim))
+    command = f"accountant ask {view.dataset} {shlex.quote(text)} --analyst {name or 'NAME'}"
+    result = _preview_result(text, preview, found, other, claim)
+    return form._replace(result=result._replace(command=command))
 
 
 async def preview_question(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+from urllib.parse import urlencode
 
+from accountant.advice.fit import PlanBudget, accepts
 from accountant.claims import Claim
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
@@ -43,6 +45,14 @@ KINDS: Final = (
     ClaimKind("approximate", "(ε, δ)", (_EPSILON, _DELTA)),
     ClaimKind("text", "Another claim, as text", (Field("claim", "claim", "10*gdp:0.01"),)),
 )
+COMMON: Final = (
+    ("a count with Laplace noise of scale 10", "laplace", ("10", "1")),
+    ("a count with Gaussian noise of σ 20", "gaussian", ("20", "1")),
+    ("a result whose library states ε 0.1", "pure", ("0.1",)),
+    ("a result whose library states ε 0.01 and δ 1e-9", "approximate", ("0.01", "1e-9")),
+    ("a result whose library states ρ 0.005", "zcdp", ("0.005",)),
+)
+"""Common claims: what they are of in words, their kind, and its numbers in their order."""
 _BY_NAME: Final = {kind.name: kind for kind in KINDS}
 _LONGEST: Final = 2_000
 
@@ -57,6 +67,7 @@ class PreviewResult(NamedTuple):
         ends: what the request would end for good, in words; "" for nothing.
         other_filter: after a refusal, which other filter would grant the claim; "" if none.
         waits: it would wait until an owner approves it.
+        command: what asks with the claim, in a terminal.
     """
 
     claim: str
@@ -68,13 +79,14 @@ class PreviewResult(NamedTuple):
     refusal: RefusalText | None
     other_filter: str
     waits: bool = False
+    command: str = ""
 
 
 class PreviewForm(NamedTuple):
     """The form with its values.
 
     Attributes:
-        analyst: whose limits apply, for viewers who see all; "" for none.
+        analyst: whose limits apply, for viewers who read others' requests; "" for none.
         values: by name of the input, `KIND_FIELD`.
         errors: by name of the input.
     """
@@ -105,6 +117,19 @@ def parse_query(query: Mapping[str, str]) -> PreviewForm:
     known = kind if kind in _BY_NAME else "pure"
     analyst = query.get("analyst", "").strip()[:_LONGEST]
     return PreviewForm(known, query.get("times", "1")[:20], analyst, values, {}, None)
+
+
+def common_claims(form: PreviewForm, budget: PlanBudget) -> list[tuple[str, str]]:
+    """Return the common claims that a budget accepts: in words, and the query that previews one."""
+    found = list[tuple[str, str]]()
+    for words, name, numbers in COMMON:
+        fields = [f"{name}_{each.name}" for each in _BY_NAME[name].fields]
+        query = {"kind": name, **dict(zip(fields, numbers, strict=True))}
+        claim, _ = claim_of(form._replace(kind=name, times="1", values=query))
+        if accepts(claim, budget):
+            query |= {"analyst": form.analyst} if form.analyst else {}
+            found.append((words, urlencode(query)))
+    return found
 
 
 def claim_of(form: PreviewForm) -> tuple[Claim, str]:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from accountant.records.header import DecisionHeader
 from accountant.records.members import Member
 from accountant.records.request_names import RequestNames
+from accountant.times import from_iso
 
 OUTCOMES: Final = ("granted", "refused", "waiting")
 _MOST_TEAMS: Final = 20
@@ -56,12 +57,13 @@ class RequestFilter(NamedTuple):
         return {self.analyst} if not self.team else of_team & {self.analyst}
 
     def admits(
-        self, header: DecisionHeader, asked: RequestNames, names: Collection[str] | None
+        self, header: DecisionHeader, asked: RequestNames, names: Collection[str] | None, now: int
     ) -> bool:
         """Tell whether a request is shown.
 
         Args:
             names: as `names` returns them.
+            now: milliseconds since 1970.
         """
         if names is not None and asked.analyst not in names and asked.via not in names:
             return False
@@ -69,7 +71,9 @@ class RequestFilter(NamedTuple):
         return {
             "granted": outcome.charges,
             "refused": outcome.is_refusal,
-            "waiting": outcome.waits,
+            "waiting": header.pending is not None
+            and outcome.waits
+            and now < from_iso(header.pending.until),
         }.get(self.outcome, True)
 
 

@@ -73,7 +73,8 @@ class RequestRow(NamedTuple):
     Attributes:
         analyst, via: the analyst and the engine, "" for none.
         claim: shortened if it is long; then `whole_claim` is the whole one, else "".
-        outcome: `granted`, `refused` or `pending`; of a reservation its last step, or `lapsed`.
+        outcome: `granted`, `refused` or `pending`; of a reservation its last step; `lapsed` of one
+            that was not begun, or of a request that nobody approved in time.
         cost: an amount, and `cost_label` what of it: what a grant cost, what a reservation holds or
             has cost in the end, or what one that is refused or waits would have cost.
         ends: which filter a grant has ended, or the claim that would fit would end; "" for none.
@@ -138,7 +139,7 @@ def request_row(
     claim = requested_words(decision)
     decided_at = from_iso(decision.decided_at)
     refused = None if granted else refusal(decision, levels, now, decided_at, current)
-    outcome, cost = _outcome_and_cost(decision, step, is_open=is_open)
+    outcome, cost = _outcome_and_cost(decision, step, now, is_open=is_open)
     return RequestRow(
         number=decision.sequence or 0,
         request_id=request.request_id,
@@ -150,7 +151,7 @@ def request_row(
         purpose=shorten(request.purpose),
         outcome=outcome,
         cost=spent_line(counting_cost(cost, decision.left, decision.totals)),
-        cost_label=_COST_LABELS.get(outcome, "cost"),
+        cost_label="would cost" if decision.outcome.waits else _COST_LABELS.get(outcome, "cost"),
         ends=ending_words(decision, None if current is None else current.view.policy),
         refusal=refused,
         question=_question_line(request),
@@ -164,11 +165,12 @@ def _remark_text(decision: Decision) -> RemarkText:
 
 
 def _outcome_and_cost(
-    decision: Decision, step: Decision | None, *, is_open: bool
+    decision: Decision, step: Decision | None, now: int, *, is_open: bool
 ) -> tuple[str, Texts]:
     """Return what has become of a request, and the amounts that go with it."""
     if decision.outcome.waits:
-        return decision.outcome.value, decision.asked or {}
+        over = decision.pending is not None and from_iso(decision.pending.until) <= now
+        return "lapsed" if over else decision.outcome.value, decision.asked or {}
     if not decision.outcome.charges:
         return "refused", decision.asked or {}
     cost = decision.cost or {}

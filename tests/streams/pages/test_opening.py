@@ -164,3 +164,11 @@ def test_a_form_of_another_site_opens_nothing(offices: PagesServer) -> None:
     headers = {"origin": "https://elsewhere.example", **offices.auth_headers("opie")}
     assert offices.http.post("/pages/open", data=shown, headers=headers).status_code == 403
     assert not opened(offices, "office-3")
+
+
+def test_an_approval_above_the_cap_is_said_to_be_idle(offices: PagesServer) -> None:
+    idle = "above 20 % of the budget never waits for an approval: above 10 % it is refused"
+    shown = draft(offices, "opie", dataset="office-idle", approve_above="20")
+    assert idle in words(shown.text)
+    opened = offices.followed("opie", send(offices, "opie", posted(shown.text)))
+    assert f"Note: a request {idle}" in words(opened.text)

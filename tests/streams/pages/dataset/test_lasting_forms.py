@@ -38,6 +38,20 @@ def test_only_an_owner_gets_and_sends_the_forms(paged: PagesServer) -> None:
             assert paged.stored_rows() == before
 
 
+def test_a_recorded_release_stands_on_the_page_of_everybody_who_sees_it(
+    paged: PagesServer,
+) -> None:
+    assert 'id="releases"' not in paged.page("olga").text
+    asked = paged.fill("olga", "record", **RELEASE, team="red")
+    again = {**form_of(asked.text, "record"), "action": "send"}
+    assert paged.post_form("olga", "record", again).status_code == 303
+    for who in ("olga", "ana", "aud"):
+        page = paged.page(who).text
+        said = words(page[page.index('id="releases"') :].split("</section>")[0])
+        for part in ("pure:0.1", "red", "ε 0.1", RELEASE["evidence"], "by olga"):
+            assert part in said, (who, part, said)
+
+
 def test_a_closing_needs_the_name_again(paged: PagesServer) -> None:
     assert "68.6 % of its budget is lost" in words(paged.page("olga").text)
     before = paged.stored_rows()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -156,6 +157,31 @@ def test_a_preview_on_the_page_applies_the_limits_of_the_caller(shared_pages: Pa
     assert "Would fit: pure:0.006" in page
     fits = words(shared_pages.page("ana", kind="pure", pure_epsilon="0.001").text)
     assert "It would be granted at a cost of ε 0.001" in fits
+
+
+def test_a_preview_begins_with_common_claims_and_names_the_command(
+    shared_pages: PagesServer,
+) -> None:
+    page = shared_pages.page("ana").text
+    assert "A request names a claim: how much its result may reveal of one person" in words(page)
+    # The filter basic accepts no claim in ρ.
+    assert "A result whose library states ρ" not in page
+    (href,) = re.findall(r'<a href="([^"]*)">A result whose library states ε 0.1</a>', page)
+    query = dict(parse_qsl(unescape(href).partition("?")[2].partition("#")[0]))
+    shown = words(shared_pages.page("ana", **query).text)
+    assert "at a cost of" in shown
+    assert "accountant ask survey pure:0.1 --analyst ana" in shown
+
+
+def test_a_lead_previews_for_the_team_and_for_nobody_else(paged: PagesServer) -> None:
+    paged.enrol("survey", "zoe", "lead", team="red")
+    paged.enrol("survey", "ana", "analyst", team="red")
+    first = paged.page("zoe", kind="pure", pure_epsilon="0.05").text
+    assert 'name="analyst" value="ana"' in first
+    assert "It would be refused" in words(first)
+    other = paged.page("zoe", kind="pure", pure_epsilon="0.05", analyst="otto").text
+    assert "Must be of team red, which you lead, not otto" in words(other)
+    assert "It would be" not in words(other)
 
 
 def test_a_preview_names_the_filter_that_would_grant(shared_pages: PagesServer) -> None:

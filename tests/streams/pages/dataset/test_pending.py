@@ -202,3 +202,20 @@ def test_without_authentication_a_form_asks_for_the_name(open_server: LocalServe
     assert answer.status_code == 303, answer.text
     shown = open_server.http.get(answer.headers["location"]).text
     assert "Olga has approved the request of ana" in words(shown)
+
+
+def test_what_was_answered_or_lapsed_is_not_listed_as_waiting(asked: Asked) -> None:
+    def outcomes(who: str, **query: str) -> list[str]:
+        page = asked.paged.page(who, asked.dataset, **query).text
+        return re.findall(r'<span class="outcome">([a-z]+)</span>', card(page, "requests"))
+
+    asked.waiting["ben"] = asked.ask("ben")
+    assert outcomes("olga") == ["pending", "pending", "pending"]
+    asked.answer("olga", "approve")
+    asked.answer("olga", "deny", of="ben", reason="see table 4")
+    assert outcomes("olga") == ["refused", "granted", "pending"]
+    assert outcomes("ana") == ["granted"]
+    assert outcomes("olga", requests_outcome="waiting") == ["pending"]
+    asked.paged.clock.pass_(seconds=8 * 24 * 3600)
+    assert outcomes("olga") == ["refused", "granted", "lapsed"]
+    assert outcomes("olga", requests_outcome="waiting") == []
