@@ -112,7 +112,7 @@ def csv_cell(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        return str(value)
+        return str(value).lower() if isinstance(value, bool) else str(value)
     if _UNQUOTED.fullmatch(value):
         return value
     text = escape_text(value)

@@ -239,12 +239,13 @@ def add_archived(counted: DecisionTally, value: bytes) -> None:
 def _add(counted: DecisionTally, line: DecisionHeader) -> None:
     if line.parts:
         for part in by_dataset(line):
-            _add_part(counted, part)
+            add_part(counted, part)
     else:
-        _add_part(counted, line)
+        add_part(counted, line)
 
 
-def _add_part(counted: DecisionTally, line: DecisionHeader) -> None:
+def add_part(counted: DecisionTally, line: DecisionHeader) -> None:
+    """Add a decision as one of its datasets sees it, but for `sum_up`."""
     dataset, sequence = line.dataset, line.sequence
     # Decisions without a dataset, such as a reset of the clock, or without a number in it, such
     # as a repeat, are no usage.

@@ -30,6 +30,7 @@ from accountant.versions import Format
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.pending import PendingView
+from accountant.views.period_report import PeriodReport, ReportRow
 from accountant.views.why import Why
 from streams import AsyncAccountant
 from streams.cli.root import app
@@ -44,6 +45,7 @@ _STRUCTS: Final[dict[str, type]] = {
         *(PartitionRow, Snapshot, MemberRow, ScopeRow, ReservationRow, AskRow),
         *(PendingRow, PendingUpdate, PendingView),
         *(DatasetView, ScopeView, AnalystBudget, PreviewRequest, Preview, Why),
+        *(PeriodReport, ReportRow),
     )
 }
 _CLIENTS: Final[dict[str, type]] = {

@@ -67,6 +67,11 @@ TABLE: Final = {
     "usage": CommandEntry(
         "usage.usage", _USE, "Show the usage of a dataset, from its first request on."
     ),
+    "report": CommandEntry(
+        "report.report",
+        _USE,
+        "Show what was asked, granted and spent on a dataset in a period, by month.",
+    ),
     "why": CommandEntry(
         "why.why", _USE, "Show what used a dataset's budget, and how much longer it lasts."
     ),

@@ -49,6 +49,7 @@ def usage(
     index it reads the whole log. Exit code 1 if the dataset was never opened.
     """
     from streams.cli.printing.output import print_csv, print_json, stdout
+    from streams.cli.printing.parquet_file import check_parquet, write_parquet_file
     from streams.cli.reading.usage_rows import usage_rows
 
     if csv + json + (parquet is not None) > 1:
@@ -56,12 +57,12 @@ def usage(
     if parquet is not None:
         if out is not None:
             fail(Exit.USAGE, "--parquet names a file already, so --out has no use")
-        _check_parquet()
+        check_parquet()
     with explain_errors():
         is_table = not csv and not json and parquet is None
         rows, beside = usage_rows(url, name, by.value, token_file, beside=is_table)
         if parquet is not None:
-            _write_parquet(parquet, by.value, rows)
+            write_parquet_file(parquet, _columns(by.value), rows)
             return
         with output_in(out, replace=replace):
             if csv:
@@ -77,29 +78,6 @@ def usage(
 
 def _columns(by: str) -> tuple[str, ...]:
     return "dataset", by, *_SHOWN
-
-
-def _check_parquet() -> None:
-    from importlib.util import find_spec
-
-    from streams.errors import install_command
-
-    if find_spec("pyarrow") is None:
-        hint = f"run {install_command('parquet')}"
-        fail(Exit.USAGE, "--parquet needs pyarrow, which is not installed", hint=hint)
-
-
-def _write_parquet(file: Path, by: str, rows: Sequence[dict[str, Any]]) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    from streams.files.whole_files import write_whole
-
-    types = {"granted": pa.int64(), "refused": pa.int64()}
-    # Amounts are text: a float would round them, and few Parquet readers have such long decimals.
-    schema = pa.schema([(name, types.get(name, pa.string())) for name in _columns(by)])
-    with write_whole(file, replace=True, mode=0o666) as out:
-        parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), out)
 
 
 def _table(name: str, by: str, rows: Sequence[dict[str, Any]]) -> Table:

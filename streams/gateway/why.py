@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Final
+from typing import Annotated
 
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
@@ -17,21 +17,9 @@ from accountant.views.why import WHY_BYS, columns, rows
 from streams.auth.decision_pages import log_reading
 from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import visibility_of
+from streams.gateway.files import CSV, download
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON
-
-CSV: Final = "text/csv"
-
-
-def csv_file(name: str, text: str) -> Response[bytes]:
-    """Return CSV as a download. A browser neither displays it nor guesses another type."""
-    # Names may contain `:`, which some file systems do not allow.
-    file = f"{name.replace(':', '_')}.csv"
-    headers = {
-        "Content-Disposition": f'attachment; filename="{file}"',
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(text.encode(), media_type=CSV, headers=headers)
 
 
 @get("/datasets/{dataset:str}/why", tags=["datasets"])
@@ -87,4 +75,4 @@ async def show_why(
     if form == "json":
         return Response(encode(visible), media_type=JSON)
     body = await asyncio.to_thread(csv_text, columns(table), rows(visible, table))
-    return csv_file(f"{dataset}-{table}", body)
+    return download(f"{dataset}-{table}.csv", body.encode(), CSV)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -11,6 +12,9 @@ from accountant.partition import hash_of
 from accountant.records.header import decode_header
 from streams.errors import Gone
 from streams.log.decision_log import MAX_PAGE_BYTES, DecisionLog
+
+_RUN: Final = 64
+"""Decisions that follow one another, and are read at once: each may be as long as a body."""
 
 
 def number_of(value: bytes) -> int:
@@ -34,17 +38,30 @@ def decisions_at(log: DecisionLog, partition: int, numbers: Iterable[int]) -> li
         Gone, Unavailable, Refused: as `DecisionLog.read`.
     """
     found, size = list[bytes](), 0
-    for number in numbers:
-        if size >= MAX_PAGE_BYTES:
-            break
-        values = log.read(partition, number, 1)
-        if not values:
-            raise LogDamaged(f"partition {partition} has no decision {number}")
-        if number_of(values[0]) != number:
-            raise LogDamaged(f"partition {partition} has another decision at {number}")
-        found += values
-        size += len(values[0])
+    for first, count in _runs(numbers):
+        values = log.read(partition, first, count)
+        if len(values) < count:
+            raise LogDamaged(f"partition {partition} has no decision {first + len(values)}")
+        for number, value in enumerate(values, first):
+            if size >= MAX_PAGE_BYTES:
+                return found
+            if number_of(value) != number:
+                raise LogDamaged(f"partition {partition} has another decision at {number}")
+            found.append(value)
+            size += len(value)
     return found
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first of numbers that follow one another, and how many do, `_RUN` at most."""
+    first, count = 0, 0
+    for number in numbers:
+        if count and (number != first + count or count == _RUN):
+            yield first, count
+            count = 0
+        first, count = (first, count + 1) if count else (number, 1)
+    if count:
+        yield first, count
 
 
 def has_decision(log: DecisionLog, partition: int, number: int, head: str) -> bool:

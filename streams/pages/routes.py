@@ -16,7 +16,7 @@ from streams.pages.csrf import set_form_secret
 from streams.pages.dataset.ask import post_question
 from streams.pages.dataset.dataset_page import show_dataset_page
 from streams.pages.dataset.form_handlers import POST_FORMS
-from streams.pages.dataset.report import report_csv, report_page
+from streams.pages.dataset.report import report_export, report_page
 from streams.pages.login.browser_sessions import BrowserSessions
 from streams.pages.login.provider_client import ProviderClient
 from streams.pages.login.session_auth import SessionAuth, set_session_auth
@@ -46,7 +46,7 @@ class HtmlPages:
         *(start_at_provider, finish_at_provider),
         *(owned_datasets, opening_page, open_by_form),
         *(show_dataset_page, *POST_FORMS, post_question),
-        *(report_page, report_csv),
+        *(report_page, report_export),
         *(style, dataset_style, icon),
     )
 

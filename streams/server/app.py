@@ -38,6 +38,7 @@ from streams.gateway.me import show_me
 from streams.gateway.overview import show_overview
 from streams.gateway.preview import preview_request
 from streams.gateway.question_queue import question_queue_routes
+from streams.gateway.report import show_report
 from streams.gateway.source_check import add_source_check
 from streams.gateway.submit import SUBMISSIONS
 from streams.gateway.waiting_check import WaitingLimit, add_waiting_limit
@@ -68,6 +69,7 @@ ROUTES: Final = [
     show_overview,
     show_usage,
     show_why,
+    show_report,
     list_members,
     list_asks,
     list_limits,

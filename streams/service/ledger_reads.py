@@ -22,6 +22,8 @@ from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.pending import PendingView
+from accountant.views.period import Period
+from accountant.views.period_report import PeriodReport
 from accountant.views.population import ordered_before
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
@@ -35,6 +37,7 @@ from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.service.ledger_service import LedgerService, heads_of
 from streams.service.live_limits import LiveLimits
 from streams.service.live_views import LiveViews, RequestCounts
+from streams.service.period_reports import report_of_period
 from streams.service.reservation_reads import reservations_of
 
 T = TypeVar("T")
@@ -175,6 +178,12 @@ class LedgerReads(LedgerService, ABC):
 
     async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
+
+    async def report(
+        self, dataset: str, period: Period, *, access: DatasetAccess = WHOLE
+    ) -> PeriodReport | None:
+        now = self._clock.now()
+        return await report_of_period(self, dataset, period, access=access, now=now)
 
     async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
         return await overview_of(self, dataset, caller, self._clock)

@@ -21,6 +21,8 @@ from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.pending import PendingView
+from accountant.views.period import Period
+from accountant.views.period_report import PeriodReport
 from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import WHOLE, Caller, DatasetAccess
@@ -190,6 +192,16 @@ class Service(Protocol):
             analyst: include this analyst's row and forecast, however little they spent.
 
         Raises: Unavailable: the index of usage is behind, or cannot be read.
+        """
+        ...
+
+    async def report(
+        self, dataset: str, period: Period, *, access: DatasetAccess = WHOLE
+    ) -> PeriodReport | None:
+        """Return what was asked, granted and spent in a period; None if it was never opened.
+
+        Args:
+            access: as of `reservations`; of a caller who `may_report`.
         """
         ...
 

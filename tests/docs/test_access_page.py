@@ -178,6 +178,13 @@ def why(server: RolesServer, name: str, dataset: str) -> str:
     return "all" if answer.json()["largest"] else "own"
 
 
+def report(server: RolesServer, name: str, dataset: str) -> str:
+    answer = server.see(name, f"/datasets/{dataset}/report")
+    if access_by_status(answer) == "no":
+        return "no"
+    return "all" if answer.json().get("team") is None else "own"
+
+
 # Without what a stream or a page needs; those have tests of their own.
 CALLS: dict[str, Call] = {
     "`POST /requests`": ask,
@@ -196,6 +203,7 @@ CALLS: dict[str, Call] = {
     "`GET .../budgets/{analyst}`": budgets,
     "`GET .../usage`": usage,
     "`GET .../why`": why,
+    "`GET .../report`": report,
     "`GET /me`": look("/head"),
     "`GET /metrics`": look("/metrics"),
 }

@@ -28,6 +28,7 @@ from accountant.records.records import First, Genesis
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import PeriodLimitView, ShareView
+from accountant.views.period_report import PeriodReport, ReportRow
 from accountant.views.usage import UsageRow
 from accountant.views.why.forecast import Forecast
 from accountant.views.why.report import LargestGrant, Why
@@ -56,6 +57,7 @@ STRUCTS = {
     "alert": [Alert],
     "dataset": [JointGuarantee, UsageRow],
     "why": [Forecast, LargestGrant],
+    "report": [PeriodReport, ReportRow],
     "dead-letter": [],
     "state": [RuleRow],
 }

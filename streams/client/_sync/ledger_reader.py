@@ -17,6 +17,8 @@ from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, ScopeView
 from accountant.views.overview import Overview
 from accountant.views.pending import PendingView
+from accountant.views.period import parse_period
+from accountant.views.period_report import PeriodReport
 from accountant.views.reservations import ReservationView
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
@@ -223,6 +225,25 @@ class LedgerReader:
         """
         dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
         return self._find(dataset, lambda service: service.why(dataset, analyst=analyst))
+
+    def report(
+        self, dataset: str, *, month: str = "", first: str = "", last: str = ""
+    ) -> PeriodReport:
+        """Return what was asked, granted and spent in a period, by month, team and purpose.
+
+        It also has tables by analyst and by outcome.
+
+        Args:
+            month: such as `2026-10`; or `first` and `last`, days such as `2026-10-01`, in UTC. By
+                default, all time.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            NotPermitted: the server hides other analysts' requests.
+        """
+        dataset = coerce_text("dataset", dataset)
+        period = parse_period(month, first, last)
+        return self._find(dataset, lambda service: service.report(dataset, period))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """Return the decision on a request of the last hour, None if there is none.

@@ -32,6 +32,8 @@ from accountant.views.limit_views import (
 )
 from accountant.views.overview import Overview, decode_overview
 from accountant.views.pending import PendingView, decode_pending_views
+from accountant.views.period import Period
+from accountant.views.period_report import PeriodReport, decode_period_report
 from accountant.views.reservations import ReservationPage, decode_reservation_page
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import WHOLE, Caller, DatasetAccess
@@ -395,6 +397,15 @@ class HttpService(OverHttp):
         response = await self._send("GET", f"{_path(dataset)}/why", params=query)
         found = self._body_or_none(response, dataset)
         return None if found is None else self._decode_named(found, decode_why, dataset=dataset)
+
+    async def report(
+        self, dataset: str, period: Period, *, access: DatasetAccess = WHOLE
+    ) -> PeriodReport | None:
+        response = await self._send("GET", f"{_path(dataset)}/report", params=period.query)
+        found = self._body_or_none(response, dataset)
+        if found is None:
+            return None
+        return self._decode_named(found, decode_period_report, dataset=dataset)
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         # A page before the end may be empty: all its decisions may be hidden from this caller.

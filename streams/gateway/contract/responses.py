@@ -11,6 +11,7 @@ from accountant.records.kinds import KINDS, OPENING, REQUEST
 from streams.gateway.contract.fields import JsonSchema, lines_of, reference
 from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
+from streams.gateway.files import CSV, PARQUET
 from streams.http.problems import JSON, NDJSON, PROBLEM_JSON
 
 _TEXT: Final[JsonSchema] = {"type": "string"}
@@ -195,9 +196,21 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
         "200": ResponseSpec(
             "who used the budget, and how much longer it lasts",
             reference("Why"),
-            also={"text/csv": _TEXT},
+            also={CSV: _TEXT},
         ),
         "400": _QUERY,
+        "404": _UNKNOWN,
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "show_report": {
+        "200": ResponseSpec(
+            "what was asked, granted and spent in the period",
+            reference("PeriodReport"),
+            also={CSV: _TEXT, PARQUET: {"type": "string", "format": "binary"}},
+        ),
+        "400": _QUERY,
+        "403": _problem("the caller sees neither everybody's requests nor those of a team"),
         "404": _UNKNOWN,
         "422": _BROKEN,
         "503": _BUSY,

@@ -34,6 +34,7 @@ from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, PeriodLimitView, ScopeView, ShareView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.pending import PendingView
+from accountant.views.period_report import PeriodReport
 from accountant.views.reservations import ReservationPage, ReservationView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
@@ -120,6 +121,7 @@ _BODIES: Final = (
     DatasetView,
     UsageView,
     Why,
+    PeriodReport,
     Head,
     Member,
     AskView,

@@ -239,3 +239,21 @@ def test_the_page_of_a_lead_has_the_team_and_its_forms(led: LedServer) -> None:
     done = words(led.see("zoe", f"/pages/datasets/{DATASET}", done=made).text)
     led.sets("zoe", "eve")
     assert "eve is analyst in team blue" in done
+
+
+def test_a_lead_s_report_is_of_the_team_alone(led: LedServer) -> None:
+    for who, analysts in (("zoe", {"ana", "ben"}), ("opie", {"otto"})):
+        report = led.see(who, f"{PATH}/report").json()
+        assert {row["key"] for row in report["by_analyst"]} == analysts
+        assert [row["key"] for row in report["by_team"]] == [report["team"]]
+        assert report["by_month"][0]["granted"] == 2 * len(analysts)
+        page = led.http.get(f"/pages{PATH}/report", headers=led.auth_headers(who))
+        assert f"Counted are the requests of team {report['team']} alone" in page.text
+        others = {"ana", "ben", "otto", "blue", "red"} - analysts - {report["team"]}
+        assert not others & set(words(page.text).split())
+        assert (
+            f"/pages{PATH}/report"
+            in led.http.get(f"/pages{PATH}", headers=led.auth_headers(who)).text
+        )
+    for who, status in (("olga", 200), ("ana", 403), ("root", 200)):
+        assert led.see(who, f"{PATH}/report", format="csv", by="team").status_code == status

@@ -46,6 +46,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "answers": ("census",),
     "usage": ("census", "--by", "purpose"),
     "why": ("census",),
+    "report": ("census", "--by", "purpose"),
     "watch": ("--once",),
     "audit": (),
     "head": (),

@@ -23,6 +23,7 @@ ARGUMENTS: Final = {
     "reservation list": ("census",),
     "usage": ("census",),
     "why": ("census",),
+    "report": ("census",),
 }
 
 ELSEWHERE: Final = {

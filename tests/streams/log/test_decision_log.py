@@ -82,11 +82,13 @@ def renumbered(values: list[bytes], first: int = COUNT) -> list[bytes]:
 
 
 async def test_single_decisions_are_read_in_the_requested_order(stored: StoredLog) -> None:
-    values, some = stored.values[0], [COUNT - 1, 3, 4, 0]
+    values, some = stored.values[0], [COUNT - 1, 3, 4, 0, 6, 5]
     found = await asyncio.to_thread(decisions_at, stored.log, 0, some)
     assert found == [values[number] for number in some]
     with pytest.raises(LogDamaged, match=f"has no decision {COUNT}"):
         await asyncio.to_thread(decisions_at, stored.log, 0, [0, COUNT])
+    with pytest.raises(LogDamaged, match=f"has no decision {COUNT}"):
+        await asyncio.to_thread(decisions_at, stored.log, 0, [COUNT - 2, COUNT - 1, COUNT])
 
 
 async def test_a_log_has_the_decisions_with_its_hashes_alone(stored: StoredLog) -> None:
