@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from accountant.display.numbers import Texts, counting_line, exact_percent
+from accountant.display.numbers import Texts, counting_line, exact_percent, tone
 from accountant.display.times import each_period, moment
 from accountant.filters.base import DELTAS
 from accountant.records.limit_records import (
@@ -28,6 +28,22 @@ _SCOPE_WORDS: Final[dict[Scope, str]] = {
 def scope_words(scope: Scope, name: str | None) -> str:
     """Return the scope of a limit in words: `team red`."""
     return _SCOPE_WORDS[scope].format(name=name)
+
+
+def used_ratio(limit: ScopeView) -> float:
+    """Return which part of a limit is used: in all, or in the current period where that is more."""
+    period = 0.0 if limit.pace is None else limit.pace.spent_ratio
+    return max(limit.spent_ratio or 0.0, period)
+
+
+def by_use(limits: Iterable[ScopeView]) -> list[ScopeView]:
+    """Return limits, those with the least left first."""
+    return sorted(limits, key=used_ratio, reverse=True)
+
+
+def near_limits(limits: Iterable[ScopeView]) -> list[ScopeView]:
+    """Return the limits that are nearly or wholly used, those with the least left first."""
+    return [each for each in by_use(limits) if tone(used_ratio(each)) != "calm"]
 
 
 def budget_words(limit: LimitRecord | ScopeView) -> str:

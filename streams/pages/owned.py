@@ -1,9 +1,9 @@
-"""GET /pages/owned: the datasets of an owner: what runs out first, who is refused, what waits."""
+"""GET /pages/owned: an owner's datasets: what runs out first, what waits, who is refused."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nsmallest
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 from litestar import Response, get
 
 from accountant.display.forecasts import runs_out
+from accountant.display.limits import near_limits, scope_words, used_ratio
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import held_ratio_of
+from accountant.views.limit_views import ScopeView
 from accountant.views.why import Why
 from accountant.views.why.forecast import Forecast
 from streams.auth.decision_pages import log_reading
@@ -39,6 +41,7 @@ class OwnedRow(NamedTuple):
         runs_out_at: the same to sort by.
         waits: how many requests wait for approval. `asks`: how many asks for more are open.
         refused: how many requests were refused; `who`: whose most, each with its number.
+        near: how many limits are nearly or wholly used; `whose`: the most used, each in percent.
     """
 
     dataset: str
@@ -51,6 +54,8 @@ class OwnedRow(NamedTuple):
     asks: int
     refused: int
     who: str
+    near: int
+    whose: str
 
 
 _ORDERS: Final[Mapping[str, Callable[[OwnedRow], tuple[Any, ...]]]] = MappingProxyType(
@@ -58,6 +63,7 @@ _ORDERS: Final[Mapping[str, Callable[[OwnedRow], tuple[Any, ...]]]] = MappingPro
         "runs-out": lambda row: (row.state != "open", row.runs_out_at, -row.spent_ratio),
         "waits": lambda row: (-row.waits - row.asks, row.runs_out_at),
         "refused": lambda row: (-row.refused, row.runs_out_at),
+        "near": lambda row: (-row.near, row.runs_out_at),
     }
 )
 """The orders of the rows, by the name in the query; the first one is the usual."""
@@ -67,7 +73,7 @@ _ORDERS: Final[Mapping[str, Callable[[OwnedRow], tuple[Any, ...]]]] = MappingPro
 async def owned_datasets(request: HttpRequest) -> Response[str]:
     """Return the page with the caller's own datasets; without authentication all of them.
 
-    Query parameter: `sort`, one of `runs-out`, `waits` and `refused`.
+    Query parameter: `sort`, one of `runs-out`, `waits`, `refused` and `near`.
     """
     service, visibility = context_of(request).service, visibility_of(request)
     known = await service.datasets()
@@ -106,6 +112,7 @@ async def _row(service: LedgerService, view: DatasetView) -> OwnedRow:
     forecast = None if why is None else _forecast(why)
     at = None if forecast is None else forecast.runs_out_at
     refused, who = (0, "") if why is None else _refused(why)
+    near = near_limits(await service.levels(view.dataset))
     return OwnedRow(
         dataset=view.dataset,
         state=view.state,
@@ -117,6 +124,8 @@ async def _row(service: LedgerService, view: DatasetView) -> OwnedRow:
         asks=sum(each.is_open for each in await service.asks(view.dataset)),
         refused=refused,
         who=who,
+        near=len(near),
+        whose=_first_of([_near_words(each) for each in near[:_MOST_NAMES]], len(near)),
     )
 
 
@@ -129,5 +138,14 @@ def _forecast(why: Why) -> Forecast | None:
 def _refused(why: Why) -> tuple[int, str]:
     rows = sorted(why.by_analyst, key=lambda row: (-row.refused, row.analyst))
     named = [f"{row.analyst} {row.refused:,}" for row in rows if row.refused]
-    more = [f"{len(named) - _MOST_NAMES:,} more"] if len(named) > _MOST_NAMES else []
-    return sum(row.refused for row in rows), ", ".join([*named[:_MOST_NAMES], *more])
+    return sum(row.refused for row in rows), _first_of(named[:_MOST_NAMES], len(named))
+
+
+def _near_words(limit: ScopeView) -> str:
+    return f"{scope_words(limit.scope, limit.name)} {bar_of(used_ratio(limit)).used}"
+
+
+def _first_of(shown: Sequence[str], number: int) -> str:
+    """Return the first names of a list, and how many more it has."""
+    more = [f"{number - len(shown):,} more"] if number > len(shown) else []
+    return ", ".join([*shown, *more])

@@ -18,6 +18,7 @@ from accountant.display.approvals import idle_approval
 from accountant.display.asks import wanted_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
+from accountant.display.limits import by_use
 from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import closing_words
 from accountant.display.outside import recorded_notes, release_of
@@ -189,6 +190,7 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
 def _page_values(found: PageData) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
     own_levels = () if found.budget is None else found.budget.levels
+    levels = by_use(found.levels) if len(found.levels) > _MOST_LEVELS else found.levels
     reads_others = viewer.reads_others
     return {
         "page_url": dataset_address(view.dataset),
@@ -198,7 +200,7 @@ def _page_values(found: PageData) -> dict[str, Any]:
         "own": None
         if found.budget is None
         else own_budget(found.budget, view.state, now, owner_words(found.members), view=view),
-        "levels": scopes_of(found.levels[:_MOST_LEVELS], now, found.members),
+        "levels": scopes_of(levels[:_MOST_LEVELS], now, found.members),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "alerts": _limit_alerts(found, found.levels if reads_others else own_levels),
         "reservations": list(map(reservation_row, found.reservations)),

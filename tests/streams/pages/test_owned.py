@@ -17,6 +17,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
     """A server where olga owns three datasets, and opie another."""
     with PagesServer(tmp_path_factory.mktemp("owned")) as made:
         made.furnish()
+        made.limited("analyst", "otto", part="0.1")
+        made.ask("otto", "0.09")
+        made.limited("analyst", "ben", part="0.3")
         made.open_for_olga("calm", epsilon="9")
         made.open_for_olga("asked", epsilon="1", approve_above="0.1")
         made.open_for_olga("opies", epsilon="1")
@@ -47,6 +50,13 @@ def test_an_owner_sees_what_runs_out_waits_and_is_refused(office: PagesServer) -
     assert "asks: 1 for more of calm" in text
     assert "2 refusals on survey ana 1, otto 1" in text
     assert "1 requests wait on asked" in text
+
+
+def test_an_owner_sees_who_is_near_a_limit(office: PagesServer) -> None:
+    names, text = shown(office, "olga", "near")
+    assert names[0] == "survey"
+    assert "1 limits of survey nearly used analyst otto 90 %" in text, text
+    assert "ben 20" not in text
 
 
 def test_each_order_has_its_first_row(office: PagesServer) -> None:
