@@ -45,9 +45,9 @@ class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
 
 def check_grant(text: str, field: str) -> None:
-    """Raise RequestInvalid unless a text has the form of a decision's hash."""
+    """Raise RequestInvalid unless a text has the form of a hash, of a decision or a document."""
     if _GRANT.fullmatch(text) is None:
-        rule = "must be the hash of the decision `reserved`: sha256: and 64 hexadecimal digits"
+        rule = "must be a hash: sha256: and 64 hexadecimal digits"
         raise RequestInvalid(field, rule, text)
 
 

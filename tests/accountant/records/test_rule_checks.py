@@ -10,7 +10,7 @@ import pytest
 from accountant.errors import RequestInvalid
 from accountant.field_rules import Note, rule_of
 from accountant.records.limit_records import PeriodLimit
-from accountant.records.requests import AdminRecord, Close
+from accountant.records.requests import AdminRecord, Approve, Close
 from accountant.records.rule_checks import check_rules
 
 CHECKED_FIRST: Final = {"request_id", "dataset", "by", "reason"}
@@ -57,3 +57,10 @@ def test_each_field_is_checked_by_the_rule_of_its_type() -> None:
             check_rules(kind(**nothing | {field.name: invalid}))
         assert caught.value.field.partition(".")[0].partition("[")[0] == field.encode_name
     assert {rule for _, _, rule in _fields()} == VALUES.keys()
+
+
+def test_a_hash_of_what_waits_is_not_said_to_be_that_of_a_reservation() -> None:
+    named = dict.fromkeys(Approve.__struct_fields__) | {"pending": "SHA256:0"}
+    with pytest.raises(RequestInvalid) as caught:
+        check_rules(Approve(**named))
+    assert str(caught.value).startswith("pending must be a hash: sha256: and 64 hexadecimal digits")
