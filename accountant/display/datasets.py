@@ -22,7 +22,7 @@ from accountant.display.times import moment
 from accountant.foreign_text import escape_text
 from accountant.policy import MAX_OPEN, Policy, guarantee_of
 from accountant.policy.in_force import StoredBudgetInForce
-from accountant.policy.lifetime import remaining
+from accountant.policy.lifetime import next_generation, remaining
 from accountant.records import Decision
 from accountant.records.reservation_rows import GuaranteeState
 from accountant.views.datasets import Alert, DatasetView, State
@@ -184,7 +184,9 @@ def lifetime_words(view: DatasetView) -> str:
         return f"{which}; it was renewed as {view.renewed_as}"
     rest = ", ".join(f"{symbol(name)} = {each}" for name, each in remaining(lifetime).items())
     later = "further datasets and renewals" if lifetime.shared else "later generations"
-    return f"{which}; {rest} remain for {later}"
+    is_little = not view.closed and next_generation(lifetime, view.policy) is None
+    little = f": too little to renew {view.dataset} as it is" if is_little else ""
+    return f"{which}; {rest} remain for {later}{little}"
 
 
 def filter_words(policy: Policy) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 from warnings import catch_warnings, simplefilter
 
 import msgspec
@@ -16,6 +16,12 @@ from streams.cli.dataset_proposal import OpeningDraft
 from streams.cli.printing.say import say
 from streams.cli.reading.dataset_reader import get_dataset, lifetime_notes
 from streams.errors import AccountantWarning
+
+_NO_LIFETIME: Final = (
+    "note: the lifetime of {like} is not copied: {name} can never be renewed, and nothing is "
+    "promised of both together. If that is not meant, close {name} before any request, and open "
+    "another with --lifetime, or renew {like}"
+)
 
 
 class TypedLifetime(NamedTuple):
@@ -62,16 +68,19 @@ def open_like(
     """
     admin = opening.admin
     with admin.ledger() as (ledger, request):
-        rho = get_dataset(ledger, like).policy.rho
+        copied = get_dataset(ledger, like)
         with notes_of_warnings():
             decision = admin.owner(ledger, request).open(
                 opening.name,
                 like=like,
                 owners=owners,
-                lifetime=lifetime.fields(rho),
+                lifetime=lifetime.fields(copied.policy.rho),
                 as_given=True,
                 new=opening.new,
             )
+        own = copied.lifetime is not UNSET and not copied.lifetime.shared
+        if decision.outcome.opens and own and lifetime.amount is None:
+            say(_NO_LIFETIME.format(name=opening.name, like=like), err=True)
         notes = partial(lifetime_notes, ledger, opening.name, decision)
         admin.end(ledger, request, decision, notes=notes)
 

@@ -156,6 +156,11 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     by = ("--by", "olga")
     budget = ("--epsilon", "1", "--delta", "1e-6", "--population", "city")
     lifetime = ("--lifetime", "3", "--lifetime-delta", "1e-5")
+    whole = ("--lifetime", "1", "--lifetime-delta", "1e-5", "--access", "anyone", *by)
+    alone = run("dataset", "open", "alone", "--epsilon", "1", "--delta", "1e-6", *whole)
+    assert "remain for later generations: too little to renew alone as it is" in alone
+    like = run("dataset", "open", "twin", "--like", "alone", *by, "--new")
+    assert "the lifetime of alone is not copied: twin can never be renewed" in like
     wrong = run("dataset", "open", "census", *budget, "--lifetime", "3", *by)
     assert "--lifetime-delta must be at least the delta that the policy guarantees" in wrong
     assert "this dataset alone guarantees delta 0.000001, at its ceiling if it has one" in wrong

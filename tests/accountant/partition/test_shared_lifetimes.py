@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accountant.display.admin_refusals import admin_refusal_words
 from accountant.partition.key_hash import home_of
 from accountant.records import Decision
 from accountant.replay.audit import Auditor
@@ -185,7 +186,11 @@ def test_what_no_lifetime_can_be(
 def test_several_partitions_need_a_group(placement: Any, population: str, outcome: str) -> None:
     home = home_of("people::first", placement, 3)
     world = World(partitions=3, partition=home, placement=placement)
-    assert code(opened(world, "people::first", SHARED, population=population)) == outcome
+    decision = opened(world, "people::first", SHARED, population=population)
+    assert code(decision) == outcome
+    said = admin_refusal_words(decision)
+    assert ("`--population people::people`" in said) == (population == "people")
+    assert ("whatever its name" in said) == (placement == "name")
 
 
 @pytest.mark.parametrize("decides", [True, False])
