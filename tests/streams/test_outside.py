@@ -148,6 +148,15 @@ def _voided(said: Body) -> bool:
     return said["outcome"] == "recorded" and "cost" not in said
 
 
+def _at_a_team(said: Body) -> bool:
+    return said["outcome"] == "recorded" and "levels" in said
+
+
+def _with_less(level: Body) -> Body:
+    """Return what a limit has counted, without the release."""
+    return level | {"totals": dict.fromkeys(level["totals"], "0")}
+
+
 FORGED = {
     "smaller_cost": (
         _charged,
@@ -174,9 +183,27 @@ FORGED = {
         "and fits|costs",
     ),
     "team_not_charged": (
-        lambda said: "levels" in said and said["outcome"] == "recorded",
+        _at_a_team,
         lambda said: {name: each for name, each in said.items() if name != "levels"},
         "limits of its team",
+    ),
+    "team_charged_less": (
+        _at_a_team,
+        lambda said: said | {"levels": [_with_less(each) for each in said["levels"]]},
+        "of limit .* costs",
+    ),
+    "team_without_its_count": (
+        _at_a_team,
+        lambda said: (
+            said
+            | {
+                "levels": [
+                    {name: amounts for name, amounts in each.items() if name != "totals"}
+                    for each in said["levels"]
+                ]
+            }
+        ),
+        "counts of limit",
     ),
     "void_lifted": (
         lambda said: said["outcome"] == "closed",
