@@ -33,6 +33,7 @@ Grant = Annotated[str, Rule("Grant")]
 ContinuedGrant = Annotated[str, Rule("ContinuedGrant")]
 Thresholds = Annotated[tuple[str, ...], Rule("Thresholds")]
 Owners = Annotated[tuple[str, ...], Rule("Owners")]
+Weights = Annotated[tuple[int, ...], Rule("Weights")]
 
 Epsilon = Annotated[str, Rule("Epsilon")]
 EpsilonBudget = Annotated[str, Rule("EpsilonBudget")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from accountant.answers.answer import FAILED as FAILED
 from accountant.answers.answer import FAILED_SESSION as FAILED_SESSION
 from accountant.answers.answer import AnswerBounds as AnswerBounds
+from accountant.answers.answer import AnswerColumn as AnswerColumn
 from accountant.answers.answer import AnswerRow as AnswerRow
 from accountant.answers.answer import GroupColumn as GroupColumn
 from accountant.answers.answer import NoisyAnswer as NoisyAnswer

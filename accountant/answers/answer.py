@@ -10,12 +10,14 @@ from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from accountant.claims import Claim
 from accountant.field_rules import Amounts, Confidence, Name, Note, RequestId
 from accountant.questions import Noise, Question, Stop
 from accountant.questions.noise import NoiseLaw
 from accountant.questions.sensitivity import SelectionName, VectorName
+from accountant.questions.statistics import SeveralQuestion
 
 Version = Literal[1]
 Outcome = Literal["answered", "failed"]
@@ -74,6 +76,8 @@ class StatisticNoise(_Fields, frozen=True):
         variance: of Gaussian noise, in squared units, as `scale`.
         values: the noisy statistic, one number for each group, where the answer's values are
             computed from several.
+        column: in an answer of several columns, the number column that it is of; of a count,
+            that whose missing values are left out of it, if any.
     """
 
     statistic: VectorName | SelectionName
@@ -81,6 +85,22 @@ class StatisticNoise(_Fields, frozen=True):
     scale: str | UnsetType = UNSET
     variance: str | UnsetType = UNSET
     values: tuple[str, ...] = ()
+    column: str | UnsetType = UNSET
+
+
+class AnswerColumn(_Fields, frozen=True):
+    """The values of one of several statistics.
+
+    Attributes:
+        values, low, high: as of an answer to this statistic alone.
+        lower, upper: of a number column, its bounds.
+    """
+
+    values: tuple[str | None, ...]
+    low: tuple[str | None, ...] = ()
+    high: tuple[str | None, ...] = ()
+    lower: str | UnsetType = UNSET
+    upper: str | UnsetType = UNSET
 
 
 class ShownLevel(_Fields, frozen=True):
@@ -108,7 +128,8 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         reason: of a failure, always `FAILED`, or `FAILED_SESSION`.
         groups: columns of the groups, the last one changing fastest; () without groups.
         values: the answer, group by group; a `top` has as many in each group as it asks for. None
-            of a quotient whose noisy count carries no estimate.
+            of a quotient whose noisy count carries no estimate. () of several statistics.
+        columns: the values of each of several statistics, in the order of the question.
         low, high: ends of an interval around each value, () of choices.
         confidence: the probability with which an interval holds, if there are any.
         bounds: which the values keep to.
@@ -143,6 +164,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     stopped: bool | UnsetType = UNSET
     reserved_cost: Amounts | UnsetType = UNSET
     fixed_cost: Amounts | UnsetType = UNSET
+    columns: tuple[AnswerColumn, ...] = ()
 
     @property
     def shown(self) -> str | None:
@@ -163,7 +185,32 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     @property
     def in_each_group(self) -> int:
         """How many values each group has."""
-        return self.question.in_each_group
+        return 1 if isinstance(self.question, SeveralQuestion) else self.question.in_each_group
+
+    @property
+    def alone(self) -> tuple[NoisyAnswer, ...]:
+        """Each of its columns as the answer to its statistic alone; this one if it has none."""
+        question = self.question
+        if not isinstance(question, SeveralQuestion) or not self.columns:
+            return (self,)
+        clauses = {"where": question.where, "by": question.by, "rows": question.rows}
+        return tuple(
+            [
+                replace(
+                    self,
+                    question=replace(statistic, **clauses),
+                    values=column.values,
+                    low=column.low,
+                    high=column.high,
+                    confidence=self.confidence if column.low else UNSET,
+                    bounds=UNSET
+                    if self.bounds is UNSET
+                    else replace(self.bounds, lower=column.lower, upper=column.upper),
+                    columns=(),
+                )
+                for statistic, column in zip(question.statistics, self.columns, strict=True)
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +255,18 @@ def decode_answer(data: bytes) -> NoisyAnswer:
 
 
 def _check_sizes(answer: NoisyAnswer) -> None:
+    columns = 0
+    if isinstance(answer.question, SeveralQuestion) and answer.outcome == "answered":
+        columns = len(answer.question.statistics)
+    if len(answer.columns) != columns:
+        raise ValueError(f"an answer must have {columns} columns, got {len(answer.columns)}")
+    if answer.columns and (answer.values or answer.low or answer.high):
+        raise ValueError("an answer of several statistics must have its values in columns")
+    for each in answer.alone:
+        _check_column(each)
+
+
+def _check_column(answer: NoisyAnswer) -> None:
     cells = math.prod(len(column.values) for column in answer.groups)
     number = cells * answer.in_each_group if answer.outcome == "answered" else 0
     if len(answer.values) != number:

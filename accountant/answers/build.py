@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import overload
@@ -15,6 +16,7 @@ from accountant.answers.answer import (
     FAILED,
     FAILED_SESSION,
     AnswerBounds,
+    AnswerColumn,
     GroupColumn,
     NoisyAnswer,
     ShownLevel,
@@ -41,6 +43,7 @@ from accountant.questions import (
 )
 from accountant.questions.decimals import decimal_text, round_half_up
 from accountant.questions.error_at_confidence import confidence_of_each
+from accountant.questions.plan import plan_of
 from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from accountant.questions.sensitivity import VectorStatistic
@@ -80,21 +83,46 @@ def answer_of(granted: Granted, result: Result, *, estimate_all: bool = False) -
         result: of `run_question`, with the same question, and a derivation of that claim.
         estimate_all: show an estimate whatever the noisy count is, as earlier versions did.
     """
-    checked = result.checked
-    values, intervals, places = _shown(checked, result, estimate_all=estimate_all)
-    ends = [None if each is None else outward_decimals(each, places) for each in intervals]
-    answer = _answer(granted)
-    if result.session is not None:
-        answer = _with_session(answer, result.session)
-    return replace(
-        answer,
+    checked, plan = result.checked, plan_of(result.checked)
+    columns = [
+        _column(
+            replace_dataclass(
+                result, checked=alone, noisy=tuple([result.noisy[i] for i in places])
+            ),
+            estimate_all=estimate_all,
+        )
+        for alone, places in zip(checked.alone, plan.of_each, strict=True)
+    ]
+    answer = replace(
+        _answer(granted),
         groups=tuple([GroupColumn(column=g.heading, values=g.values) for g in checked.groups]),
+        confidence=CONFIDENCE if any(each.low for each in columns) else UNSET,
+        bounds=_bounds(checked),
+        statistics=tuple(
+            [
+                _noise_of(noisy, len(result.noisy) > 1, part.scope if checked.each else None)
+                for noisy, part in zip(result.noisy, plan.parts, strict=True)
+            ]
+        ),
+    )
+    if checked.each:
+        return replace(answer, columns=tuple(columns))
+    (only,) = columns
+    answer = replace(answer, values=only.values, low=only.low, high=only.high)
+    return answer if result.session is None else _with_session(answer, result.session)
+
+
+def _column(result: Result, *, estimate_all: bool) -> AnswerColumn:
+    """Return the values of one statistic with their intervals."""
+    values, intervals, places = _shown(result.checked, result, estimate_all=estimate_all)
+    ends = [None if each is None else outward_decimals(each, places) for each in intervals]
+    column = result.checked.column
+    return AnswerColumn(
         values=values,
         low=_texts([each and each[0] for each in ends], places),
         high=_texts([each and each[1] for each in ends], places),
-        confidence=CONFIDENCE if ends else UNSET,
-        bounds=_bounds(checked),
-        statistics=tuple([_noise_of(each, len(result.noisy) > 1) for each in result.noisy]),
+        lower=column.lower if isinstance(column, NumberColumn) else UNSET,
+        upper=column.upper if isinstance(column, NumberColumn) else UNSET,
     )
 
 
@@ -154,7 +182,7 @@ def _shown(
     A quotient without an estimate is None, and so is its interval. Source: the rule reads
     the noisy count and its declared noise alone, so it is post-processing of what is released.
     """
-    question, parts = checked.question, result.noisy
+    question, parts = checked.statistic, result.noisy
     if parts[0].places:
         return _candidates(checked, parts[0]), [], 0
     confidence = confidence_of_each(Decimal(CONFIDENCE), _at_once(result))
@@ -222,12 +250,21 @@ def _intervals(noisy: Noisy, confidence: Decimal) -> list[Interval]:
     return [(each - width, each + width) for each in noisy.values]
 
 
-def _noise_of(noisy: Noisy, is_part: bool) -> StatisticNoise:
-    draw = noisy.draw
+def _noise_of(noisy: Noisy, is_part: bool, among: CheckedQuestion | None) -> StatisticNoise:
+    """Return the noise of a draw.
+
+    Args:
+        is_part: its numbers are not the answer's values.
+        among: the statistic of several that it is of, None of a question with one.
+    """
+    draw, column = noisy.draw, None if among is None else among.column
+    if draw.statistic.name == "count" and column is not None and column.missing is not UNSET:
+        column = None
     return StatisticNoise(
         statistic=draw.statistic.name,
         law=draw.law,
         scale=UNSET if draw.scale is None else str(draw.scale),
         variance=UNSET if draw.variance is None else str(draw.variance),
-        values=_texts(noisy.values, _places(draw)) if is_part else (),
+        values=_texts(noisy.values, _places(draw)) if is_part and noisy.values else (),
+        column=UNSET if column is None else column.name,
     )

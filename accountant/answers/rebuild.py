@@ -29,6 +29,7 @@ from accountant.questions import (
     derive,
     session_law,
 )
+from accountant.questions.plan import plan_of
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 from accountant.replay.plain_text import plain
@@ -36,7 +37,17 @@ from accountant.replay.plain_text import plain
 _NUMBER: Final = re.compile(r"-?[0-9]{1,1000}(\.[0-9]{1,1000})?")
 _ORDER: Final = (
     *("version", "dataset", "request_id", "analyst", "grant", "question", "noise", "stop", "claim"),
-    *("outcome", "reason", "bounds", "groups", "statistics", "levels", "stopped", "values"),
+    *(
+        "outcome",
+        "reason",
+        "bounds",
+        "groups",
+        "statistics",
+        "levels",
+        "stopped",
+        "values",
+        "columns",
+    ),
     *("confidence", "low", "high", "cost", "reserved_cost", "fixed_cost"),
 )
 """Of an answer's fields: a cause before its consequences."""
@@ -100,21 +111,24 @@ def _noisy(
     checked: CheckedQuestion, derivation: Derivation, answer: NoisyAnswer
 ) -> tuple[Noisy, ...]:
     """Return what each draw has shown."""
-    draws = derivation.draws
-    if isinstance(draws[0].statistic, SelectionStatistic):
-        return (
-            Noisy(draw=draws[0], places=_places(checked, draws[0].statistic, _values_of(answer))),
-        )
-    if len(draws) == 1:
-        return (Noisy(draw=draws[0], values=_on_grid("values", draws[0], _values_of(answer))),)
+    draws, columns = derivation.draws, [answer.values]
+    if checked.each:
+        columns = [each.values for each in answer.columns]
+        if len(columns) != len(checked.each):
+            _differ("columns", f"{len(checked.each)} of them", str(len(columns)))
     if len(answer.statistics) != len(draws):
         _differ("statistics", f"{len(draws)} of them", str(len(answer.statistics)))
-    return tuple(
-        [
-            Noisy(draw=draw, values=_on_grid(f"statistics[{i}].values", draw, each.values))
-            for i, (draw, each) in enumerate(zip(draws, answer.statistics, strict=True))
-        ]
-    )
+    noisy = list[Noisy]()
+    for i, (draw, part) in enumerate(zip(draws, plan_of(checked).parts, strict=True)):
+        if isinstance(draw.statistic, SelectionStatistic):
+            texts = _values_of(columns[part.owner])
+            noisy.append(Noisy(draw=draw, places=_places(part.scope, draw.statistic, texts)))
+            continue
+        what, shown = f"statistics[{i}].values", answer.statistics[i].values
+        if len(draws) == 1:
+            what, shown = "values", _values_of(answer.values)
+        noisy.append(Noisy(draw=draw, values=_on_grid(what, draw, shown)))
+    return tuple(noisy)
 
 
 def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnswer) -> Result:
@@ -140,10 +154,10 @@ def _session(checked: CheckedQuestion, draw: Draw, stop: Stop, answer: NoisyAnsw
     return show_levels(checked, draw, stop, values_at)
 
 
-def _values_of(answer: NoisyAnswer) -> tuple[str, ...]:
-    """Return the values of an answer whose values are what was drawn: none lacks an estimate."""
-    values = tuple([each for each in answer.values if each is not None])
-    if len(values) < len(answer.values):
+def _values_of(shown: Sequence[str | None]) -> tuple[str, ...]:
+    """Return values that are what was drawn: none lacks an estimate."""
+    values = tuple([each for each in shown if each is not None])
+    if len(values) < len(shown):
         _differ("values", "a noisy value for each group", "no estimate")
     return values
 

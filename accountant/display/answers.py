@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from html import escape
+from itertools import islice
 from typing import Final
 
 from msgspec import UNSET
@@ -17,7 +18,8 @@ from accountant.answers import AnswerRow, NoisyAnswer
 from accountant.display.numbers import counted, spent_line
 from accountant.foreign_text import escape_text
 from accountant.questions import noise_text, question_text, stop_text
-from accountant.questions.statistics import ChoiceQuestion
+from accountant.questions.question_text import statistic_text
+from accountant.questions.statistics import ChoiceQuestion, SeveralQuestion
 
 MAX_ROWS: Final = 200
 """Rows of a table; an answer has up to 10,000."""
@@ -53,11 +55,12 @@ def answer_in_short(answer: NoisyAnswer) -> str:
     if answer.outcome == "failed":
         return "failed"
     rows = list(_first_rows(answer))
-    if len(rows) == 1:
-        return interval_text(rows[0])
-    if answer.question.is_ranked and not answer.groups:
-        return ", ".join(map(interval_text, rows))
-    return f"{len(answer.values)} values"
+    if len(rows) == 1 and answer.columns:
+        pairs = zip(_value_names(answer), rows[0], strict=True)
+        return ", ".join(f"{name} {interval_text(row)}" for name, row in pairs)
+    if len(rows) == 1 or (_is_ranked(answer) and not answer.groups):
+        return ", ".join(interval_text(row) for (row,) in rows)
+    return f"{sum(len(each.values) for each in answer.alone)} values"
 
 
 def question_line(answer: NoisyAnswer) -> str:
@@ -80,15 +83,16 @@ def answer_html(answer: NoisyAnswer) -> str:
     return f"{table}{rest}{answer_chart(answer)}{bounds}{cost}"
 
 
-def _html_row(answer: NoisyAnswer, row: AnswerRow) -> str:
-    *group, value = map(escape, _row_cells(answer, row))
-    cells = "".join(f"<td>{each}</td>" for each in group)
-    exact = "" if row.value is None else f' title="{escape(escape_text(row.value))}"'
-    return f"<tr>{cells}<td{exact}>{value}</td></tr>"
+def _html_row(answer: NoisyAnswer, row: _Row) -> str:
+    cells = [*map(escape, _row_cells(answer, row))]
+    exact = [""] * (len(cells) - len(row))
+    for each in row:
+        exact.append("" if each.value is None else f' title="{escape(escape_text(each.value))}"')
+    return f"<tr>{''.join(f'<td{a}>{b}</td>' for a, b in zip(exact, cells, strict=True))}</tr>"
 
 
 def answer_chart(answer: NoisyAnswer) -> str:
-    """Return bars with intervals as SVG; "" where an answer has one value, or no intervals.
+    """Return bars with intervals as SVG; "" of one value, of several columns, or no intervals.
 
     The scale is that of the intervals, which are noisy, too.
     """
@@ -171,17 +175,25 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
     else:
         rows = counted(bounds.rows, "row")
         words = f"at most {rows} per {bounds.unit}"
-    if bounds.lower is not UNSET:
-        words += f"; {answer.question.column_name} from {bounds.lower} to {bounds.upper}"
+    for within in dict.fromkeys(_column_bounds(each) for each in answer.alone):
+        words += within
     return [f"bounds: {escape_text(words)}", *_notes(answer)]
 
 
+def _column_bounds(answer: NoisyAnswer) -> str:
+    bounds, question = answer.bounds, answer.question
+    if bounds is UNSET or bounds.lower is UNSET or isinstance(question, SeveralQuestion):
+        return ""
+    return f"; {question.column_name} from {bounds.lower} to {bounds.upper}"
+
+
 def _notes(answer: NoisyAnswer) -> list[str]:
-    if None in answer.values:
-        return [f"{NO_ESTIMATE}: the noisy count may be of no rows at all"]
-    if isinstance(answer.question, ChoiceQuestion):
-        return ["a value is chosen even where there are no rows: a count says about how many"]
-    return []
+    notes = list[str]()
+    if any(None in each.values for each in answer.alone):
+        notes.append(f"{NO_ESTIMATE}: the noisy count may be of no rows at all")
+    if any(isinstance(each.question, ChoiceQuestion) for each in answer.alone):
+        notes.append("a value is chosen even where there are no rows: a count says about how many")
+    return notes
 
 
 def cost_line(answer: NoisyAnswer) -> str:
@@ -206,29 +218,43 @@ def _confidence(answer: NoisyAnswer) -> str:
     if answer.confidence is UNSET:
         return ""
     percent = Decimal(answer.confidence).scaleb(2).normalize()
-    plural = "s" if len(answer.values) > 1 else ""
+    plural = "s" if sum(len(each.low) for each in answer.alone) > 1 else ""
     return f", {percent:f} % interval{plural} of the bounded rows"
 
 
+_Row = tuple[AnswerRow, ...]
+"""The values of a group: one, or one of each column."""
+
+
+def _is_ranked(answer: NoisyAnswer) -> bool:
+    return not isinstance(answer.question, SeveralQuestion) and answer.question.is_ranked
+
+
+def _value_names(answer: NoisyAnswer) -> list[str]:
+    question = answer.question
+    if isinstance(question, SeveralQuestion):
+        return [escape_text(statistic_text(each)) for each in question.statistics]
+    return [escape_text(question.value_name)]
+
+
 def _headings(answer: NoisyAnswer) -> list[str]:
-    rank = ["rank"] if answer.question.is_ranked else []
-    columns = [column.column for column in answer.groups]
-    return [*map(escape_text, [*columns, *rank, answer.question.value_name])]
+    rank = ["rank"] if _is_ranked(answer) else []
+    groups = [escape_text(column.column) for column in answer.groups]
+    return [*groups, *rank, *_value_names(answer)]
 
 
-def _first_rows(answer: NoisyAnswer) -> Iterator[AnswerRow]:
-    for _, row in zip(range(MAX_ROWS), answer.rows(), strict=False):
-        yield row
+def _first_rows(answer: NoisyAnswer) -> Iterator[_Row]:
+    yield from islice(zip(*(each.rows() for each in answer.alone), strict=True), MAX_ROWS)
 
 
 def _rest(answer: NoisyAnswer) -> Sequence[str]:
-    more = len(answer.values) - MAX_ROWS
+    more = len(answer.alone[0].values) - MAX_ROWS
     return [f"and {more} more rows"] if more > 0 else []
 
 
-def _row_cells(answer: NoisyAnswer, row: AnswerRow) -> list[str]:
-    rank = [str(row.rank + 1)] if answer.question.is_ranked else []
-    return [*map(_group_text, row.group), *rank, interval_text(row)]
+def _row_cells(answer: NoisyAnswer, row: _Row) -> list[str]:
+    rank = [str(row[0].rank + 1)] if _is_ranked(answer) else []
+    return [*map(_group_text, row[0].group), *rank, *map(interval_text, row)]
 
 
 def _group_text(value: str | bool) -> str:

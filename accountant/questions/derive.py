@@ -6,6 +6,7 @@ A ledger and an auditor that have the three derive the same claim, bit for bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -19,10 +20,12 @@ from accountant.questions.draw import Draw
 from accountant.questions.laws import law_of
 from accountant.questions.noise import Noise, out_of_range
 from accountant.questions.noise_wanted import check_noise_wanted
-from accountant.questions.question import CheckedQuestion, statistics_of
+from accountant.questions.plan import plan_of
+from accountant.questions.question import CheckedQuestion
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 
 NO_ERROR_BEFORE: Final = "must be left out for a quotient, whose error depends on the data: "
+NO_ERROR_OF_SEVERAL: Final = "must be left out for several statistics: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class Derivation:
     """Everything that a question runs.
 
     Attributes:
-        draws: one for each statistic that the answer is computed from.
+        draws: one for each exact statistic that the answer is computed from, by its plan.
         claim: what is charged for all of them together.
     """
 
@@ -44,16 +47,20 @@ def derive(checked: CheckedQuestion, noise: Noise) -> Derivation:
     Raises: RequestInvalid: the question cannot have this noise, or no claim has the amount.
     """
     check_noise_wanted(noise)
-    statistics = statistics_of(checked)
-    draws: tuple[Draw, ...]
-    if isinstance(statistics, SelectionStatistic):
-        draws = (_choose(statistics, noise),)
-        claim = (
-            draws[0].claim if statistics.times == 1 else Repeat(draws[0].claim, statistics.times)
-        )
-    else:
-        draws = tuple(_add_noise(each, noise, len(statistics)) for each in statistics)
-        claim = draws[0].claim if len(draws) == 1 else AllOf(tuple(draw.claim for draw in draws))
+    plan = plan_of(checked)
+    shares = plan.shares(noise)
+    statistics = [each.part.sensitivity(each.scope) for each in plan.parts]
+    _check_form(checked, noise, statistics)
+    draws = tuple(
+        [
+            _choose(each, noise, share)
+            if isinstance(each, SelectionStatistic)
+            else law_of(noise).derive(each, noise, share)
+            for each, share in zip(statistics, shares, strict=True)
+        ]
+    )
+    claims = [_claim_of(draw) for draw in draws]
+    claim = claims[0] if len(claims) == 1 else AllOf(tuple(claims))
     try:
         check_claim(claim)
     except RequestInvalid as error:
@@ -61,15 +68,36 @@ def derive(checked: CheckedQuestion, noise: Noise) -> Derivation:
     return Derivation(draws=draws, claim=claim)
 
 
-def _choose(statistic: SelectionStatistic, noise: Noise) -> Draw:
-    """Return an exponential mechanism of bounded range eta = range distance / scale."""
-    if noise.form not in {"epsilon", "rho"}:
+def _claim_of(draw: Draw) -> Claim:
+    """Return the claim of a draw, with all the choices that follow one another."""
+    if isinstance(draw.statistic, SelectionStatistic) and draw.statistic.times > 1:
+        return Repeat(draw.claim, draw.statistic.times)
+    return draw.claim
+
+
+def _check_form(
+    checked: CheckedQuestion,
+    noise: Noise,
+    statistics: Sequence[VectorStatistic | SelectionStatistic],
+) -> None:
+    """Refuse an error of values that are not the noisy numbers, and a law where there are none."""
+    form = noise.form
+    if len(statistics) > 1 and form in {"sigma", "error"}:
+        rule = NO_ERROR_OF_SEVERAL if checked.each else NO_ERROR_BEFORE
+        raise RequestInvalid(f"noise.{form}", rule + "write epsilon or rho", noise.text)
+    if any(isinstance(each, VectorStatistic) for each in statistics):
+        return  # beside numbers a choice is by Gumbel noise, whatever their law is
+    if form not in {"epsilon", "rho"}:
         rule = "must be left out for a choice of candidates: write epsilon or rho"
-        raise RequestInvalid(f"noise.{noise.form}", rule, noise.text)
+        raise RequestInvalid(f"noise.{form}", rule, noise.text)
     if noise.law is not UNSET:
         rule = "must be left out for a choice of candidates, which is by Gumbel noise"
         raise RequestInvalid("noise.law", rule, noise.law)
-    share = Fraction(noise.amount) / statistic.times
+
+
+def _choose(statistic: SelectionStatistic, noise: Noise, part: Fraction) -> Draw:
+    """Return an exponential mechanism of bounded range eta = range distance / scale."""
+    share = Fraction(noise.amount) * part / statistic.times
     if noise.form == "rho":
         # The bounded range eta has rho = eta^2/8 (docs/theory.md section 1).
         units = math.isqrt(math.floor(8 * share * UNIT**2))
@@ -78,11 +106,3 @@ def _choose(statistic: SelectionStatistic, noise: Noise) -> Draw:
     claim = BoundedRange(eta=format_units(units))
     scale = statistic.range_distance * UNIT / units
     return Draw(statistic=statistic, law="gumbel", scale=scale, claim=claim)
-
-
-def _add_noise(statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
-    """Return the noise of one of `parts` statistics, which share an epsilon or a rho equally."""
-    form = noise.form
-    if parts > 1 and form in {"sigma", "error"}:
-        raise RequestInvalid(f"noise.{form}", NO_ERROR_BEFORE + "write epsilon or rho", noise.text)
-    return law_of(noise).derive(statistic, noise, parts)

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.questions.filter_expression import literal_text, matches
-from accountant.questions.parts import Vector
+from accountant.questions.parts import Groups, Vector
+from accountant.questions.plan import plan_of
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from accountant.questions.schema_values import SchemaValue, identifier, read_cell
@@ -33,7 +34,7 @@ class SchemaRow:
 def evaluate(
     checked: CheckedQuestion, rows: Iterable[Mapping[str, object]], *, key: bytes
 ) -> tuple[Vector, ...]:
-    """Return the exact statistics of a question, in the order of `statistics_of`.
+    """Return the exact statistics of a question, in the order of its plan and its draws.
 
     A vector has a number for each group; the scores of a choice have one for each candidate of
     each group, one group after another.
@@ -42,9 +43,13 @@ def evaluate(
         rows: cells by the source's column names; a column that a row lacks is missing there.
         key: of the hash that chooses a unit's rows; whoever owns the data keeps it secret.
     """
-    read = (_read_row(checked.schema, row) for row in rows)
-    relevant = [row for row in read if row is not None and _is_relevant(checked, row)]
-    return _aggregate(checked, bound_contributions(checked, relevant, key=key))
+    read = [each for row in rows if (each := _read_row(checked.schema, row)) is not None]
+    groups = list[Groups]()  # of each statistic: which rows it has depends on its column
+    for alone in checked.alone:
+        relevant = [row for row in read if _is_relevant(alone, row)]
+        groups.append(_grouped(alone, bound_contributions(alone, relevant, key=key)))
+    parts = plan_of(checked).parts
+    return tuple([each.part.exact(each.scope, groups[each.owner]) for each in parts])
 
 
 def _read_row(schema: Schema, row: Mapping[str, object]) -> SchemaRow | None:
@@ -101,9 +106,10 @@ def content_digest(content: bytes, *, key: bytes) -> bytes:
     return hmac.digest(key, content, hashlib.sha256)
 
 
-def _aggregate(checked: CheckedQuestion, rows: list[SchemaRow]) -> tuple[Vector, ...]:
+def _grouped(checked: CheckedQuestion, rows: list[SchemaRow]) -> Groups:
+    """Return the values of the statistic's column in each group."""
     groups: list[list[SchemaValue]] = [[] for _ in range(checked.cells)]
     for row in rows:
         value = None if checked.column is None else row.values[checked.column.name]
         groups[checked.group_place(row.values)].append(True if value is None else value)
-    return tuple([part.exact(checked, groups) for part in checked.question.parts(checked)])
+    return groups

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.amounts import parse_part, units_down
 from accountant.errors import RequestInvalid
-from accountant.field_rules import Confidence, EpsilonBudget, NoiseAmount, RhoBudget
+from accountant.field_rules import Confidence, EpsilonBudget, NoiseAmount, RhoBudget, Weights
 from accountant.values_to_write import part_to_write
 
 NoiseForm = Literal["epsilon", "rho", "sigma", "error"]
@@ -38,6 +38,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         first: of a session, the largest standard deviation (`gaussian_refinement`) or scale
             (`laplace_reduction`) that it may begin with, in units of the answer. The form states
             the finest level.
+        weights: of several statistics, by which they divide epsilon or rho; equal by default.
     """
 
     epsilon: EpsilonBudget | UnsetType = UNSET
@@ -47,6 +48,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     confidence: Confidence | UnsetType = UNSET
     law: NoiseLaw | UnsetType = UNSET
     first: NoiseAmount | UnsetType = UNSET
+    weights: Weights | UnsetType = UNSET
 
     @property
     def form(self) -> NoiseForm:

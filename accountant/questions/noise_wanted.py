@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -13,6 +13,7 @@ from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
 from accountant.questions.noise import Noise, check_confidence
 from accountant.suggest import did_you_mean
 
+MAX_WEIGHT: Final = 1_000
 _EXAMPLES: Final = "epsilon: 0.5, rho: 0.01, sigma: 20 or error: 50 at 0.95"
 
 
@@ -34,12 +35,20 @@ def check_noise_wanted(noise: Noise) -> Noise:
         hint = did_you_mean(noise.law, FORMS[form])
         raise RequestInvalid("noise.law", rule, noise.law, hint=hint)
     _check_amount(noise)
+    if noise.weights is not UNSET:
+        _check_weights(noise.weights)
     if noise.first is not UNSET:
         if not is_session(noise):
             rule = f"must be left out unless the law is {' or '.join(ACCURACY_FIRST)}"
             raise RequestInvalid("noise.first", rule, noise.first)
         check_noise(noise.first, "noise.first")
     return noise
+
+
+def _check_weights(weights: tuple[int, ...]) -> None:
+    if not all(1 <= each <= MAX_WEIGHT for each in weights):
+        rule = f"must be whole numbers between 1 and {MAX_WEIGHT}"
+        raise RequestInvalid("noise.weights", rule, " ".join(map(str, weights)))
 
 
 def _check_amount(noise: Noise) -> None:
@@ -65,9 +74,10 @@ def parse_noise(text: str) -> Noise:
 
     Raises: RequestInvalid.
     """
+    text, _, weights = text.partition(", weights ")
     before, comma, law = text.partition(",")
     form, colon, amount = (part.strip() for part in before.partition(":"))
-    fields = {form: amount}
+    fields: dict[str, Any] = {form: amount}
     if form == "error":
         error, at, confidence = (part.strip() for part in amount.partition(" at "))
         fields = {"error": error, "confidence": confidence} if at else {}
@@ -77,8 +87,20 @@ def parse_noise(text: str) -> Noise:
     if comma:
         law, begins, first = (part.strip() for part in law.partition(" from "))
         fields |= {"law": law} | ({"first": first} if begins else {})
-    noise = Noise(**fields)  # type: ignore[arg-type]
-    return check_noise_wanted(noise)
+    if weights:
+        fields["weights"] = weights_of(weights)
+    return check_noise_wanted(Noise(**fields))
+
+
+def weights_of(text: str) -> tuple[int, ...]:
+    """Return the weights of a text such as `1 2 1`.
+
+    Raises: RequestInvalid: they are no whole numbers.
+    """
+    words = text.replace(",", " ").split()
+    if not words or not all(each.isascii() and each.isdecimal() for each in words):
+        raise RequestInvalid("noise.weights", "must be whole numbers such as 1 2 1", text)
+    return tuple(int(each[:9]) for each in words)
 
 
 def noise_text(noise: Noise) -> str:
@@ -88,4 +110,8 @@ def noise_text(noise: Noise) -> str:
         text += f" at {noise.confidence}"
     if noise.law is not UNSET:
         text += f", {noise.law}"
-    return text if noise.first is UNSET else f"{text} from {noise.first}"
+    if noise.first is not UNSET:
+        text += f" from {noise.first}"
+    if noise.weights is UNSET:
+        return text
+    return f"{text}, weights {' '.join(map(str, noise.weights))}"

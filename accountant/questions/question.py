@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -23,7 +24,14 @@ from accountant.questions.schema import (
 )
 from accountant.questions.scope import Scope
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
-from accountant.questions.statistics import Question
+from accountant.questions.statistics import (
+    MAX_STATISTICS,
+    CountQuestion,
+    Question,
+    SeveralQuestion,
+    Statistic,
+    StatisticQuestion,
+)
 from accountant.questions.tokens import MAX_TEXT
 
 MAX_GROUPED: Final = 3
@@ -35,9 +43,27 @@ class CheckedQuestion(Scope):
 
     Attributes:
         question: with its filter in canonical text.
+        each: of several statistics, each as if it was asked alone; () of one.
     """
 
     question: Question
+    each: tuple[CheckedQuestion, ...] = ()
+
+    @property
+    def statistic(self) -> StatisticQuestion:
+        """The question, of one statistic."""
+        assert isinstance(self.question, StatisticQuestion), "read `alone` of several"
+        return self.question
+
+    @property
+    def alone(self) -> tuple[CheckedQuestion, ...]:
+        """Each of its statistics, as if it was asked alone."""
+        return self.each or (self,)
+
+    @property
+    def column_names(self) -> set[str]:
+        """The names of the columns that the question reads, its filter included."""
+        return set[str]().union(*(each.own_columns for each in self.alone))
 
 
 def encode_question(checked: CheckedQuestion) -> bytes:
@@ -48,11 +74,11 @@ def encode_question(checked: CheckedQuestion) -> bytes:
 def statistics_of(
     checked: CheckedQuestion,
 ) -> tuple[VectorStatistic, ...] | SelectionStatistic:
-    """Return the exact statistics that a question reads, with what a unit changes in them.
+    """Return the exact statistics that a question of one statistic reads, and their sensitivities.
 
     Raises: TypeError: nobody has said what a unit changes. A guess would add too little noise.
     """
-    statistics = [part.sensitivity(checked) for part in checked.question.parts(checked)]
+    statistics = [part.sensitivity(checked) for part in checked.statistic.parts(checked)]
     vectors = [each for each in statistics if isinstance(each, VectorStatistic)]
     if len(vectors) == len(statistics):
         return tuple(vectors)
@@ -68,6 +94,8 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
         schema: which `check_schema` has checked.
     Raises: RequestInvalid: naming field, rule and value, from schema and question alone.
     """
+    if isinstance(question, SeveralQuestion):
+        return _check_several(question, schema)
     column = _statistic_column(question, schema)
     groups = _all_groups(question, schema, column)
     expression = None
@@ -94,7 +122,44 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
     return checked
 
 
-def _statistic_column(question: Question, schema: Schema) -> Column | None:
+def _check_several(question: SeveralQuestion, schema: Schema) -> CheckedQuestion:
+    """Return several statistics that the schema allows: each by itself, with the same clauses."""
+    clauses = {"where": question.where, "by": question.by, "rows": question.rows}
+    of_rows = check_question(CountQuestion(**clauses), schema)  # type: ignore[arg-type]
+    if not 2 <= len(question.statistics) <= MAX_STATISTICS:
+        rule = f"must be 2 to {MAX_STATISTICS} statistics"
+        raise RequestInvalid("statistics", rule, f"{len(question.statistics)} statistics")
+    each = list[CheckedQuestion]()
+    for i, statistic in enumerate(question.statistics):
+        _check_among_several(f"statistics[{i}]", statistic, question.statistics[:i])
+        clauses["where"] = of_rows.question.where
+        try:
+            each.append(check_question(msgspec.structs.replace(statistic, **clauses), schema))
+        except RequestInvalid as error:
+            raise error.under(f"statistics[{i}]") from None
+    if of_rows.cells * len(each) > MAX_CANDIDATES:
+        rule = f"must make at most {MAX_CANDIDATES} groups, each statistic counted"
+        raise RequestInvalid("by", rule, f"{of_rows.cells * len(each)} groups")
+    return dataclasses.replace(
+        of_rows,
+        question=msgspec.structs.replace(question, where=of_rows.question.where),
+        each=tuple(each),
+    )
+
+
+def _check_among_several(field: str, statistic: Statistic, before: tuple[Statistic, ...]) -> None:
+    """Check that a statistic has one value in each group, its own place, and no clauses."""
+    if statistic in before:
+        raise RequestInvalid(field, "must be another statistic than those before", statistic.name)
+    if statistic.where or statistic.by or statistic.rows is not UNSET:
+        rule = "must have no where, by or rows of its own: all statistics share those"
+        raise RequestInvalid(field, rule, statistic.name)
+    if statistic.is_grouped_by_its_column or statistic.in_each_group > 1:
+        rule = "must have one value in each group: ask count by the column, or ask this one alone"
+        raise RequestInvalid(field, rule, statistic.name)
+
+
+def _statistic_column(question: StatisticQuestion, schema: Schema) -> Column | None:
     kind = question.column_kind
     if kind is None:
         return None
@@ -116,7 +181,9 @@ def _kind_hint(column: Column) -> str:
     return f"ask count by {name}, or count where {name} = true"
 
 
-def _all_groups(question: Question, schema: Schema, column: Column | None) -> tuple[GroupSet, ...]:
+def _all_groups(
+    question: StatisticQuestion, schema: Schema, column: Column | None
+) -> tuple[GroupSet, ...]:
     if len(question.by) > MAX_GROUPED:
         rule = f"must be at most {MAX_GROUPED} columns"
         raise RequestInvalid("by", rule, f"{len(question.by)} columns")

@@ -1,6 +1,6 @@
 """Questions as text: `count where age > 65`, `mean("net income") by region`.
 
-question = statistic { clause }, each clause at most once
+question = statistic { "," statistic } { clause }, each clause at most once
 statistic = word [ "(" column { "," number } ")" ], by the table of statistics
 clause = "where" expression | "by" column { "," column } | "rows" number
 column = word | name in double quotes
@@ -18,7 +18,14 @@ from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import FilterParser
 from accountant.questions.question import CheckedQuestion, check_question
 from accountant.questions.schema import Schema, name_text
-from accountant.questions.statistics import WORDS, Argument, Question
+from accountant.questions.statistics import (
+    WORDS,
+    Argument,
+    CountQuestion,
+    Question,
+    SeveralQuestion,
+    StatisticQuestion,
+)
 from accountant.questions.tokens import COUNT_HINT, TokenReader
 from accountant.suggest import did_you_mean
 
@@ -32,12 +39,12 @@ def parse_question(text: str, schema: Schema) -> CheckedQuestion:
     Raises: RequestInvalid: naming the character and what is expected there, or field and rule.
     """
     reader = TokenReader(text, field=_FIELD)
-    kind, fields = _statistic(reader)
-    also = ""  # what may follow the last clause, too
+    kind, fields = _statistics(reader)
+    also = "a comma, "  # what may follow the statistics, or the last clause, too
     while reader.peek().kind != "end":
         clause = reader.take_if("where", "by", "rows")
         if clause is None:
-            is_count = kind.column_kind is None and not fields and reader.peek().written == "("
+            is_count = kind is CountQuestion and not fields and reader.peek().written == "("
             hint = (lambda: COUNT_HINT) if is_count else None
             raise reader.error(f"{also}where, by, rows or the end", hint=hint)
         if clause.written in fields:
@@ -48,21 +55,37 @@ def parse_question(text: str, schema: Schema) -> CheckedQuestion:
     return check_question(question, schema)
 
 
+def _statistics(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
+    """Return the kind of a question with the fields that its statistics give."""
+    found = [_statistic(reader)]
+    while reader.take_if(","):
+        found.append(_statistic(reader))
+    if len(found) == 1:
+        return found[0]
+    return SeveralQuestion, {"statistics": tuple([kind(**fields) for kind, fields in found])}
+
+
 def question_text(question: Question) -> str:
     """Return the text of a question, from which `parse_question` makes an equal one.
 
     Args:
         question: as `CheckedQuestion` has it.
     """
-    text = question.name
-    if question.column_kind is not None:
-        given = [str(getattr(question, argument.name)) for argument in question.arguments]
-        text += f"({', '.join([name_text(question.column_name), *given])})"
+    each = question.statistics if isinstance(question, SeveralQuestion) else (question,)
+    text = ", ".join(map(statistic_text, each))
     if question.where:
         text += f" where {question.where}"
     if question.by:
         text += f" by {', '.join(map(name_text, question.by))}"
     return text if question.rows is UNSET else f"{text} rows {question.rows}"
+
+
+def statistic_text(question: StatisticQuestion) -> str:
+    """Return the text of a statistic, without clauses."""
+    if question.column_kind is None:
+        return question.name
+    given = [str(getattr(question, argument.name)) for argument in question.arguments]
+    return f"{question.name}({', '.join([name_text(question.column_name), *given])})"
 
 
 def _statistic(reader: TokenReader) -> tuple[Any, dict[str, Any]]:

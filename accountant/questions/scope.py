@@ -37,8 +37,8 @@ class Scope:
         return math.prod(each.size for each in self.groups)
 
     @property
-    def column_names(self) -> set[str]:
-        """The names of the columns that the question reads, its filter included."""
+    def own_columns(self) -> set[str]:
+        """The names of the columns that it reads, its filter included."""
         names = {each.column.name for each in self.groups}
         if self.column is not None:
             names.add(self.column.name)

@@ -73,6 +73,10 @@ def ask(
     law: Annotated[
         str | None, typer.Option(help="Of a question: the law of the noise, if not the default.")
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="Of several statistics: how they divide the amount, as in '1 2 1'."),
+    ] = None,
     others: Annotated[
         list[str] | None,
         typer.Option(
@@ -129,7 +133,9 @@ def ask(
     from streams.cli.reading.connect import connect
     from streams.cli.reading.dataset_reader import first_refusal, warn_if_void
 
-    question = WantedQuestion(dataset, claim, epsilon, rho, sigma, error, relative_error, law)
+    question = WantedQuestion(
+        dataset, claim, epsilon, rho, sigma, error, relative_error, law, weights
+    )
     if question.is_one:
         if others or unit is not None or neighbours is not None:
             rule = "--other, --unit and --neighbours are left out of a question"

@@ -36,6 +36,7 @@ class WantedQuestion:
     error: str | None
     relative_error: str | None
     law: str | None
+    weights: str | None = None
 
     @property
     def is_one(self) -> bool:
@@ -55,6 +56,7 @@ class WantedQuestion:
             "--error": self.error,
             "--relative-error": self.relative_error,
             "--law": self.law,
+            "--weights": self.weights,
         }
         return [option for option, value in values.items() if value is not None]
 
@@ -93,6 +95,7 @@ class WantedQuestion:
             confidence=confidence or sure,
             relative_error=part,
             law=cast("NoiseLaw | None", self.law),  # a wrong word is refused
+            weights=self.weights,
         )
 
 

@@ -23,6 +23,7 @@ from accountant.questions.parts import (
     middle_of,
     middle_square_of,
 )
+from accountant.questions.plan import plan_of
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import NumberColumn
 from accountant.questions.scope import Scope
@@ -54,17 +55,26 @@ def statistics(
         key: of the hash that chooses a unit's rows.
         at_once: rows of crowded units that are chosen together, so that they fit into memory.
     """
-    query = _Query(checked, rows)
-    if checked.schema.unit is UNSET:
-        kept = f"({query.relevant('cell, v', query.needed)})"
-    else:
-        kept = _bounded(connection, query, key=key, at_once=at_once)
-    return query.result(connection, kept)
+    plan, found = plan_of(checked), dict[int, Vector]()
+    for owner, alone in enumerate(checked.alone):
+        own = [i for i, each in enumerate(plan.parts) if each.owner == owner]
+        if not own:  # all that it is computed from is another one's, too
+            continue
+        query = _Query(alone, rows)
+        if checked.schema.unit is UNSET:
+            kept = f"({query.relevant('cell, v', query.needed)})"
+        else:
+            kept = _bounded(connection, query, key=key, at_once=at_once)
+        parts = [plan.parts[i].part for i in own]
+        found |= zip(own, query.result(connection, kept, parts), strict=True)
+    return tuple([found[i] for i in range(len(plan.parts))])
 
 
 def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str:
     """Return SQL of the rows that enter: at most so many of each unit."""
     most = query.checked.rows
+    for table in ("relevant", "crowded", "hashed", "chosen"):  # of the statistic before
+        run(connection, f"DROP TABLE IF EXISTS {table}")
     run(connection, f"CREATE TEMP TABLE relevant AS {query.relevant('u, cell, v', query.needed)}")
     # Parts of units, so that the rows that are kept of one part fit into memory.
     part = f"row_number() OVER () * {most} // {at_once}"
@@ -164,9 +174,8 @@ class _Query:
         column = self.checked.column
         return "0::BIGINT" if column is None else self._value(column.name)
 
-    def result(self, connection: Any, kept: str) -> tuple[Vector, ...]:
+    def result(self, connection: Any, kept: str, parts: Sequence[ExactPart]) -> tuple[Vector, ...]:
         """Return the statistics of the rows that enter."""
-        parts = self.checked.question.parts(self.checked)
         sums = [part for part in parts if isinstance(part, RowSum)]
         if len(sums) == len(parts):
             return _sums(connection, kept, self.checked, sums)

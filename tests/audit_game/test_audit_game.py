@@ -54,6 +54,8 @@ CASES: Final[list[Case]] = [
     ("variance(x)", "epsilon: 3", 0.4, MIXED, NIGHTS),
     ("variance(x) by t", "epsilon: 3", 0.4, MIXED, NIGHTS),
     ("std(x)", "rho: 1", 0.2, MIXED, NIGHTS),
+    ("count, mean(x), sum(fine)", "epsilon: 3, weights 1 2 1", 0.3, MIXED, RELATIONS),
+    ("mean(x), sum(x) by c", "rho: 1", 0.2, MIXED, NIGHTS),
     ("median(y)", "rho: 1", 0.5, MIDDLE, REPLACE),
     ("median(y) by t", "epsilon: 2", 0.3, MIDDLE, NIGHTS),
     ("quantile(y, 0.9)", "epsilon: 1", 0.4, HIGH, ADD),

@@ -33,10 +33,11 @@ class Law(ABC):
     default_of: ClassVar[tuple[NoiseForm, ...]] = ()
 
     @abstractmethod
-    def derive(self, statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
-        """Return the noise of one of `parts` statistics with its claim.
+    def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:
+        """Return the noise of a statistic with its claim.
 
-        The statistics share an epsilon or a rho equally.
+        Args:
+            share: the part of an epsilon or a rho that the statistic gets, 1 of the only one.
 
         Raises: RequestInvalid: the statistic cannot have this noise.
         """
@@ -63,9 +64,9 @@ class SessionLaw(Law):
 
     digits_of_a_level: ClassVar[int] = 0
 
-    def derive(self, statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
+    def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:
         """Return the session of a statistic, which is the only one of its question."""
-        if parts > 1:
+        if share < 1:
             rule = "must be of one answer, not of a session: counts, sums and histograms have those"
             raise RequestInvalid("noise.law", rule, str(noise.law))
         session = self.session(statistic, noise)

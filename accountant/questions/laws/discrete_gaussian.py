@@ -25,7 +25,7 @@ class DiscreteGaussianLaw(OneAnswerLaw):
     forms = ("rho", "sigma", "error")
     default_of = ("rho",)
 
-    def derive(self, statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
+    def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:
         """Return the noise with a `zcdp` claim."""
         # rho = l2^2/(2 variance) (Canonne, Kamath and Steinke 2020). No Gaussian of that rho
         # dominates it, so the claim is `zcdp`, never `gaussian` or `gdp`.
@@ -42,7 +42,7 @@ class DiscreteGaussianLaw(OneAnswerLaw):
                 )
                 units = units_of(found, noise)
             else:
-                units = units_down(Fraction(noise.amount) / parts)
+                units = units_down(Fraction(noise.amount) * share)
             variance = statistic.l2_squared * UNIT / (2 * units)
         claim = Zcdp(rho=format_units(units))
         return Draw(statistic=statistic, law=self.name, variance=variance, claim=claim)

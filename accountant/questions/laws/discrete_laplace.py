@@ -22,7 +22,7 @@ class DiscreteLaplaceLaw(OneAnswerLaw):
     forms = ("epsilon", "error")
     default_of = ("epsilon", "error")
 
-    def derive(self, statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
+    def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:
         """Return the noise with a `pure` claim."""
         # On the grid |loss| <= l1/scale. Where l1 is one step it is randomized response, which
         # costs more than continuous Laplace noise: the claim is `pure`, never `laplace`.
@@ -35,7 +35,7 @@ class DiscreteLaplaceLaw(OneAnswerLaw):
             )
             units = units_of(found, noise)
         else:
-            units = units_down(Fraction(noise.amount) / parts)
+            units = units_down(Fraction(noise.amount) * share)
         claim = Pure(epsilon=format_units(units))
         scale = statistic.l1 * UNIT / units
         return Draw(statistic=statistic, law=self.name, scale=scale, claim=claim)

@@ -23,12 +23,12 @@ class RoundedGaussianLaw(OneAnswerLaw):
     forms = ("rho", "sigma", "error")
     default_of = ("sigma",)
 
-    def derive(self, statistic: VectorStatistic, noise: Noise, parts: int) -> Draw:
+    def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:
         """Return the noise with a `gaussian` claim: rounding is post-processing."""
         sensitivity = sqrt_up(statistic.l2_squared)
         if noise.form == "rho":
-            share = Fraction(noise.amount) / parts
-            sigma = sqrt_up(Fraction(sensitivity, UNIT) ** 2 / (2 * share))
+            rho = Fraction(noise.amount) * share
+            sigma = sqrt_up(Fraction(sensitivity, UNIT) ** 2 / (2 * rho))
         elif noise.form == "error":
             found = largest_rounded_sigma(
                 error=Fraction(noise.amount),

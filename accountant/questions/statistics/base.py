@@ -38,7 +38,7 @@ class Argument:
     example: str
 
 
-class StatisticQuestion(
+class QuestionClauses(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -51,12 +51,16 @@ class StatisticQuestion(
     Attributes:
         where: the filter, "" for every row.
         by: columns of categories or of true and false; there is an answer for each group.
-        rows: the most rows of a unit that enter the statistic, at most the schema's.
+        rows: the most rows of a unit that enter a statistic, at most the schema's.
     """
 
     where: str = ""
     by: tuple[str, ...] = ()
     rows: int | UnsetType = UNSET
+
+
+class StatisticQuestion(QuestionClauses, frozen=True):
+    """Base of every question about one statistic."""
 
     label: ClassVar[str]
     """Its name on a dataset's page."""

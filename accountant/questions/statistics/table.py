@@ -1,4 +1,4 @@
-"""The table of statistics: what an analyst can ask."""
+"""The table of statistics: what an analyst can ask, alone or several at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accountant.questions.statistics.sum import SumQuestion
 from accountant.questions.statistics.top import TopQuestion
 from accountant.questions.statistics.variance import VarianceQuestion
 
-Question = (
+Statistic = (
     CountQuestion
     | SumQuestion
     | MeanQuestion
@@ -27,7 +27,7 @@ Question = (
 )
 
 STATISTICS: Final[dict[str, type[StatisticQuestion]]] = {
-    str(each.__struct_config__.tag): each for each in get_args(Question)
+    str(each.__struct_config__.tag): each for each in get_args(Statistic)
 }
 """Each statistic by the word that it has on the wire and in texts."""
 

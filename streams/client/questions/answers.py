@@ -13,6 +13,8 @@ from accountant.answers import AnswerRow, NoisyAnswer, StatisticNoise, decode_an
 from accountant.display.answers import answer_html, answer_text
 from accountant.errors import BudgetError
 from accountant.questions import Noise, Question, Stop
+from accountant.questions.question_text import statistic_text
+from accountant.questions.statistics import SeveralQuestion, StatisticQuestion
 from accountant.records.outcomes import Outcome
 from streams.client.questions.asked_question import AskedQuestion
 from streams.client.releases.grants import Codec
@@ -111,9 +113,31 @@ class PrivateAnswer:
 
         None for a quotient, such as a mean, without an estimate: its noisy count may be of no rows.
         """
-        if self.record.question.chooses_categories:
+        if self._question("values").chooses_categories:
             return list(self.record.values)
         return [_number(each) for each in self.record.values]
+
+    @property
+    def columns(self) -> dict[str, PrivateAnswer]:
+        """Of several statistics, the answer to each by its text, such as `mean(income)`.
+
+        The answer to one statistic is its only column. Each has the cost of the whole answer.
+        """
+        question = self.record.question
+        each = question.statistics if isinstance(question, SeveralQuestion) else (question,)
+        alone = map(PrivateAnswer, self.record.alone)
+        return dict(zip(map(statistic_text, each), alone, strict=True))
+
+    def _question(self, name: str) -> StatisticQuestion:
+        """Return the question of one statistic. Raises: ValueError: there are several."""
+        question = self.record.question
+        if isinstance(question, SeveralQuestion):
+            first = statistic_text(question.statistics[0])
+            raise ValueError(
+                f"this answer has {len(question.statistics)} columns. Read "
+                f"`columns[{first!r}].{name}` in place of `{name}`"
+            )
+        return question
 
     @property
     def interval(self) -> tuple[Decimal, Decimal] | None:
@@ -132,6 +156,7 @@ class PrivateAnswer:
 
         None where there is no estimate.
         """
+        self._question("intervals")
         ends = zip(self.record.low, self.record.high, strict=True)
         return [
             None if low is None or high is None else (Decimal(low), Decimal(high))
@@ -156,14 +181,17 @@ class PrivateAnswer:
     @property
     def groups(self) -> list[tuple[str | bool, ...]]:
         """The group of each value; empty tuples without groups."""
-        return [row.group for row in self.record.rows()]
+        return [row.group for row in self.record.alone[0].rows()]
 
     def rows(self) -> list[AnswerRow]:
         """Return each value with its group and its interval, as they are stored."""
+        self._question("rows()")
         return list(self.record.rows())
 
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame`: a column for each group, `value`, `low` and `high`.
+
+        Of several statistics it has such columns of each, as in `count`, `count low`, `count high`.
 
         Whole numbers are integers, others floats; `values` has them exactly. NaN, in Arrow null, is
         no estimate.
@@ -180,21 +208,31 @@ class PrivateAnswer:
         return arrow_table(self._columns())
 
     def _columns(self) -> dict[str, list[Any]]:
-        rows = self.rows()
+        rows = list(self.record.alone[0].rows())
         columns: dict[str, list[Any]] = {
             column.column: [row.group[i] for row in rows]
             for i, column in enumerate(self.record.groups)
         }
+        if isinstance(self.record.question, SeveralQuestion):
+            for name, answer in self.columns.items():
+                columns |= answer._value_columns(name, f"{name} ")
+            return columns
         if self.record.question.is_ranked:
             columns["rank"] = [row.rank + 1 for row in rows]
-        if self.record.question.chooses_categories:
-            return columns | {"value": [row.value for row in rows]}
-        columns["value"] = _numbers([row.value for row in rows])
+        return columns | self._value_columns("value", "")
+
+    def _value_columns(self, name: str, before: str) -> dict[str, list[Any]]:
+        """Return the values as a column of a frame, and the ends of their intervals."""
+        if self._question("values").chooses_categories:
+            return {name: list(self.record.values)}
+        columns = {name: _numbers(self.record.values)}
         if self.record.low:
-            columns |= {"low": _numbers(self.record.low), "high": _numbers(self.record.high)}
+            columns[f"{before}low"] = _numbers(self.record.low)
+            columns[f"{before}high"] = _numbers(self.record.high)
         return columns
 
     def _only(self, name: str, instead: str) -> int:
+        self._question(name)
         number = len(self.record.values)
         if number != 1:
             raise ValueError(

@@ -30,7 +30,7 @@ from accountant.questions import (
 )
 from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
 from accountant.questions.noise import NoiseForm, NoiseLaw
-from accountant.questions.noise_wanted import check_noise_wanted
+from accountant.questions.noise_wanted import check_noise_wanted, weights_of
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
@@ -56,6 +56,8 @@ class NoiseArguments(TypedDict, total=False):
         stop: the same with another rule, as in `error: 50 at 0.9`.
         first: of such a session, the largest noise that it begins with.
         until: of such a session, how long it may take; by default an hour.
+        weights: of several statistics, by which they divide the amount, as in `"1 2 1"` or
+            `[1, 2, 1]`; equal by default.
     """
 
     epsilon: Amount | None
@@ -68,6 +70,7 @@ class NoiseArguments(TypedDict, total=False):
     stop: str | Stop | None
     first: Amount | None
     until: str
+    weights: str | Sequence[int] | None
 
 
 class AnswerArguments(NoiseArguments, total=False):
@@ -181,6 +184,7 @@ def noise_of(
     relative_error: object = None,
     stop: object = None,
     first: object = None,
+    weights: object = None,
 ) -> tuple[Noise, Stop | UnsetType]:
     """Return the noise of a call's arguments, and the rule by which a session stops.
 
@@ -192,7 +196,7 @@ def noise_of(
         named = " and ".join(given) or "none of them"
         raise RequestInvalid("noise", f"must be one of {_SAMPLE}", named)
     until = _stop_of(relative_error, stop, confidence)
-    fields = {name: _amount(name, value) for name, value in given.items()}
+    fields: dict[str, Any] = {name: _amount(name, value) for name, value in given.items()}
     (form,) = cast("dict[NoiseForm, str]", fields)
     if form == "error":
         fields["confidence"] = _confidence(confidence)
@@ -205,11 +209,23 @@ def noise_of(
         fields["law"] = next(each for each in FORMS[form] if each in ACCURACY_FIRST)
     if first is not None:
         fields["first"] = _amount("first", first)
-    noise = check_noise_wanted(Noise(**fields))  # type: ignore[arg-type]
+    if weights is not None:
+        fields["weights"] = _weights(weights)
+    noise = check_noise_wanted(Noise(**fields))
     if is_session(noise) is not (until is not UNSET):
         what = "must be given with" if is_session(noise) else "must be left out without"
         raise RequestInvalid("stop", f"{what} the law of a session", noise.law or "the default law")
     return noise, until
+
+
+def _weights(value: object) -> tuple[int, ...]:
+    """Return whole numbers. Raises: RequestInvalid."""
+    if isinstance(value, str):
+        return weights_of(value)
+    each: list[Any] = list(value) if isinstance(value, Iterable) else [None]
+    if any(isinstance(one, bool) or not isinstance(one, numbers.Integral) for one in each):
+        raise RequestInvalid("weights", "must be whole numbers such as [1, 2, 1]", value)
+    return tuple(int(one) for one in each)
 
 
 def _stop_of(relative_error: object, stop: object, confidence: object) -> Stop | UnsetType:

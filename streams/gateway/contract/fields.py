@@ -32,6 +32,7 @@ from accountant.policy.policy import (
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
+from accountant.questions.noise_wanted import MAX_WEIGHT
 from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import (
     MAX_CATEGORIES,
@@ -41,7 +42,7 @@ from accountant.questions.schema import (
     MAX_ROWS,
     WORD_PATTERN,
 )
-from accountant.questions.statistics import STATISTICS
+from accountant.questions.statistics import MAX_STATISTICS, STATISTICS
 from accountant.questions.tokens import MAX_TEXT
 from accountant.records.limit_records import MAX_DAYS
 from accountant.records.members import MAX_OWNERS_NAMED
@@ -214,6 +215,12 @@ RULES: Final[dict[str, JsonSchema]] = {
     "Roles": {"uniqueItems": True},
     "Thresholds": _listed("Ratio", MAX_ALERTS),
     "Times": _between(1, MAX_TIMES),
+    "Weights": {
+        "type": "array",
+        "items": _between(1, MAX_WEIGHT),
+        "minItems": 2,
+        "maxItems": MAX_STATISTICS,
+    },
     "Totals": _TOTALS,
 }
 _CROSSED: Final[dict[str, JsonSchema]] = {"crossed": {"items": reference("Ratio")}}
@@ -251,6 +258,8 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "BooleanColumn": {"name": _COLUMN},
     **{kind.__name__: _QUESTION for kind in STATISTICS.values()},
+    "SeveralQuestion": {name: rule for name, rule in _QUESTION.items() if name in {"where", "by"}}
+    | {"statistics": {"minItems": 2, "maxItems": MAX_STATISTICS}},
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
     "MechanismRequest": {
         "unit": _PLAIN,

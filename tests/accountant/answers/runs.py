@@ -30,6 +30,11 @@ QUOTIENTS = [
     "std(age) by region",
 ]
 CHOICES = ["median(age)", "quantile(age, 0.9) by smoker", "top(region, 2)", "top(job, 1) by region"]
+SEVERAL = [
+    "count, mean(income), median(age) by region",
+    "mean(age), std(age), count, sum(income)",
+    "top(region, 1), count, mean(income)",
+]
 AMOUNTS = ["epsilon: 0.5", "rho: 0.1", "rho: 0.1, rounded_gaussian"]
 OF_EACH = ["sigma: 5e3", "sigma: 5e3, discrete_gaussian", "error: 1e4 at 0.95"]
 RUNS = [
@@ -38,6 +43,7 @@ RUNS = [
     # A `gaussian` claim takes no sensitivity as large as that of squares of incomes.
     *((text, AMOUNTS[2]) for text in QUOTIENTS if text != "variance(income)"),
     *((text, noise) for text in CHOICES for noise in AMOUNTS[:2]),
+    *((text, noise) for text in SEVERAL for noise in AMOUNTS),
 ]
 """Each kind of question, grouped or not, with each law that it may have."""
 

@@ -30,6 +30,7 @@ ANSWERS: Final = {
     "variance": ask("variance(age) by smoker", "rho: 0.1"),
     "median": ask("median(age)", "epsilon: 0.5"),
     "top": ask("top(region, 2)", "rho: 0.1"),
+    "several": ask("count, mean(income), median(age) by region", "epsilon: 4, weights 1 2 1"),
     "laplace": ask("count", "epsilon: 2, laplace_reduction", "relative_error: 0.1"),
     "refined": ask("count", "rho: 0.5, gaussian_refinement", "relative_error: 0.1"),
     "absolute": ask("count", "rho: 0.5, gaussian_refinement", "error: 60 at 0.9"),
@@ -99,9 +100,30 @@ def every(*changes: Change) -> Change:
     return change
 
 
+def column(place: int, **fields: Any) -> Change:
+    """Change one of several columns."""
+
+    def change(found: NoisyAnswer) -> NoisyAnswer:
+        new = list(found.columns)
+        new[place] = replace(new[place], **fields)
+        return replace(found, columns=tuple(new))
+
+    return change
+
+
 FORGERIES: Final[list[tuple[str, str, Change]]] = [
     # The noise of one statistic.
     ("count", "statistics[0].scale", noise(0, scale="1/5")),
+    ("several", "statistics[0].scale", noise(0, scale="1/5")),
+    ("several", "statistics", lambda found: replace(found, statistics=found.statistics[:2])),
+    ("several", "statistics[1].values", noise(1, values=("1", "2"))),
+    ("several", "statistics[2].column", noise(2, column="income")),
+    ("several", "columns[0].values[0]", column(0, values=("1", "300", "300"))),
+    ("several", "columns[1].low[0]", column(1, low=("0", "0", "0"))),
+    ("several", "values", column(2, values=("1", "2", "121"))),
+    ("several", "columns[2].upper", column(2, upper="121")),
+    ("several", "columns", lambda found: replace(found, columns=found.columns[:2])),
+    ("several", "values", fields(values=("300",))),
     ("count", "statistics[0].law", noise(0, law="discrete_gaussian")),
     ("count", "statistics[0].statistic", noise(0, statistic="sum")),
     ("count", "statistics[0].variance", noise(0, variance="4")),

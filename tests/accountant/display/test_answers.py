@@ -19,6 +19,7 @@ from accountant.display.answers import (
     MAX_ROWS,
     answer_chart,
     answer_html,
+    answer_in_short,
     answer_text,
     interval_text,
 )
@@ -68,6 +69,25 @@ def test_an_answer_says_the_bounds_that_it_keeps_to(text: str, bounds: str) -> N
     shown = of(text, "epsilon: 1")
     assert f"\nbounds: {bounds}\n" in answer_text(shown)
     assert f"<p>bounds: {bounds}</p>" in answer_html(shown)
+
+
+def test_several_statistics_are_a_column_each() -> None:
+    shown = of("count, mean(income), median(age) by region", "epsilon: 4")
+    head, names, first, *rest = answer_text(shown).splitlines()
+    assert head.startswith("count, mean(income), quantile(age, 0.5) by region, 95 % intervals")
+    assert names.split("  ")[0] == "region"
+    assert [each.strip() for each in names.split("  ") if each.strip()][1:] == [
+        *("count", "mean(income)", "quantile(age, 0.5)"),
+    ]
+    assert first.startswith("north")
+    assert "; income from -1000 to 250000.5; age from 0 to 120" in "\n".join(rest)
+    html = answer_html(shown)
+    assert "<th>mean(income)</th>" in html
+    assert html.count("<tr>") == 4
+    assert answer_in_short(shown) == "9 values"
+    alone = of("count, sum(age)", "epsilon: 4")
+    assert answer_in_short(alone).startswith("count ")
+    assert ", sum(age) " in answer_in_short(alone)
 
 
 def test_an_answer_says_that_each_row_is_a_unit() -> None:

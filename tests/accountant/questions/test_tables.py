@@ -31,7 +31,8 @@ def test_the_wire_has_each_part_of_a_statistic_and_no_other() -> None:
 
 def test_each_statistic_with_each_law_is_run() -> None:
     texts = {text for text, _ in RUNS}
-    assert {parse_question(text, CENSUS).question.name for text in texts} == {*STATISTICS}
+    each = [alone for text in texts for alone in parse_question(text, CENSUS).alone]
+    assert {one.statistic.name for one in each} == {*STATISTICS}
     every = [*RUNS, *[(text, noise) for text, noise, _ in SESSIONS]]
     drawn = {draw.law for text, noise in every for draw in ask(text, noise).derivation.draws}
     assert drawn == {*LAWS, "gumbel"}

@@ -57,6 +57,14 @@ def test_a_question_prints_answer_interval_cost_and_what_is_left(served: Command
     assert then.startswith("  then  ")
 
 
+def test_several_statistics_are_one_answer(served: Command) -> None:
+    done = ask(served, "count, mean(age)", "--epsilon", "1", "--weights", "1 2")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert "cost ε 1 (epsilon: 1, weights 1 2)" in lines
+    assert ["count", "mean(age)"] in [line.split() for line in lines]
+
+
 def test_a_claim_has_its_own_amount(ledger: Command) -> None:
     done = ask(ledger, "pure:0.1", "--epsilon", "0.1")
     assert (done.code, "for questions, and pure:0.1 is a claim" in done.err) == (2, True)

@@ -121,6 +121,26 @@ def test_each_statistic_is_answered(ledger: Accountant, name: str) -> None:
     assert answer == ledger.find_answer("survey", answer.request_id)
 
 
+def test_several_statistics_are_one_request_with_a_column_each(ledger: Accountant) -> None:
+    text = "count, mean(age), median(age) by region"
+    answer = ledger.answer("survey", text, epsilon="300", weights=[1, 1, 1])
+    assert answer.cost == {"epsilon": 300}
+    count, mean, _ = answer.columns
+    assert answer.columns[count].values == [SOUTH] * 2
+    assert [float(each) for each in answer.columns[mean].values] == pytest.approx(
+        [statistics.mean(AGES[i::2]) for i in range(2)], abs=1
+    )
+    assert len(answer.groups) == 2
+    frame = answer.to_pandas()
+    assert list(frame.columns[:4]) == ["region", "count", "count low", "count high"]
+    for name in ("value", "values", "interval", "intervals"):
+        with pytest.raises(ValueError, match=r"Read `columns\['count'\]"):
+            getattr(answer, name)
+    assert answer == ledger.find_answer("survey", answer.request_id)
+    with pytest.raises(RequestInvalid, match="one for each statistic"):
+        ledger.answer("survey", text, epsilon="1", weights="1 2")
+
+
 def test_an_answer_has_value_interval_and_noise(ledger: Accountant) -> None:
     answer = ledger.count("survey", where="age > 65", epsilon="0.5")
     assert answer.interval is not None
