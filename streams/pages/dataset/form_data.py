@@ -17,6 +17,7 @@ from accountant.records.coerce import coerce_until
 from accountant.records.inputs import CheckedInput, check_body
 from accountant.records.limit_records import MAX_DAYS, days_of
 from accountant.records.members import ROLES, Member
+from accountant.records.rule_checks import MAX_PURPOSE
 from accountant.values_to_write import period_to_write
 from accountant.views.asks import AskView
 from accountant.views.confirmations import Confirmation
@@ -50,7 +51,9 @@ LIMIT: Final = (
 )
 PAUSE: Final = ("reason", "by")
 PERSON: Final = ("member", "team", "reason", "by")
-VOID: Final = ("grant", "by")
+VOIDED: Final = "Voided: "
+"""Where a remark with the reason of a void begins."""
+VOID: Final = ("grant", "reason", "by")
 ANSWER: Final = ("pending", "reason", "by")
 MORE: Final = ("wants", "role", "part", "amount", "sum", "team", "reason", "by")
 TEAM_LIMIT: Final = "team"
@@ -277,6 +280,9 @@ def void_record(sent: SentForm) -> FormRecord:
 
     Raises: RequestInvalid: a field breaks a rule.
     """
+    longest = MAX_PURPOSE - len(VOIDED)
+    if len(sent.form.values["reason"]) > longest:
+        raise RequestInvalid("reason", f"must be at most {longest} characters", "")
     head = {"version": VERSION, "type": "void", "request_id": sent.form.request_id}
     names = {"analyst": sent.by, "dataset": sent.dataset}
     body = encode({**head, **names, "grant": sent.form.values["grant"]})

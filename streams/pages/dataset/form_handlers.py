@@ -127,7 +127,7 @@ def _id_of_last(page_form: PageForm, form: FormData, decision: Decision) -> str:
     """Return the id of the record that the page shows: the last of several."""
     if page_form.send is None:
         return form.request_id
-    return check_body("admin", bytes(decision.request)).body.request_id
+    return check_body(page_form.source, bytes(decision.request)).body.request_id
 
 
 def _corrected(request: HttpRequest, form: FormData, error: RequestInvalid) -> FormData:

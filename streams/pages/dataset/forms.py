@@ -303,6 +303,7 @@ FORMS: Final[Mapping[str, PageForm]] = MappingProxyType(
             fill=_void,
             records=lambda sent, _: [form_data.void_record(sent)],
             source="requests",
+            send=lasting_forms.void,
         ),
         "budget": PageForm(
             path="budget",

@@ -36,10 +36,19 @@ from streams.client.requests.requests import Undecided
 from streams.client.requests.succession import DatasetState, lacking
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import Context
-from streams.pages.dataset.form_data import CONFIRMED, FormData, FormRecord, SentForm, admin_record
+from streams.pages.dataset.form_data import (
+    CONFIRMED,
+    VOIDED,
+    FormData,
+    FormRecord,
+    SentForm,
+    admin_record,
+)
+from streams.pages.ids import new_id
 from streams.service.ledger_service import LedgerService
 from streams.service.visibility import Visibility
 
+_AT_A_TIME: Final = 500
 _OWN: Final = ("reason", "by")
 BUDGET: Final = ("epsilon", "rho", *_OWN, CONFIRMED)
 CLOSING: Final = ("name", *_OWN)
@@ -185,6 +194,43 @@ async def remark_effect(submission: Submission) -> str:
         rule = f"must be the number of a decision, at most {submission.view.sequence}"
         raise RequestInvalid("decision", rule, str(number))
     return f"{capital(remarking_words(submission.view.dataset, number, decision))}."
+
+
+async def void(context: Context, submission: Submission) -> Decision | None:
+    """Void a reservation; the reason follows as a remark on the decision that reserved.
+
+    Returns: the decision on the void, None while there is none.
+    Raises: Unavailable.
+    """
+    sent, service = submission.sent, context.service
+    number = await _number_of_grant(submission)
+    record = submission.records[0]
+    answer = await service.submit(
+        "requests", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
+    )
+    decision = None if answer.decision is None else decode_decision(answer.decision)
+    reason = sent.form.values["reason"]
+    if number is None or not reason or decision is None or not decision.outcome.is_applied:
+        return decision
+    form = FormData(new_id(context.clock.now()), {})
+    fields = {"decision": number, "remark": f"{VOIDED}{reason}"}
+    remark = admin_record("remark", sent._replace(form=form), fields)
+    await service.submit("admin", remark.body, wait=DEFAULT_WAIT_S, checked=remark.checked)
+    return decision
+
+
+async def _number_of_grant(submission: Submission) -> int | None:
+    """Return the number of the decision that reserved what a form voids, None for none."""
+    dataset, grant = submission.view.dataset, submission.sent.form.values["grant"]
+    service, after = submission.visibility.service, 0
+    while True:
+        page = await service.reservations(dataset, after=after, limit=_AT_A_TIME)
+        for each in page.reservations:
+            if each.grant == grant:
+                return each.sequence
+        if len(page.reservations) < _AT_A_TIME:
+            return None
+        after = page.reservations[-1].sequence
 
 
 def _number(text: str) -> int:

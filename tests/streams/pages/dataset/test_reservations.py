@@ -95,6 +95,20 @@ def _again(paged: PagesServer, grant: str) -> Any:
     return void(paged, "olga", grant)
 
 
+def test_the_reason_of_a_void_stands_beside_the_request(paged: PagesServer) -> None:
+    grant = reserved(paged, "zoe")["hash"]
+    shown = form_of(paged.page("olga").text, "reservations")
+    fields = {**shown, "grant": grant, "reason": "zoe has left"}
+    fields["form_token"] = paged.token_of("olga")
+    long = paged.post_form("olga", "reservations", {**fields, "reason": "x" * 193})
+    assert "Must be at most 192 characters" in words(long.text)
+    page = paged.followed("olga", paged.post_form("olga", "reservations", fields)).text
+    assert "Done. The reservation of zoe is voided" in words(page)
+    assert "Remark by olga" in words(page)
+    for who in ("olga", "zoe"):
+        assert "Voided: zoe has left" in words(paged.page(who).text)
+
+
 @pytest.mark.parametrize("name", ["zoe", "aud", "root"])
 def test_nobody_else_voids_by_the_form(paged: PagesServer, name: str) -> None:
     grant = reserved(paged, "zoe")["hash"]
