@@ -118,12 +118,12 @@ async def dataset_page(
     if decided is not None:
         flash = message(decided, current=found.current)
     elif flash is None and "done" in query:
-        decision = await _decision(service, found, query)
-        notes = _notes(found, decision)
-        if decision is not None and decision.outcome is Outcome.RENEWED:
+        decided = await _decision(service, found, query)
+        notes = _notes(found, decided)
+        if decided is not None and decided.outcome is Outcome.RENEWED:
             notes += await not_brought_along(service, found.view, found.now)
-        flash = message(decision, notes, found.current)
-        sent = _refill(found, decision)
+        flash = message(decided, notes, found.current)
+        sent = _refill(found, decided)
     whose = query.get("analyst", found.example) if found.viewer.reads_others else ""
     preview = preview_form.parse_query({**query, "analyst": whose})
     if "kind" in query and status == 200:
@@ -146,6 +146,7 @@ async def dataset_page(
         "request_filter": chosen,
         "filter_links": filter_links(chosen, dataset_address(dataset), found.members),
         "flash": flash,
+        "asks_for_team": decided is not None and decided.reason is Reason.BEYOND_TEAM,
     }
     return render_page(request, "dataset/page.html", status=status, **_page_values(found), **values)
 

@@ -219,6 +219,10 @@ def test_a_lead_asks_for_a_larger_limit_of_the_team(survey: Survey) -> None:
     made.done("ana", "/requests", body, "refused")
     for who in ("ana", "ben"):
         assert "wants=team#ask-more" in survey.page(who)
+    own = {**form_of(survey.page("ben"), "limits"), "name": "ana", "part": "50", "action": "set"}
+    beyond = survey.paged.followed("ben", survey.post("ben", "limits", own)).text
+    assert "Refused: Beyond the team" in words(beyond)
+    assert f'{dataset}?wants=team#ask-more">Ask the owners for a larger limit' in beyond
     shown = form_of(survey.page("ben", wants="team"), "more")
     wrong = survey.post("ben", "more", {**shown, "wants": "team", "reason": WHY, "part": "0.3"})
     assert wrong.status_code == 422
