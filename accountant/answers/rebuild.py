@@ -37,17 +37,8 @@ from accountant.replay.plain_text import plain
 _NUMBER: Final = re.compile(r"-?[0-9]{1,1000}(\.[0-9]{1,1000})?")
 _ORDER: Final = (
     *("version", "dataset", "request_id", "analyst", "grant", "question", "noise", "stop", "claim"),
-    *(
-        "outcome",
-        "reason",
-        "bounds",
-        "groups",
-        "statistics",
-        "levels",
-        "stopped",
-        "values",
-        "columns",
-    ),
+    *("outcome", "reason", "bounds", "groups", "statistics", "levels", "stopped"),
+    *("values", "columns"),
     *("confidence", "low", "high", "cost", "reserved_cost", "fixed_cost"),
 )
 """Of an answer's fields: a cause before its consequences."""
