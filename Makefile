@@ -93,7 +93,7 @@ test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise 
 test-opacus: $(READY_OPACUS)  ## run the trainings' tests with Opacus and PyTorch, which take 6 GB (1 minute)
 	$(VENV)-opacus/bin/python -m pytest -m opacus tests/streams/engines/test_opacus.py tests/streams/engines/test_opacus_kinds.py $(PYTEST_ARGS)
 
-test-browser: $(READY_BROWSER)  ## run the pages' tests in a real browser, and draw the pages; needs chromium (1 minute)
+test-browser: $(READY_BROWSER)  ## run the pages' tests in a real browser, and draw every state; needs chromium (5 minutes)
 	$(VENV)-browser/bin/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
 audit-dependencies: $(READY_SECURITY)  ## look up advisories about the locked packages; fails if it cannot

@@ -1,4 +1,4 @@
-"""The pages' static files: two style sheets and an icon, from this package alone."""
+"""The pages' static files: a style sheet and an icon, from this package alone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ _BELOW: Final = "/pages/static"
 _FOLDER: Final = Path(__file__).parent / "static"
 _KINDS: Final = {
     "page.css": "text/css",
-    "dataset.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-_FILES: Final = {name: (_FOLDER / name).read_bytes() for name in _KINDS}
+STYLES: Final = ("tokens", "page", "components", "forms", "print")
+"""The files of the style sheet, in their order."""
+_FILES: Final = {
+    "page.css": b"".join((_FOLDER / f"{part}.css").read_bytes() for part in STYLES),
+    "icon.svg": (_FOLDER / "icon.svg").read_bytes(),
+}
 _HEADERS: Final = {
     # A year: the address changes with the content.
     "Cache-Control": "public, max-age=31536000, immutable",
@@ -40,12 +44,6 @@ def _answer(name: str) -> Response[bytes]:
 async def style() -> Response[bytes]:
     """Return the style sheet of all pages."""
     return _answer("page.css")
-
-
-@get(f"{_BELOW}/dataset.css", include_in_schema=False)
-async def dataset_style() -> Response[bytes]:
-    """Return the style sheet of a dataset's page."""
-    return _answer("dataset.css")
 
 
 @get(f"{_BELOW}/icon.svg", include_in_schema=False)

@@ -78,9 +78,10 @@ environment.filters |= {
 }
 environment.globals |= {
     "style": address_of("page.css"),
-    "dataset_style": address_of("dataset.css"),
     "icon": address_of("icon.svg"),
 }
+
+_INVALID: Final = 'aria-invalid="true"'
 
 _decode_problem = msgspec.json.Decoder(Problem).decode
 
@@ -139,6 +140,8 @@ def _answer(
     template: str, status: int, cookies: Sequence[Cookie], values: dict[str, object]
 ) -> Response[str]:
     text = environment.get_template(template).render(values)
+    # The first field with an error gets the focus. Text of people has no quotes: they are escaped.
+    text = text.replace(_INVALID, f"{_INVALID} autofocus", 1)
     headers = dict(HEADERS)
     return Response(
         text, status_code=status, media_type="text/html", headers=headers, cookies=[*cookies]

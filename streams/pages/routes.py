@@ -11,7 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from streams.auth.authenticator import Authenticator
 from streams.auth.sign_in_client import sign_in_client
 from streams.clock import Clock
-from streams.pages.assets import dataset_style, icon, style
+from streams.pages.assets import icon, style
 from streams.pages.csrf import set_form_secret
 from streams.pages.dataset.ask import post_question
 from streams.pages.dataset.dataset_page import show_dataset_page
@@ -47,7 +47,7 @@ class HtmlPages:
         *(owned_datasets, opening_page, open_by_form),
         *(show_dataset_page, *POST_FORMS, post_question),
         *(report_page, report_export),
-        *(style, dataset_style, icon),
+        *(style, icon),
     )
 
     def prepare(

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 OPENS = ("docs/pictures/*",)
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = Path(os.environ.get("PICTURES", ROOT / "docs" / "pictures"))
-_MOST_BYTES = 200_000
+DRAWN = ROOT / "build" / "pictures"
 
 
 def violations(page: Page) -> list[str]:
@@ -36,11 +36,34 @@ def overflow(page: Page) -> int:
     )
 
 
-def picture(page: Page, name: str) -> None:
-    """Draw the window to docs/pictures."""
+def picture(page: Page, name: str, *, clip: Locator | None = None) -> None:
+    """Draw the window, or a part of the page, to docs/pictures/page-NAME.png.
+
+    A picture that no page of the documentation shows goes to build/pictures.
+    """
     path = PICTURES / f"page-{name}.png"
-    page.screenshot(path=path, animations="disabled")
-    assert path.stat().st_size <= _MOST_BYTES, f"{path} is too large to be committed"
+    if not path.exists():
+        DRAWN.mkdir(parents=True, exist_ok=True)
+        path = DRAWN / path.name
+    (clip or page).screenshot(path=path, animations="disabled")
+
+
+def draw(page: Page, name: str) -> None:
+    """Draw a whole page to build/pictures, to be looked at."""
+    DRAWN.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=DRAWN / f"{name}.png", full_page=True, animations="disabled")
+
+
+def unstyled(page: Page) -> list[str]:
+    """Return the classes of a page without a rule in the style sheet, and inline styles."""
+    found: list[str] = page.evaluate("""() => {
+        const text = [...document.styleSheets[0].cssRules].map(each => each.cssText).join(' ');
+        const rules = new Set([...text.matchAll(/\\.([a-z][\\w-]*)/g)].map(each => each[1]));
+        const used = new Set([...document.querySelectorAll('[class]')]
+            .flatMap(each => [...each.classList]).filter(each => !rules.has(each)));
+        return [...used, ...document.querySelectorAll('[style]')].map(String);
+    }""")
+    return found
 
 
 def sign_in(page: Page, token: str) -> None:

@@ -66,6 +66,7 @@ class Headline(NamedTuple):
     state: State
     state_words: str
     guarantee: str
+    is_void: bool
     promise: str
     reserved: str
     joint: str
@@ -96,6 +97,7 @@ def headline(view: DatasetView, pause: Decision | None = None) -> Headline:
         state=view.state,
         state_words=words,
         guarantee=present_guarantee(view),
+        is_void=present_state(view) == "void",
         promise=_promise(view),
         reserved=reserved_words(view),
         joint=joint_sentence(view.joint_guarantee) if view.joint_guarantee else "",
