@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 40
 """Of the name that a source has by its file."""
-_NEXT: Final = (
-    "Fill in what begins with FILL IN, from what you know of the people and not from the data. "
-    "Then run `accountant source check` on it."
-)
 
 
 def schema(
@@ -43,10 +39,8 @@ def schema(
     Reads names and types alone, and no cell. What has to be filled in begins with FILL IN: bounds,
     categories, and the unit.
     """
-    import json
-
     from streams.cli.printing.say import say
-    from streams.sources.schema_skeleton import skeleton
+    from streams.sources.schema_skeleton import FILL_IT_IN, skeleton_text
     from streams.sources.source_facts import read_facts
     from streams.sources.source_settings import kind_of
     from streams.sources.source_tables import SourceProblem
@@ -57,13 +51,12 @@ def schema(
             facts = read_facts(settings)
         except SourceProblem as problem:
             fail(Exit.OPERATOR, f"{source} cannot be read: {problem}")
-        found, left_out = skeleton(kind_of(settings), name, facts)
-        text = json.dumps(found, indent=2, ensure_ascii=False)
+        text, left_out = skeleton_text(kind_of(settings), name, facts)
         with output_in(out, replace=replace):
             say(text)
         for sentence in left_out:
             say(sentence, err=True)
-        say(_NEXT, err=True)
+        say(f"{FILL_IT_IN} Then run `accountant source check` on it.", err=True)
 
 
 def _named(source: str, path: Path | None) -> tuple[str, SourceSettings] | None:

@@ -60,6 +60,41 @@ def _states_of(request: HttpRequest) -> SourceStates | None:
     return states if isinstance(states, SourceStates) else None
 
 
+def reads_data(request: HttpRequest) -> bool:
+    """Tell whether this server reads data, and so knows names and types of sources."""
+    return _states_of(request) is not None
+
+
+async def sources_for_opening(request: HttpRequest, dataset: str, population: str) -> list[str]:
+    """Return the sources that a dataset may read once it is opened, by name.
+
+    None of a name that is open already: an opener may not see that dataset.
+
+    Raises: Unavailable.
+    """
+    sources, service = request.app.state.get(_KEY), context_of(request).service
+    if not isinstance(sources, SourceFile) or not reads_data(request):
+        return []
+    if await service.dataset(dataset) is not None:
+        return []
+    found = []
+    for name in sorted(sources.sources):
+        reader = SourceReader(dataset=dataset, source=name, population=population)
+        if await sources.access.refusal(service, reader, new=True) is None:
+            found.append(name)
+    return found
+
+
+async def skeleton_of(request: HttpRequest, source: str) -> tuple[str, list[str]]:
+    """Return the text of a schema on one of `sources_for_opening`, to be filled in, and notes.
+
+    Raises: SourceProblem: the source cannot be read now.
+    """
+    states = _states_of(request)
+    assert states is not None, "the caller has one of its sources"
+    return await asyncio.to_thread(states.skeleton, source)
+
+
 async def check_source(request: HttpRequest, body: Body, readers: set[str] | None = None) -> None:
     """Check that a dataset that is opened or asked may read the source of its schema.
 

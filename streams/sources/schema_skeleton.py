@@ -6,6 +6,7 @@ chosen by looking at the data, they would tell what no answer is charged for.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from accountant.questions.decimals import MAX_PLACES
@@ -26,6 +27,17 @@ _BOUNDS: Final = {
 }
 # A text in place of the list: no reader of a schema takes it for a category.
 _CATEGORIES: Final = {"categories": f"{FILL_IN}a list of the texts that may be asked about"}
+
+
+FILL_IT_IN: Final = (
+    "Fill in what begins with FILL IN, from what you know of the people and not from the data."
+)
+
+
+def skeleton_text(kind: str, name: str, facts: SourceFacts) -> tuple[str, list[str]]:
+    """Return `skeleton` as the text that its owner fills in, and its notes."""
+    found, notes = skeleton(kind, name, facts)
+    return json.dumps(found, indent=2, ensure_ascii=False), notes
 
 
 def skeleton(kind: str, name: str, facts: SourceFacts) -> tuple[dict[str, Any], list[str]]:

@@ -18,6 +18,7 @@ from streams.answers.published_states import LackedColumn, PublishedState
 from streams.errors import Refused
 from streams.sources.confirmed_facts import Confirmed, ConfirmedFacts, changes_of
 from streams.sources.present_facts import Look, PresentFacts
+from streams.sources.schema_skeleton import skeleton_text
 from streams.sources.source_facts import (
     REFUSED,
     UNCLEAN,
@@ -28,6 +29,7 @@ from streams.sources.source_facts import (
     is_clean,
 )
 from streams.sources.source_settings import SourceSettings, kind_of
+from streams.sources.source_tables import SourceProblem
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -146,6 +148,18 @@ class SourceStates:
             return (), look.problem
         findings = check_schema(schema, look.facts)
         return [each for each in findings if each.kind in UNCLEAN], ""
+
+    def skeleton(self, name: str) -> tuple[str, list[str]]:
+        """Return the text of a schema on a source, to be filled in, and notes.
+
+        Its names and types are for those who may open a dataset that may read it.
+
+        Raises: SourceProblem: it cannot be read now.
+        """
+        settings, look = self._sources.get(name), self._present.look(name)
+        if settings is None or look.facts is None:
+            raise SourceProblem(look.problem)
+        return skeleton_text(kind_of(settings), name, look.facts)
 
     def owner_words(self, schema: Schema) -> str:
         """Return what an owner should know of an open dataset's source, "" if it is as declared."""

@@ -53,6 +53,7 @@ ELSEWHERE: Final = {
         *("accountant/views/datasets.py", "accountant/views/limit_views.py"),
         *("accountant/views/overview.py", "accountant/views/reservations.py"),
         *("accountant/views/usage.py", "accountant/views/why/report.py"),
+        "accountant/views/period_report.py",
         *("streams/client/http/problems.py", "streams/client/http/question_queue.py"),
         *("streams/client/http/readiness.py", "streams/client/http/service.py"),
     },

@@ -29,7 +29,7 @@ _WHOLE: Final = Decimal(100)
 _LONGEST: Final = 2_000
 MOST_TEXT: Final = 20_000
 """Characters of a text of several lines."""
-_TEXTS: Final = frozenset({"lines"})
+_TEXTS: Final = frozenset({"lines", "schema"})
 _EXACT: Final = Context(prec=100)  # more digits than a part may have
 _BEYOND: Final = (
     "This limit has a budget with fields that this form does not show. Saving the form replaces "

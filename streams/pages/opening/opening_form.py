@@ -16,24 +16,17 @@ from accountant.filters import FILTERS
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, plan_of_opening
 from accountant.policy.proposal import propose_defaults
+from accountant.questions import Schema
+from accountant.records.schema_file import FILL_IN, read_schema_file
 from streams.client.requests.admin_requests import AdminRequest, admin_context, open_fields
 from streams.clock import Clock
 from streams.gateway.submit import DEFAULT_WAIT_S
-from streams.pages.dataset.form_data import FormData, percent_ratio, with_error
+from streams.pages.dataset.form_data import MOST_TEXT, FormData, percent_ratio, with_error
 
 NAMES: Final = (
     *("dataset", "kind", "claims", "filter", "epsilon", "delta", "unit", "ceiling", "lifetime"),
-    *(
-        "lifetime_delta",
-        "lifetime_shared",
-        "population",
-        "access",
-        "approve_above",
-        "owners",
-        "reason",
-        "by",
-        "new",
-    ),
+    *("lifetime_delta", "lifetime_shared", "population", "access", "approve_above", "owners"),
+    *("reason", "by", "new", "schema"),
 )
 """The inputs; a query with `dataset` asks for a preview."""
 DEFAULTS: Final = {"kind": "mixed", "delta": "1e-6", "unit": "person", "access": "members"}
@@ -67,12 +60,14 @@ class DraftOpening(NamedTuple):
     Attributes:
         fields: of its policy, as on the wire, with the defaults.
         plan: the compiled policy; of an opening with a ceiling, below it.
+        schema: for questions on data, None without one.
         proposal: why the filter was chosen, in words; "" where nothing was expected.
     """
 
     fields: dict[str, Any]
     plan: CompiledPolicy
     proposal: str
+    schema: Schema | None = None
 
 
 def draft_of(form: FormData) -> DraftOpening:
@@ -100,7 +95,26 @@ def draft_of(form: FormData) -> DraftOpening:
     fields = propose_defaults({**typed, **given})
     policy = msgspec.convert(fields, Policy)
     plan = plan_of_opening(policy, value["ceiling"] or None)
-    return DraftOpening(fields, plan, words)
+    return DraftOpening(fields, plan, words, _schema(value["schema"]))
+
+
+def _schema(text: str) -> Schema | None:
+    """Return the schema in a form's text, None for none.
+
+    Raises: RequestInvalid: it breaks a rule, which the error names with the column.
+    """
+    if not text:
+        return None
+    if len(text) > MOST_TEXT:
+        rule = f"must have at most {MOST_TEXT:,} characters here; open it by command"
+        raise RequestInvalid("schema", rule, "")
+    try:
+        return read_schema_file(text.encode())
+    except RequestInvalid as error:
+        where = "" if error.field == "schema" else f"{error.field} "
+        # What is to be filled in says itself what belongs there, at length.
+        value = "" if error.value.startswith(FILL_IN) else error.value
+        raise RequestInvalid("schema", f"{where}{error.rule}", value) from None
 
 
 def _expected(form: FormData) -> Claim | None:
@@ -148,7 +162,7 @@ def opening_body(form: FormData, draft: DraftOpening, by: str, clock: Clock) -> 
         draft.fields,
         as_given=True,
         owners=owners or None,
-        schema=None,
+        schema=draft.schema,
         ceiling=value["ceiling"] or None,
         lifetime=lifetime if value["lifetime"] else None,
     )
@@ -164,4 +178,6 @@ def with_opening_error(form: FormData, error: RequestInvalid) -> FormData:
         field = "lifetime_delta" if field.endswith("delta") else "lifetime"
     elif field.startswith("owners"):
         field = "owners"
+    elif field.startswith("schema"):
+        field = "schema"
     return with_error(form, RequestInvalid(field, error.rule, error.value, hint=lambda: error.hint))

@@ -27,12 +27,19 @@ from accountant.records import Decision, decode_decision
 from accountant.records.http_bodies import Problem, logged_decision
 from accountant.records.inputs import check_body
 from accountant.records.kinds import OPENING as OPENING_KIND
+from accountant.records.names import is_name
 from accountant.records.requests import Open
 from accountant.views.confirmations import confirmation_words
 from streams.auth.authorization import may_open
 from streams.auth.principal import authenticates, optional_principal
 from streams.auth.visibility import visibility_of
 from streams.gateway.confirm import confirmations_of
+from streams.gateway.source_check import (
+    check_source,
+    reads_data,
+    skeleton_of,
+    sources_for_opening,
+)
 from streams.gateway.submit import DEFAULT_WAIT_S, submit_body
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
@@ -53,6 +60,8 @@ from streams.pages.opening.opening_form import (
 from streams.pages.paths import HOME, OPENING
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
+from streams.sources.schema_skeleton import FILL_IT_IN
+from streams.sources.source_tables import SourceProblem
 
 _decode_problem: Final = msgspec.json.Decoder(Problem).decode
 
@@ -88,12 +97,15 @@ class OpeningPreview(NamedTuple):
 
 @get(OPENING, include_in_schema=False)
 async def opening_page(request: HttpRequest) -> Response[Any]:
-    """Return the form that opens a dataset; with a name in the query also what it would promise."""
+    """Return the form that opens a dataset; with a name in the query also what it would promise.
+
+    With a `source` in the query it has the skeleton of a schema instead.
+    """
     query = {name: str(text) for name, text in request.query_params.items()}
     form = parse_form(NAMES, query)._replace(request_id=_new_id(request))
     if "dataset" not in query:
         return await _page(request, form._replace(values={**form.values, **DEFAULTS}))
-    return await _page(request, form, previews=True)
+    return await _page(request, form, previews="source" not in query)
 
 
 @post(OPENING, include_in_schema=False, status_code=303)
@@ -103,6 +115,8 @@ async def open_by_form(request: HttpRequest) -> Response[Any]:
     form = parse_form(NAMES, fields)
     if not _may_open(request):
         return await _page(request, form)
+    if fields.get("preview"):
+        return await _page(request, form, previews=True)
     try:
         draft = await asyncio.to_thread(draft_of, form)
         body = _body(request, form, draft)
@@ -175,6 +189,12 @@ async def _page(
             preview = await _preview(request, form)
         except RequestInvalid as error:
             form = with_opening_error(form, error)
+        except HTTPProblem as error:  # the dataset may not read the source of its schema
+            why = capital(_decode_problem(error.answer.content).detail)
+            form = form._replace(errors={"schema": f"{why}."})
+    sources, notes = await _sources(request, form), list[str]()
+    if (source := str(request.query_params.get("source", ""))) in sources:
+        form, notes = await _with_skeleton(request, form, source)
     values: Mapping[str, Any] = {
         "page_url": OPENING,
         "home": HOME,
@@ -182,9 +202,38 @@ async def _page(
         "kinds": [(each.name, each.words) for each in KINDS],
         "filters": [("", "the one that fits best"), *((name, name) for name in FILTER_NAMES)],
         "preview": preview,
+        "reads_data": reads_data(request),
+        "sources": _source_links(form, sources),
+        "notes": notes,
         "flash": flash,
     }
     return render_page(request, "opening.html", status=status, **values)
+
+
+async def _sources(request: HttpRequest, form: FormData) -> list[str]:
+    """Return the sources that the drafted dataset may read, none without a valid name."""
+    name = form.values["dataset"]
+    if not is_name(name):
+        return []
+    return await sources_for_opening(request, name, form.values["population"])
+
+
+def _source_links(form: FormData, sources: list[str]) -> list[tuple[str, str]]:
+    """Return each source with the address of the form with its skeleton."""
+    kept = {name: text for name, text in form.values.items() if text and name != "schema"}
+    return [(name, f"{OPENING}?{urlencode({**kept, 'source': name})}#draft") for name in sources]
+
+
+async def _with_skeleton(
+    request: HttpRequest, form: FormData, source: str
+) -> tuple[FormData, list[str]]:
+    """Return the form with the schema of a source to be filled in, and notes on it."""
+    try:
+        text, notes = await skeleton_of(request, source)
+    except SourceProblem as problem:
+        return form, [f"The source {source} cannot be read now: {problem}."]
+    filled = form._replace(values={**form.values, "schema": text})
+    return filled, [FILL_IT_IN, *notes]
 
 
 async def _preview(request: HttpRequest, form: FormData) -> OpeningPreview:
@@ -195,6 +244,8 @@ async def _preview(request: HttpRequest, form: FormData) -> OpeningPreview:
     draft = await asyncio.to_thread(draft_of, form)
     record = check_body("admin", _body(request, form, draft)).body
     assert isinstance(record, Open)
+    # What of a schema differs from a source is for datasets that may read it.
+    await check_source(request, record)
     service = context_of(request).service
     known, ordered = await service.datasets(), service.ordered_before()
     asked = await confirmations_of(request, record)
