@@ -57,7 +57,8 @@ NOT_THE_LOG: Final = {
 READING: Final = {
     *("answers", "approval list", "audit", "dataset list", "dataset show", "evidence", "head"),
     *("limit list", "log export", "more list"),
-    *("me", "member list", "mine", "ready", "reservation list", "usage", "watch", "why"),
+    *("me", "member list", "mine", "ready", "report", "reservation list"),
+    *("usage", "watch", "why"),
 }
 
 WITHOUT_A_LEDGER: Final = {

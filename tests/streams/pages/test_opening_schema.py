@@ -92,7 +92,7 @@ def test_a_source_of_another_dataset_shows_nothing(reading: PagesServer) -> None
     hers = page(reading, dataset="hers", source="secret").text
     assert "&lt;b&gt;salary" in hers
     assert "<b>salary" not in hers
-    # Whether a hidden dataset is open cannot be told from the sources that are offered.
+    # The sources that are offered do not say whether a hidden dataset is open.
     assert "source=" not in page(reading, dataset="taken").text
 
 

@@ -203,15 +203,16 @@ def test_every_operation_states_each_status_and_its_body(shared_server: LocalSer
                 assert all(content["schema"] for content in answer["content"].values())
 
 
-def test_only_the_why_route_returns_csv(shared_server: LocalServer) -> None:
-    """Another one would have to be sent by `csv_file`, too: as an attachment, never sniffed."""
+def test_why_and_report_alone_return_csv(shared_server: LocalServer) -> None:
+    """Another one would have to be sent by `download`, too: as an attachment, never sniffed."""
     answers = {
         path: str(method.get("responses", {}))
         for path, methods in document(shared_server)["paths"].items()
         for method in methods.values()
     }
     assert [path for path, result in answers.items() if "text/csv" in result] == [
-        "/datasets/{dataset}/why"
+        "/datasets/{dataset}/why",
+        "/datasets/{dataset}/report",
     ]
 
 
