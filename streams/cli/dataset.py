@@ -130,8 +130,7 @@ def open_(
             "--new",
             help="Open it although its name, population or source is nearly one that is there, or "
             "another dataset is on its source: each would be a second budget. Or although its "
-            "population's joint guarantee would end, or it takes from its population's lifetime. "
-            "Without it, each is refused.",
+            "population's joint guarantee would end, or it takes from its population's lifetime.",
         ),
     ] = False,
     ceiling: Annotated[
