@@ -155,7 +155,7 @@ class CheckedRules(PeopleRules):
     def _check_approval(
         self, state: PeopleState, body: Body, made: EncodedDecision, now: int
     ) -> None:
-        """An approval says what the request would be told if it were sent now; or why not."""
+        """An approval says what a decision on the request would say now, or why not."""
         said = json.loads(made.value)
         (row,) = [each for each in state.waiting() if each.pending == body["pending"]]
         is_own = body["by"] in {row.analyst, row.via}
@@ -172,9 +172,9 @@ class CheckedRules(PeopleRules):
             return
         asked = json.loads(bytes(row.body or b""))
         gone = ("version", "request_id")
-        anew = {name: each for name, each in asked.items() if name not in gone}
+        body_now = {name: each for name, each in asked.items() if name not in gone}
         open_ = self.after(state, owner("amend", approve_above="1"))
-        (fresh,) = _parts(self.decided(open_, anew, now - state.now))
+        (fresh,) = _parts(self.decided(open_, body_now, now - state.now))
         for name in ("outcome", "reason", "cost", "totals", "levels", "fits", "level", "left"):
             assert said.get(name) == fresh.get(name), (name, said, fresh)
         self.approved += said["outcome"] == "granted"
