@@ -41,7 +41,7 @@ _NOT_OF_THE_STATE: Final = {
 Body = dict[str, Any]
 
 
-class Record(NamedTuple):
+class PossibleRecord(NamedTuple):
     """A record that somebody sends, or a step of the clock.
 
     Attributes:
@@ -92,7 +92,7 @@ class PeopleRules:
     """
 
     def __init__(
-        self, setting: Sequence[Body], records: Sequence[Record], laws: dict[str, Pair]
+        self, setting: Sequence[Body], records: Sequence[PossibleRecord], laws: dict[str, Pair]
     ) -> None:
         self.records = tuple(records)
         self._laws = {_text_of(json.loads(claim)): pair for claim, pair in laws.items()}

@@ -23,7 +23,7 @@ from accountant.times import iso
 from research.games.optimal_stopping import Move, Payoff, solve
 from research.games.pairs import FloatArray, randomized_response
 from research.games.payoffs import hockey_stick
-from research.games.people import DAY, START, Body, PeopleRules, PeopleState, Record
+from research.games.people import DAY, START, Body, PeopleRules, PeopleState, PossibleRecord
 from tests.nightly import rounds
 
 DEPTH: Final = rounds(3, 6)
@@ -53,11 +53,11 @@ def request(analyst: str, epsilon: str, **fields: Any) -> Body:
     return {**body, "claim": claim, "unit": "person", "neighbours": "add_remove", **fields}
 
 
-def sends(name: str, body: Body, later: int = 0) -> Record:
-    return Record(name, lambda _: body, later)
+def sends(name: str, body: Body, later: int = 0) -> PossibleRecord:
+    return PossibleRecord(name, lambda _: body, later)
 
 
-def answers(name: str, kind: str, by: str, later: int = 0, place: int = 0) -> Record:
+def answers(name: str, kind: str, by: str, later: int = 0, place: int = 0) -> PossibleRecord:
     """Return an answer to a request that nobody has answered, to the first one by default."""
 
     def body(state: PeopleState) -> Body | None:
@@ -66,7 +66,7 @@ def answers(name: str, kind: str, by: str, later: int = 0, place: int = 0) -> Re
             return None
         return owner(kind, by=by, pending=waiting[place].pending)
 
-    return Record(name, body, later)
+    return PossibleRecord(name, body, later)
 
 
 def _led(kind: str, **fields: Any) -> Body:
@@ -257,7 +257,7 @@ def waiting() -> CheckedRules:
             sends("red is paused", owner("pause_member", team="red", reason="why")),
             sends("red is resumed", owner("resume_member", team="red")),
             sends("ana is limited", owner("limit", scope="analyst", name="ana", part="0.5")),
-            Record("set back", lambda _: None, -1000),
+            PossibleRecord("set back", lambda _: None, -1000),
         ],
         LAWS,
     )
@@ -295,7 +295,7 @@ def leads() -> CheckedRules:
             sends("lea takes ben", _led("member", member="ben", roles=["analyst"], team="red")),
             sends("lower", owner("budget", budget={"epsilon": "0.4"})),
             sends("blue gets", owner("limit", scope="team", name="blue", reserved="0.4")),
-            Record("set back", lambda _: None, -DAY),
+            PossibleRecord("set back", lambda _: None, -DAY),
         ],
         LAWS,
     )
