@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec import UNSET
 
-from accountant.display.approvals import idle_approval
 from accountant.display.numbers import counted, exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
@@ -21,7 +20,7 @@ from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import IF_MEANT, ask_back, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import lifetime_notes
+from streams.cli.reading.dataset_reader import policy_notes
 from streams.cli.reading.options import DEFAULT_URL, Json, ReplaceLedger, TokenFile, Url
 from streams.cli.reading.policy_options import (
     check_excluded,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
     from accountant.questions import Schema
     from accountant.records import Decision
-    from streams.client import Accountant
 
 app = typer.Typer(help="Open, change, show and list datasets.", no_args_is_help=True)
 
@@ -259,7 +257,7 @@ def open_(
                     cap = policy is None and proposes_cap
                     by = admin.name(ledger)
                     _explain_opening(decision, wanted, plan, declared, by=by, cap=cap)
-            notes = partial(lifetime_notes, ledger, name, decision)
+            notes = partial(policy_notes, ledger, name, decision)
             admin.end(ledger, request, decision, notes=notes)
 
 
@@ -287,8 +285,6 @@ def _explain_opening(
         say(_ACCESS_EXPLAINED.format(**owned))
     if cap:
         say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP), **owned))
-    if idle := idle_approval(plan.policy):
-        say(f"note: a request {idle}", err=True)
     if _keeps_no_delta(plan):
         say(_DELTA_EXPLAINED)
     if plan.policy.beside is not UNSET:
@@ -401,15 +397,7 @@ def amend(
     }
     with admin.ledger() as (ledger, request):
         decision = admin.owner(ledger, request, follows=follows).amend(name, **fields)
-        admin.end(ledger, request, decision, notes=partial(_amended_notes, ledger, decision))
-
-
-def _amended_notes(ledger: Accountant, decision: Decision) -> list[str]:
-    """Return what an owner should know of an amended policy."""
-    if not decision.outcome.is_applied or decision.dataset is None:
-        return []
-    idle = idle_approval(ledger.dataset(str(decision.dataset)).policy)
-    return [f"a request {idle}"] if idle else []
+        admin.end(ledger, request, decision, notes=partial(policy_notes, ledger, name, decision))
 
 
 @app.command("close")
@@ -499,7 +487,7 @@ def renew(
             decision = admin.owner(ledger, request).renew(
                 name, renewed_as, wanted, owners=owner, schema=declared, as_given=True
             )
-        notes = partial(lifetime_notes, ledger, renewed_as, decision)
+        notes = partial(policy_notes, ledger, renewed_as, decision)
         admin.end(ledger, request, decision, notes=notes)
 
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from accountant.policy.lifetime import Lifetime
 from streams.cli.dataset_proposal import OpeningDraft
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import get_dataset, lifetime_notes
+from streams.cli.reading.dataset_reader import get_dataset, policy_notes
 from streams.errors import AccountantWarning
 
 _NO_LIFETIME: Final = (
@@ -81,7 +81,7 @@ def open_like(
         own = copied.lifetime is not UNSET and not copied.lifetime.shared
         if decision.outcome.opens and own and lifetime.amount is None:
             say(_NO_LIFETIME.format(name=opening.name, like=like), err=True)
-        notes = partial(lifetime_notes, ledger, opening.name, decision)
+        notes = partial(policy_notes, ledger, opening.name, decision)
         admin.end(ledger, request, decision, notes=notes)
 
 

@@ -347,7 +347,7 @@ class _Recent:
         if answers and (line.outcome.charges or line.reason is Reason.DENIED):
             self._answered.add(answers)
         elif line.outcome.waits and hash_of(value) in self._answered:
-            return  # its answer stands in its place
+            return  # its answer is listed
         asked = names_in_request(line.request)
         if asked.grant and line.outcome.is_applied:
             shown = msgspec.Raw(redact_decision(self._access, line, value))

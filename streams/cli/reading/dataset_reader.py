@@ -290,15 +290,23 @@ def warn_if_void(ledger: Accountant, decision: Decision) -> None:
         say(f"warning: {said}", err=True)
 
 
-def lifetime_notes(ledger: Accountant, dataset: str, decision: Decision) -> list[str]:
-    """Return what an opening has taken of a lifetime, and that this guarantees nothing any more."""
+def policy_notes(ledger: Accountant, dataset: str, decision: Decision) -> list[str]:
+    """Return what an owner should know of a policy that was opened, renewed or amended.
+
+    What it has taken of a lifetime, that an approval never applies, and that the dataset guarantees
+    nothing any more.
+    """
+    from accountant.display.approvals import idle_approval
     from accountant.display.datasets import lifetime_words
 
-    view = find_dataset(ledger, dataset) if decision.outcome.opens else None
-    words = "" if view is None else lifetime_words(view)
+    view = find_dataset(ledger, dataset) if decision.outcome.is_applied else None
+    if view is None:
+        return []
+    words = lifetime_words(view) if decision.outcome.opens else ""
     taken = words and f"its lifetime is {words}"
-    said = read_void(ledger, dataset) if decision.outcome.is_applied else ""
-    return [each for each in (taken, said) if each]
+    idle = idle_approval(view.policy)
+    said = read_void(ledger, dataset)
+    return [each for each in (taken, idle and f"a request {idle}", said) if each]
 
 
 def with_joint_guarantees(

@@ -28,7 +28,7 @@ from streams.pages.dataset import form_data, lasting_forms
 from streams.pages.dataset.dataset_page import REFILLED, dataset_page
 from streams.pages.dataset.form_data import FormData, SentForm
 from streams.pages.dataset.forms import FORMS, PageForm
-from streams.pages.dataset.lasting_forms import Submission
+from streams.pages.dataset.lasting_forms import FormSubmission
 from streams.pages.dataset.many_forms import NotAllSent
 from streams.pages.dataset.page_data import Viewer, viewer_of
 from streams.pages.dataset.unseen import ask_unseen, dataset_not_found
@@ -95,7 +95,7 @@ async def _post(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     if asked_back is not None:
         return asked_back
     (whole,) = await visibility.with_joint([view])
-    submission = Submission(sent, records, whole, visibility)
+    submission = FormSubmission(sent, records, whole, visibility)
     try:
         effect = await _unconfirmed_effect(page_form, submission)
         if effect:
@@ -176,7 +176,7 @@ async def _shown_again(
     return None
 
 
-async def _unconfirmed_effect(form: PageForm, submission: Submission) -> str:
+async def _unconfirmed_effect(form: PageForm, submission: FormSubmission) -> str:
     """Return what a form would do and its sender has not confirmed, "" for nothing.
 
     Raises: RequestInvalid: it would be refused.
@@ -191,7 +191,7 @@ async def _unconfirmed_effect(form: PageForm, submission: Submission) -> str:
     return "" if lasting_forms.is_confirmed(sent.form, effect) else effect
 
 
-async def _send(context: Context, form: PageForm, submission: Submission) -> Decision | None:
+async def _send(context: Context, form: PageForm, submission: FormSubmission) -> Decision | None:
     """Return the decision on a form's record, None while it is not decided.
 
     Raises: RequestInvalid. Unavailable.

@@ -16,7 +16,7 @@ from accountant.views.asks import AskView
 from streams.http.context import Context
 from streams.pages.dataset import amend_form, form_data, lasting_forms, many_forms
 from streams.pages.dataset.form_data import FormData, FormRecord, SentForm
-from streams.pages.dataset.lasting_forms import Effect, Submission
+from streams.pages.dataset.lasting_forms import Effect, FormSubmission
 from streams.pages.dataset.page_data import PageData
 from streams.pages.ids import new_id
 
@@ -54,7 +54,7 @@ class PageForm(NamedTuple):
     for_leads: bool = False
     for_everybody: bool = False
     effect: Effect | None = None
-    send: Callable[[Context, Submission], Awaitable[Decision | None]] | None = None
+    send: Callable[[Context, FormSubmission], Awaitable[Decision | None]] | None = None
 
 
 def _by(found: PageData) -> str:

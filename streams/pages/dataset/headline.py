@@ -58,7 +58,7 @@ class Headline(NamedTuple):
         facts: the rest of the policy, as names and texts.
         lasts_until: the day until which the budget should last, "" for none.
         unit: the sign of the additive sum. `counted`: what its percentages are parts of.
-        per: whom the guarantee is about, such as `person`.
+        per: the unit of the guarantee, such as `person`.
     """
 
     dataset: str

@@ -57,7 +57,7 @@ RELEASE: Final = ("claim", "released_at", "evidence", "team", *_OWN, CONFIRMED)
 REMARK: Final = ("decision", "remark", "by", CONFIRMED)
 
 
-class Submission(NamedTuple):
+class FormSubmission(NamedTuple):
     """What an owner wants to do to a dataset.
 
     Attributes:
@@ -76,7 +76,7 @@ class Submission(NamedTuple):
         return self.records[0].checked.body
 
 
-Effect = Callable[[Submission], Awaitable[str]]
+Effect = Callable[[FormSubmission], Awaitable[str]]
 """Returns what a form does, for its sender to confirm; "" for nothing to confirm.
 
 Raises: RequestInvalid: it would be refused.
@@ -108,7 +108,7 @@ def budget_record(sent: SentForm) -> FormRecord:
     return admin_record("budget", sent, fields)
 
 
-async def budget_effect(submission: Submission) -> str:
+async def budget_effect(submission: FormSubmission) -> str:
     """Return that a budget would stop all grants, "" where it would not."""
     body = submission.body
     if not isinstance(body, SetBudget):  # an owner declines an ask
@@ -143,7 +143,7 @@ def release_record(sent: SentForm) -> FormRecord:
     return admin_record("record", sent, fields)
 
 
-async def release_effect(submission: Submission) -> str:
+async def release_effect(submission: FormSubmission) -> str:
     """Return what the record of a release does for ever."""
     body = submission.body
     assert isinstance(body, RecordRelease)
@@ -182,7 +182,7 @@ def remark_record(sent: SentForm) -> FormRecord:
     return admin_record("remark", sent, fields)
 
 
-async def remark_effect(submission: Submission) -> str:
+async def remark_effect(submission: FormSubmission) -> str:
     """Return what a remark is about.
 
     Raises: RequestInvalid: there is no such decision.
@@ -196,7 +196,7 @@ async def remark_effect(submission: Submission) -> str:
     return f"{capital(remarking_words(submission.view.dataset, number, decision))}."
 
 
-async def void(context: Context, submission: Submission) -> Decision | None:
+async def void(context: Context, submission: FormSubmission) -> Decision | None:
     """Void a reservation; the reason follows as a remark on the decision that reserved.
 
     Returns: the decision on the void, None while there is none.
@@ -219,7 +219,7 @@ async def void(context: Context, submission: Submission) -> Decision | None:
     return decision
 
 
-async def _number_of_grant(submission: Submission) -> int | None:
+async def _number_of_grant(submission: FormSubmission) -> int | None:
     """Return the number of the decision that reserved what a form voids, None for none."""
     dataset, grant = submission.view.dataset, submission.sent.form.values["grant"]
     service, after = submission.visibility.service, 0
@@ -240,7 +240,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-async def _find(submission: Submission, number: int) -> Decision | None:
+async def _find(submission: FormSubmission, number: int) -> Decision | None:
     """Return a decision by its number in the dataset, None for one that cannot be read."""
     dataset, visibility = submission.view.dataset, submission.visibility
     access = visibility.at(dataset)
@@ -263,7 +263,7 @@ def renewal_record(sent: SentForm) -> FormRecord:
     return admin_record("renew", sent, renew_fields(new, None, **given))
 
 
-async def renewal_effect(submission: Submission) -> str:
+async def renewal_effect(submission: FormSubmission) -> str:
     """Return what becomes of the dataset, its reservations, its lifetime and its population.
 
     Raises: RequestInvalid: it would be refused.
@@ -281,7 +281,7 @@ async def renewal_effect(submission: Submission) -> str:
     return f"If you renew it: {'; '.join(plan.words())}."
 
 
-def _next_policy(submission: Submission) -> Policy | None:
+def _next_policy(submission: FormSubmission) -> Policy | None:
     """Return the policy below a typed ceiling, None for that of the dataset.
 
     Raises: RequestInvalid: the ceiling is no amount, or below the budget in force.
@@ -303,7 +303,7 @@ def _policy_in_force(view: DatasetView) -> Mapping[str, Any]:
     return policy if in_force is UNSET else {**policy, in_force.field: in_force.amount}
 
 
-async def renew(context: Context, submission: Submission) -> Decision | None:
+async def renew(context: Context, submission: FormSubmission) -> Decision | None:
     """Renew a dataset as `accountant dataset renew` does: limits and members follow.
 
     Returns: the decision, None while there is none.

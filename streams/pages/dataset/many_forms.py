@@ -19,7 +19,7 @@ from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import Context
 from streams.pages.dataset import form_data
 from streams.pages.dataset.form_data import MOST_TEXT, FormData, FormRecord, SentForm
-from streams.pages.dataset.lasting_forms import Submission
+from streams.pages.dataset.lasting_forms import FormSubmission
 
 MANY: Final = ("lines", "reason", "by", form_data.CONFIRMED)
 _MOST_LINES: Final = 200
@@ -135,19 +135,19 @@ def _key(record: FormRecord) -> tuple[str, ...]:
     return (body.scope, body.name or "")
 
 
-async def members_effect(submission: Submission) -> str:
+async def members_effect(submission: FormSubmission) -> str:
     """Return which members are set, which of them replace an entry, and near names of teams."""
     members = await submission.visibility.service.members(submission.view.dataset)
     return await _effect(submission, {("member", each.member) for each in members})
 
 
-async def limits_effect(submission: Submission) -> str:
+async def limits_effect(submission: FormSubmission) -> str:
     """Return which limits are set, which of them replace one, and near names of teams."""
     levels = await submission.visibility.service.levels(submission.view.dataset)
     return await _effect(submission, {(each.scope, each.name or "") for each in levels})
 
 
-async def _effect(submission: Submission, there: Collection[tuple[str, ...]]) -> str:
+async def _effect(submission: FormSubmission, there: Collection[tuple[str, ...]]) -> str:
     lines = submission.records
     replaced = [" ".join(key) for each in lines if (key := _key(each)) in there]
     words = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'} will be saved."
@@ -156,7 +156,7 @@ async def _effect(submission: Submission, there: Collection[tuple[str, ...]]) ->
     return " ".join([words, *[text async for text in _near_names(submission)]])
 
 
-async def _near_names(submission: Submission) -> AsyncIterator[str]:
+async def _near_names(submission: FormSubmission) -> AsyncIterator[str]:
     service, dataset = submission.visibility.service, submission.sent.dataset
     members, limits = await service.members(dataset), await service.levels(dataset)
     for each in submission.records:
@@ -166,7 +166,7 @@ async def _near_names(submission: Submission) -> AsyncIterator[str]:
             yield f"Line {each.number}: {asked.text}"
 
 
-async def send_lines(context: Context, submission: Submission) -> Decision | None:
+async def send_lines(context: Context, submission: FormSubmission) -> Decision | None:
     """Send each line's record in order; return the last decision.
 
     Raises: NotAllSent. Unavailable.

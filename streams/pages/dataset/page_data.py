@@ -127,7 +127,7 @@ class PageData(NamedTuple):
 
     @property
     def example(self) -> str:
-        """The analyst for whom a lead who does not ask previews first, "" for nobody."""
+        """The analyst of the first preview of a lead, themselves if they ask; "" for nobody."""
         if not self.viewer.team or self.viewer.asks:
             return self.viewer.name if self.viewer.team else ""
         return next((each.member for each in self.members if "analyst" in each.roles), "")
