@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, get_type_hints
 
 import typer
@@ -98,11 +98,22 @@ class AdminOptions(NamedTuple):
             return self.owner(ledger, request)
         return ledger.as_administrator(self.name(ledger), **self.terms(request.id))
 
-    def send(self, call: Callable[[Owner], Decision], *, follows: int | None = None) -> NoReturn:
-        """Send an owner's request, print the decision, and end the command: 1 if it is refused."""
+    def send(
+        self,
+        call: Callable[[Owner], Decision],
+        *,
+        follows: int | None = None,
+        notes: Callable[[Accountant, str, Decision], Iterable[str]] | None = None,
+    ) -> NoReturn:
+        """Send an owner's request, print the decision, and end the command: 1 if it is refused.
+
+        Args:
+            notes: returns what is printed after it, of the dataset with a name.
+        """
         with self.ledger() as (ledger, request):
-            owner = self.owner(ledger, request, follows=follows)
-            self.end(ledger, request, call(owner))
+            decision = call(self.owner(ledger, request, follows=follows))
+            said = notes and partial(notes, ledger, str(decision.dataset), decision)
+            self.end(ledger, request, decision, notes=said)
 
     def send_as_administrator(self, call: Callable[[Administrator], Decision]) -> NoReturn:
         """Do the same for a command with --as-administrator."""

@@ -395,9 +395,7 @@ def amend(
         "open_per_holder": most_open,
         **approvals,
     }
-    with admin.ledger() as (ledger, request):
-        decision = admin.owner(ledger, request, follows=follows).amend(name, **fields)
-        admin.end(ledger, request, decision, notes=partial(policy_notes, ledger, name, decision))
+    admin.send(lambda owner: owner.amend(name, **fields), follows=follows, notes=policy_notes)
 
 
 @app.command("close")
