@@ -42,6 +42,7 @@ def is_found(play: Callable[[bool], Outcome], promise: Promise, games: int = GAM
         ("sum(x)", "rho: 0.5, rounded_gaussian"),
         ("mean(x)", "epsilon: 2"),
         ("variance(x)", "epsilon: 3"),
+        ("count, mean(x)", "epsilon: 2, weights 2 1"),
         ("median(y)", "epsilon: 1"),
         ("top(c, 1)", "epsilon: 1"),
     ],
