@@ -93,7 +93,10 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
                 "count(age)",
                 "the end at character 6, got (: count has no column: write count, as",
             ),
-            ("count were age > 5", "must have where, by, rows or the end at character 7, got were"),
+            (
+                "count were age > 5",
+                "must have a comma, where, by, rows or the end at character 7, got were",
+            ),
             ("count where age > 5 smoker", "must have and, or, where, by, rows or the end at"),
             (
                 "count by job region",
