@@ -37,9 +37,10 @@ class _Fields(
 
 
 class GroupColumn(_Fields, frozen=True):
-    """A column whose declared values set the answer's values apart.
+    """What sets the answer's values apart.
 
     Attributes:
+        column: a column's name, or the text of a function of it, such as `month(visited)`.
         values: those declared in the schema, in its order, whether or not there are such rows.
     """
 

@@ -43,7 +43,6 @@ from accountant.questions.decimals import decimal_text, round_half_up
 from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, NumberColumn
-from accountant.questions.scope import group_values
 from accountant.questions.sensitivity import VectorStatistic
 from accountant.questions.statistics import EstimateQuestion
 
@@ -89,7 +88,7 @@ def answer_of(granted: Granted, result: Result, *, estimate_all: bool = False) -
         answer = _with_session(answer, result.session)
     return replace(
         answer,
-        groups=tuple([GroupColumn(column=c.name, values=group_values(c)) for c in checked.groups]),
+        groups=tuple([GroupColumn(column=g.heading, values=g.values) for g in checked.groups]),
         values=values,
         low=_texts([each and each[0] for each in ends], places),
         high=_texts([each and each[1] for each in ends], places),

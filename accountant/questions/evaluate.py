@@ -60,7 +60,7 @@ def _read_row(schema: Schema, row: Mapping[str, object]) -> SchemaRow | None:
 
 def _is_relevant(checked: CheckedQuestion, row: SchemaRow) -> bool:
     """Tell whether a row is in the filter, in a group, and has a value for the statistic."""
-    needed = [column.name for column in checked.groups]
+    needed = [each.column.name for each in checked.groups]
     if checked.column is not None:
         needed.append(checked.column.name)
     if any(row.values[name] is None for name in needed):
@@ -102,12 +102,8 @@ def content_digest(content: bytes, *, key: bytes) -> bytes:
 
 
 def _aggregate(checked: CheckedQuestion, rows: list[SchemaRow]) -> tuple[Vector, ...]:
-    names = [column.name for column in checked.groups]
-    in_group: dict[tuple[SchemaValue | None, ...], list[SchemaValue]] = {
-        group: [] for group in checked.each_group()
-    }
+    groups: list[list[SchemaValue]] = [[] for _ in range(checked.cells)]
     for row in rows:
         value = None if checked.column is None else row.values[checked.column.name]
-        in_group[tuple(row.values[name] for name in names)].append(True if value is None else value)
-    groups = list(in_group.values())
+        groups[checked.group_place(row.values)].append(True if value is None else value)
     return tuple([part.exact(checked, groups) for part in checked.question.parts(checked)])

@@ -12,9 +12,9 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import parse_filter
+from accountant.questions.groups import ColumnGroups, GroupSet
 from accountant.questions.schema import (
     MAX_CANDIDATES,
-    BooleanColumn,
     CategoryColumn,
     Column,
     NumberColumn,
@@ -69,7 +69,7 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
     Raises: RequestInvalid: naming field, rule and value, from schema and question alone.
     """
     column = _statistic_column(question, schema)
-    groups = _groups(question, schema, column)
+    groups = _all_groups(question, schema, column)
     expression = None
     if question.where.strip():
         expression = parse_filter(question.where, schema, field="where")
@@ -116,22 +116,21 @@ def _kind_hint(column: Column) -> str:
     return f"ask count by {name}, or count where {name} = true"
 
 
-def _groups(
-    question: Question, schema: Schema, column: Column | None
-) -> tuple[CategoryColumn | BooleanColumn, ...]:
+def _all_groups(question: Question, schema: Schema, column: Column | None) -> tuple[GroupSet, ...]:
     if len(question.by) > MAX_GROUPED:
         rule = f"must be at most {MAX_GROUPED} columns"
         raise RequestInvalid("by", rule, f"{len(question.by)} columns")
-    groups = list[CategoryColumn | BooleanColumn]()
+    groups = list[GroupSet]()
     if question.is_grouped_by_its_column and isinstance(column, CategoryColumn):
-        groups.append(column)
+        groups.append(ColumnGroups(column))
     for i, name in enumerate(question.by):
-        group = schema.find(name, field=f"by[{i}]")
-        if isinstance(group, NumberColumn):
+        of_groups = schema.find(name, field=f"by[{i}]")
+        if isinstance(of_groups, NumberColumn):
             rule = "must be a category or boolean column"
             named = f"{name}, a number column"
             raise RequestInvalid(f"by[{i}]", rule, named, hint=partial(_range_hint, name))
-        if group in groups or group == column:
+        group = ColumnGroups(of_groups)
+        if group in groups or of_groups == column:
             raise RequestInvalid(f"by[{i}]", "must be a column that is not named before", name)
         groups.append(group)
     return tuple(groups)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from accountant.questions.filter_expression import FilterExpression, columns_of
-from accountant.questions.schema import (
-    BooleanColumn,
-    CategoryColumn,
-    Column,
-    NumberColumn,
-    Schema,
-)
+from accountant.questions.groups import GroupSet
+from accountant.questions.schema import CategoryColumn, Column, NumberColumn, Schema
 from accountant.questions.schema_values import SchemaValue
 
 
@@ -26,25 +21,25 @@ class Scope:
         schema: which allows it.
         filter: None for every row.
         column: of the statistic, None of a count.
-        groups: columns whose values set the answers apart; of a histogram its own is the first.
+        groups: what sets the answers apart; of a histogram its own column is the first.
         rows: the most rows of a unit that enter the statistic.
     """
 
     schema: Schema
     filter: FilterExpression | None
     column: Column | None
-    groups: tuple[CategoryColumn | BooleanColumn, ...]
+    groups: tuple[GroupSet, ...]
     rows: int
 
     @property
     def cells(self) -> int:
         """How many groups there are."""
-        return math.prod(len(group_values(column)) for column in self.groups)
+        return math.prod(each.size for each in self.groups)
 
     @property
     def column_names(self) -> set[str]:
         """The names of the columns that the question reads, its filter included."""
-        names = {column.name for column in self.groups}
+        names = {each.column.name for each in self.groups}
         if self.column is not None:
             names.add(self.column.name)
         return names if self.filter is None else names | columns_of(self.filter)
@@ -61,11 +56,19 @@ class Scope:
         assert isinstance(self.column, CategoryColumn), "`check_question` checks the column's kind"
         return self.column
 
-    def each_group(self) -> Iterator[tuple[SchemaValue, ...]]:
-        """Yield the values of each group, in the order of the answers."""
-        return product(*map(group_values, self.groups))
+    def each_group(self) -> Iterator[tuple[str | bool, ...]]:
+        """Yield the names of each group, in the order of the answers."""
+        return product(*(each.values for each in self.groups))
 
+    def group_place(self, row: Mapping[str, SchemaValue | None]) -> int:
+        """Return the position of a row's group in the answers.
 
-def group_values(column: CategoryColumn | BooleanColumn) -> tuple[str | bool, ...]:
-    """Return the declared values of a column, in their order."""
-    return column.categories if isinstance(column, CategoryColumn) else (False, True)
+        Args:
+            row: values by column, none of the groups' columns missing.
+        """
+        place = 0
+        for each in self.groups:
+            value = row[each.column.name]
+            assert value is not None, "a row without a value enters no group"
+            place = place * each.size + each.place(value)
+        return place

@@ -19,12 +19,13 @@ from msgspec import UNSET
 from accountant.questions.parts import ExactPart, RowSum, Vector
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import NumberColumn
-from accountant.questions.scope import Scope, group_values
+from accountant.questions.scope import Scope
 from accountant.questions.sensitivity import VectorName
 from accountant.questions.statistics import CategoryCounts, QuantileScores
 from streams.sources.cells import number_type
 from streams.sources.database import run
 from streams.sources.filter_sql import filter_sql
+from streams.sources.group_sql import group_sql
 from streams.sources.quoted import integer_literal
 from streams.sources.row_digest import digest_sql
 from streams.sources.schema_rows import SchemaRows
@@ -134,7 +135,7 @@ class _Query:
 
     def _is_relevant(self) -> str:
         tests = ["u IS NOT NULL"]
-        tests += [f"{self._value(column.name)} IS NOT NULL" for column in self.checked.groups]
+        tests += [f"{self._value(each.column.name)} IS NOT NULL" for each in self.checked.groups]
         if self.checked.column is not None:
             tests.append(f"{self._value(self.checked.column.name)} IS NOT NULL")
         if self.checked.filter is not None:
@@ -148,9 +149,9 @@ class _Query:
     def _cell(self) -> str:
         """Return the position of a row's group."""
         position = "0::BIGINT"
-        for column in self.checked.groups:
-            size = len(group_values(column))
-            position = f"({position} * {size} + {self._value(column.name)})"
+        for each in self.checked.groups:
+            place = group_sql(each, self._value(each.column.name))
+            position = f"({position} * {each.size} + {place})"
         return position
 
     def _statistic(self) -> str:

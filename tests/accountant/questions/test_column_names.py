@@ -93,7 +93,7 @@ def test_every_name_has_one_text(number: str, group: str) -> None:
     text = f"mean({name_text(number)}) where {name_text(number)} > 1950 by {name_text(group)}"
     checked = parse_question(text, schema)
     assert checked.column == schema.columns[0]
-    assert checked.groups == (schema.columns[1],)
+    assert [each.column for each in checked.groups] == [schema.columns[1]]
     assert parse_question(question_text(checked.question), schema) == checked
 
 
