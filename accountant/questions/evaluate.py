@@ -20,6 +20,7 @@ from accountant.questions.parts import Vector
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from accountant.questions.schema_values import SchemaValue, identifier, read_cell
+from accountant.questions.zone_rules import UTC, ZoneRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,11 @@ class SchemaRow:
 
 
 def evaluate(
-    checked: CheckedQuestion, rows: Iterable[Mapping[str, object]], *, key: bytes
+    checked: CheckedQuestion,
+    rows: Iterable[Mapping[str, object]],
+    *,
+    key: bytes,
+    zone: ZoneRules = UTC,
 ) -> tuple[Vector, ...]:
     """Return the exact statistics of a question, in the order of `statistics_of`.
 
@@ -41,20 +46,24 @@ def evaluate(
     Args:
         rows: cells by the source's column names; a column that a row lacks is missing there.
         key: of the hash that chooses a unit's rows; whoever owns the data keeps it secret.
+        zone: the rules of the schema's zone.
+    Raises: ValueError: they are those of another zone.
     """
-    read = (_read_row(checked.schema, row) for row in rows)
+    if zone.name != (UTC.name if checked.schema.zone is UNSET else checked.schema.zone):
+        raise ValueError(f"the schema's zone is {checked.schema.zone}, not {zone.name}")
+    read = (_read_row(checked.schema, row, zone) for row in rows)
     relevant = [row for row in read if row is not None and _is_relevant(checked, row)]
     return _aggregate(checked, bound_contributions(checked, relevant, key=key))
 
 
-def _read_row(schema: Schema, row: Mapping[str, object]) -> SchemaRow | None:
+def _read_row(schema: Schema, row: Mapping[str, object], zone: ZoneRules) -> SchemaRow | None:
     """Return a row as the schema reads it, None if it has no unit."""
     unit: str | None = ""
     if schema.unit is not UNSET:
         unit = identifier(row.get(schema.unit.column))
     if unit is None:
         return None
-    values = {each.name: read_cell(each, row.get(each.name)) for each in schema.columns}
+    values = {each.name: read_cell(each, row.get(each.name), zone) for each in schema.columns}
     return SchemaRow(unit, values)
 
 

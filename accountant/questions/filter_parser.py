@@ -8,16 +8,18 @@ test = column sign literal
      | column "is" [ "not" ] "missing"
 sign = "=" | "!=" | "<" | "<=" | ">" | ">="
 column = word | name in double quotes
-literal = number | text | "true" | "false"
+literal = number | text | "true" | "false"; dates are texts such as '2026-03-01'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Final
 
 from msgspec import UNSET
 
+from accountant.errors import RequestInvalid
 from accountant.questions.filter_expression import (
     SIGNS,
     Conjunction,
@@ -30,13 +32,17 @@ from accountant.questions.filter_expression import (
 )
 from accountant.questions.schema import (
     BooleanColumn,
+    CalendarColumn,
     CategoryColumn,
     Column,
+    DateColumn,
     NumberColumn,
     Schema,
+    TimeColumn,
     column_hint,
     is_word,
     name_text,
+    parse_date,
 )
 from accountant.questions.schema_values import SchemaValue
 from accountant.questions.tokens import Token, TokenReader
@@ -145,7 +151,8 @@ class FilterParser:
         found = next((each for each in SIGNS if each == sign.written), None)
         if sign.kind != "symbol" or found is None:
             raise self._reader.error(_TESTS, hint=_test_hint(column, sign))
-        if found not in {"=", "!="} and not isinstance(column, NumberColumn):
+        is_ordered = isinstance(column, NumberColumn | CalendarColumn)
+        if found not in {"=", "!="} and not is_ordered:
             kind = str(column.__struct_config__.tag)
             raise self._reader.error(f"= or != (a {kind} column has no order)")
         self._reader.take()
@@ -199,3 +206,17 @@ class FilterParser:
                 if found is None:
                     raise self._reader.error(f"true or false for {column.name}")
                 return found.written == "true"
+            case DateColumn() | TimeColumn():
+                return self._date(column)
+
+    def _date(self, column: CalendarColumn) -> date:
+        token = self._reader.peek()
+        try:
+            if token.kind != "text":
+                raise RequestInvalid("", "", token.written)
+            found = parse_date(token.written, field="")
+        except RequestInvalid:
+            what = f"a quoted date for {column.name}, such as '{column.first}'"
+            raise self._reader.error(what) from None
+        self._reader.take()
+        return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -12,9 +11,11 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import parse_filter
+from accountant.questions.group_functions import group_text, groups_of
 from accountant.questions.groups import ColumnGroups, GroupSet
 from accountant.questions.schema import (
     MAX_CANDIDATES,
+    CalendarColumn,
     CategoryColumn,
     Column,
     NumberColumn,
@@ -113,6 +114,8 @@ def _kind_hint(column: Column) -> str:
         return f"of numbers ask mean({name}) or quantile({name}, 0.5), or a count of a range"
     if isinstance(column, CategoryColumn):
         return f"of categories ask histogram({name}) or count by {name}"
+    if isinstance(column, CalendarColumn):
+        return f"ask count by month({name}), or count where {name} >= '{column.first}'"
     return f"ask count by {name}, or count where {name} = true"
 
 
@@ -120,26 +123,17 @@ def _all_groups(question: Question, schema: Schema, column: Column | None) -> tu
     if len(question.by) > MAX_GROUPED:
         rule = f"must be at most {MAX_GROUPED} columns"
         raise RequestInvalid("by", rule, f"{len(question.by)} columns")
-    groups = list[GroupSet]()
+    found = list[GroupSet]()
     if question.is_grouped_by_its_column and isinstance(column, CategoryColumn):
-        groups.append(ColumnGroups(column))
-    for i, name in enumerate(question.by):
-        of_groups = schema.find(name, field=f"by[{i}]")
-        if isinstance(of_groups, NumberColumn):
-            rule = "must be a category or boolean column"
-            named = f"{name}, a number column"
-            raise RequestInvalid(f"by[{i}]", rule, named, hint=partial(_range_hint, name))
-        group = ColumnGroups(of_groups)
-        if group in groups or of_groups == column:
-            raise RequestInvalid(f"by[{i}]", "must be a column that is not named before", name)
-        groups.append(group)
-    return tuple(groups)
-
-
-def _range_hint(name: str) -> str:
-    """Return how to ask about a part of a column of numbers."""
-    column = name_text(name)
-    return f"ask each range by itself, as in where {column} >= 0 and {column} < 10"
+        found.append(ColumnGroups(column))
+    for i, named in enumerate(question.by):
+        group = groups_of(named, schema, field=f"by[{i}]")
+        is_its_column = isinstance(group, ColumnGroups) and group.column == column
+        if group in found or is_its_column:
+            text = group_text(named)
+            raise RequestInvalid(f"by[{i}]", "must be a column that is not named before", text)
+        found.append(group)
+    return tuple(found)
 
 
 def _check_size(checked: CheckedQuestion) -> None:

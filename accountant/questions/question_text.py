@@ -2,7 +2,8 @@
 
 question = statistic { clause }, each clause at most once
 statistic = word [ "(" column { "," number } ")" ], by the table of statistics
-clause = "where" expression | "by" column { "," column } | "rows" number
+clause = "where" expression | "by" group { "," group } | "rows" number
+group = column | word "(" column ")"
 column = word | name in double quotes
 """
 
@@ -16,6 +17,7 @@ from msgspec import UNSET
 from accountant.questions.decimals import decimal_text
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import FilterParser
+from accountant.questions.group_functions import group_text, read_group
 from accountant.questions.question import CheckedQuestion, check_question
 from accountant.questions.schema import Schema, name_text
 from accountant.questions.statistics import WORDS, Argument, Question
@@ -61,7 +63,7 @@ def question_text(question: Question) -> str:
     if question.where:
         text += f" where {question.where}"
     if question.by:
-        text += f" by {', '.join(map(name_text, question.by))}"
+        text += f" by {', '.join(map(group_text, question.by))}"
     return text if question.rows is UNSET else f"{text} rows {question.rows}"
 
 
@@ -102,10 +104,10 @@ def _clause(reader: TokenReader, clause: str, schema: Schema) -> Any:
         return filter_text(FilterParser(reader, schema).parse())
     if clause == "rows":
         return _whole(reader)
-    columns = [reader.expect_name("a column").written]
+    groups = [read_group(reader)]
     while reader.take_if(","):
-        columns.append(reader.expect_name("a column").written)
-    return tuple(columns)
+        groups.append(read_group(reader))
+    return tuple(groups)
 
 
 def _whole(reader: TokenReader) -> int:

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from msgspec import UNSET
+
 from accountant.questions.filter_expression import FilterExpression, columns_of
 from accountant.questions.groups import GroupSet
-from accountant.questions.schema import CategoryColumn, Column, NumberColumn, Schema
+from accountant.questions.schema import CalendarColumn, CategoryColumn, Column, NumberColumn, Schema
 from accountant.questions.schema_values import SchemaValue
 
 
@@ -43,6 +45,14 @@ class Scope:
         if self.column is not None:
             names.add(self.column.name)
         return names if self.filter is None else names | columns_of(self.filter)
+
+    @property
+    def reads_zone(self) -> bool:
+        """Whether it reads dates or times on the clocks of a zone, other than UTC's."""
+        names, schema = self.column_names, self.schema
+        return schema.zone is not UNSET and any(
+            isinstance(each, CalendarColumn) and each.name in names for each in schema.columns
+        )
 
     @property
     def numbers(self) -> NumberColumn:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.questions.group_functions import GroupText
 from accountant.questions.parts import ExactPart
 from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, NumberColumn
@@ -50,12 +51,13 @@ class StatisticQuestion(
 
     Attributes:
         where: the filter, "" for every row.
-        by: columns of categories or of true and false; there is an answer for each group.
+        by: columns of categories or of true and false, or functions of columns; there is an answer
+            for each group.
         rows: the most rows of a unit that enter the statistic, at most the schema's.
     """
 
     where: str = ""
-    by: tuple[str, ...] = ()
+    by: tuple[GroupText, ...] = ()
     rows: int | UnsetType = UNSET
 
     label: ClassVar[str]

@@ -28,6 +28,7 @@ from accountant.questions import (
     question_text,
     stop_text,
 )
+from accountant.questions.group_functions import parse_group
 from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
 from accountant.questions.noise import NoiseForm, NoiseLaw
 from accountant.questions.noise_wanted import check_noise_wanted
@@ -93,7 +94,8 @@ class QuestionArguments(AnswerArguments, total=False):
 
     Attributes:
         where: a filter such as `age > 65 and region = 'north'`.
-        by: columns; there is a value for each combination of their declared values.
+        by: columns, or functions such as `month(visited)`; there is a value for each combination
+            of their declared values.
         rows: the most rows of one unit that enter, at most as many as the schema says.
     """
 
@@ -260,7 +262,8 @@ def question_of(
     Raises: RequestInvalid: an argument has another type.
     """
     wire: dict[str, object] = {"ask": ask, "where": coerce_text("where", where)}
-    wire["by"] = [by] if isinstance(by, str) else coerce_texts("by", by)
+    names = [by] if isinstance(by, str) else coerce_texts("by", by)
+    wire["by"] = [msgspec.to_builtins(parse_group(name)) for name in names]
     if "column" in fields:
         wire["column"] = coerce_text("column", fields["column"])
     if "fraction" in fields:

@@ -34,12 +34,14 @@ from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
 from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import (
+    DATE_PATTERN,
     MAX_CATEGORIES,
     MAX_CATEGORY,
     MAX_COLUMNS,
     MAX_NAME,
     MAX_ROWS,
     WORD_PATTERN,
+    ZONE_PATTERN,
 )
 from accountant.questions.statistics import STATISTICS
 from accountant.questions.tokens import MAX_TEXT
@@ -169,9 +171,14 @@ _SIGNED: Final = text(SIGNED_PATTERN, "a decimal, which may be below 0") | {"not
 _FRACTION: Final = text(r"[0-9]+(?:/[0-9]+)?", "an integer, or a quotient of two")
 _COLUMN: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_NAME}
 _CATEGORY: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_CATEGORY}
+_DATE: Final = text(DATE_PATTERN, "a date that there is")
 _QUESTION: Final[dict[str, JsonSchema]] = {
     "where": _PLAIN | {"maxLength": MAX_TEXT},
-    "by": {"type": "array", "items": _PLAIN, "maxItems": MAX_GROUPED},
+    "by": {
+        "type": "array",
+        "items": {"anyOf": [_PLAIN, {"$ref": "#/components/schemas/CalendarFunction"}]},
+        "maxItems": MAX_GROUPED,
+    },
     # What a dataset's schema does not allow is refused by its decision, whatever its letters.
     "column": _PLAIN,
     **{
@@ -234,7 +241,10 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "Me": {"kind": {"enum": ["oidc", "token"]}},
     "Amend": {"open_per_holder": _between(0, MAX_OPEN)},
-    "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
+    "Schema": {
+        "columns": {"minItems": 1, "maxItems": MAX_COLUMNS},
+        "zone": text(ZONE_PATTERN, "a name of the IANA database") | {"maxLength": MAX_NAME},
+    },
     "DataSource": {"name": _WORD},
     "UnitColumn": {"column": _COLUMN, "rows": _between(1, MAX_ROWS)},
     "NumberColumn": {"name": _COLUMN, "places": _between(0, MAX_PLACES)}
@@ -250,6 +260,11 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "missing": _CATEGORY,
     },
     "BooleanColumn": {"name": _COLUMN},
+    **dict.fromkeys(
+        ("DateColumn", "TimeColumn"),
+        {"name": _COLUMN} | dict.fromkeys(("first", "last", "missing"), _DATE),
+    ),
+    "CalendarFunction": {"column": _PLAIN},
     **{kind.__name__: _QUESTION for kind in STATISTICS.values()},
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
     "MechanismRequest": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import cast, get_args
@@ -27,6 +28,7 @@ from accountant.questions import (
     statistics_of,
 )
 from accountant.questions.parts import ExactPart, Groups, Vector
+from accountant.questions.schema import UnitColumn
 from accountant.questions.scope import Scope
 from accountant.questions.statistics import Question, StatisticQuestion
 from tests.accountant.questions.schemas import (
@@ -36,6 +38,7 @@ from tests.accountant.questions.schemas import (
     of_unit,
     replaced,
     small_schema,
+    visits,
 )
 from tests.every_case import check_each
 
@@ -73,10 +76,13 @@ class Change:
     range_distance: Fraction
 
 
-def evaluations(checked: CheckedQuestion, rows: int) -> Iterator[tuple[tuple[Vector, ...], ...]]:
+def evaluations(
+    checked: CheckedQuestion, rows: int, pool: list[Cells] = POOL
+) -> Iterator[tuple[tuple[Vector, ...], ...]]:
     """Yield the statistics of pairs of neighbours."""
-    own = [of_unit("u", table) for table in multisets(POOL, rows + 1)]
-    for others in OTHERS:
+    own = [of_unit("u", table) for table in multisets(pool, rows + 1)]
+    others_of_pool = OTHERS if pool is POOL else [(), of_unit("v", tuple(pool))]
+    for others in others_of_pool:
         found = [evaluate(checked, others + table, key=b"key") for table in own]
         if checked.schema.neighbours == "add_remove":
             empty = evaluate(checked, others, key=b"key")
@@ -101,12 +107,12 @@ def change_between(
     )
 
 
-def largest_changes(checked: CheckedQuestion, rows: int) -> list[Change]:
+def largest_changes(checked: CheckedQuestion, rows: int, pool: list[Cells] = POOL) -> list[Change]:
     """Return the largest changes of each statistic that a question reads."""
     statistics = statistics_of(checked)
     parts = (statistics,) if isinstance(statistics, SelectionStatistic) else statistics
     largest = [Change(Fraction(0), Fraction(0), Fraction(0))] * len(parts)
-    for one, other in set(evaluations(checked, rows)):
+    for one, other in set(evaluations(checked, rows, pool)):
         for i, part in enumerate(parts):
             change = change_between(one[i], other[i], part)
             largest[i] = Change(
@@ -161,6 +167,33 @@ def test_no_unit_changes_a_vector_by_more_and_one_changes_it_by_as_much() -> Non
                     assert change.l2_squared == statistic.l2_squared
 
     check_each(check_case, VECTORS, RELATIONS, [1, 2])
+
+
+DATED: list[Cells] = [
+    {"d": "2025-11-01", "t": "2025-12-31T23:59:60", "x": 9},
+    {"d": date(2026, 2, 28), "t": "2026-01-01T00:30+02:00", "x": -9},
+    {"d": "2026-02-28T23:59:59.9", "t": "2026-01-01T05:00", "x": 9},
+    {"d": "2026-02-28", "t": "2026-01-31", "x": -9},
+    {"d": "2026-03-01", "t": None, "x": 9},
+]
+BY_DATE = [
+    *("count by month(d)", "sum(x) by quarter(t)", "count where d > '2025-11-01' by weekday(d)"),
+    *("sum(x) by week(d)", "count by hour(t), year(d)", "sum(x) where t <= '2025-12-31'"),
+]
+
+
+def test_no_unit_changes_groups_of_dates_by_more() -> None:
+    def check_case(text: str, relation: Neighbours, rows: int) -> None:
+        schema = visits(unit=UnitColumn(column="unit", rows=rows), neighbours=relation)
+        checked = parse_question(text, schema)
+        (statistic,) = statistics_of(checked)  # type: ignore[misc]
+        (change,) = largest_changes(checked, rows, DATED)
+        assert change.l1 <= statistic.l1
+        assert change.l2_squared <= statistic.l2_squared
+        if "where" not in text:
+            assert change.l1 == statistic.l1, "it charges more than any table needs"
+
+    check_each(check_case, BY_DATE, RELATIONS, [1, 2])
 
 
 def test_no_unit_changes_scores_by_more() -> None:
