@@ -113,6 +113,7 @@ def content_digest(content: bytes, *, key: bytes) -> bytes:
 def _aggregate(checked: CheckedQuestion, rows: list[SchemaRow]) -> tuple[Vector, ...]:
     groups: list[list[SchemaValue]] = [[] for _ in range(checked.cells)]
     for row in rows:
-        value = None if checked.column is None else row.values[checked.column.name]
-        groups[checked.group_place(row.values)].append(True if value is None else value)
+        value = checked.statistic_value(row.values)
+        assert value is not None, "a row without a value is not relevant"
+        groups[checked.group_place(row.values)].append(value)
     return tuple([part.exact(checked, groups) for part in checked.question.parts(checked)])

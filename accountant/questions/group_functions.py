@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.errors import RequestInvalid
+from accountant.questions.band_groups import BandGroups, multiples_within
 from accountant.questions.calendar_groups import PARTS, CalendarGroups, CalendarPart
+from accountant.questions.decimals import decimal_text
 from accountant.questions.groups import ColumnGroups, GroupSet
 from accountant.questions.schema import (
+    MAX_CANDIDATES,
     CalendarColumn,
     Column,
     NumberColumn,
     Schema,
     TimeColumn,
     name_text,
+    on_grid,
 )
 from accountant.questions.tokens import Token, TokenReader
 from accountant.suggest import did_you_mean
+
+MAX_CUTS: Final = 100
 
 
 class GroupFunction(
@@ -62,7 +70,62 @@ class CalendarFunction(GroupFunction, frozen=True, tag="calendar"):
         return CalendarGroups(column, self.part)
 
 
-GroupText = str | CalendarFunction
+class BandFunction(GroupFunction, frozen=True, tag="band"):
+    """Bands of a column of numbers: cut at some numbers, or at the multiples of a width.
+
+    Attributes:
+        cuts: increasing, each from `lower` to `upper`; those at the ends cut nothing.
+        width: in place of cuts.
+    """
+
+    cuts: tuple[str, ...] = ()
+    width: str | UnsetType = UNSET
+
+    @property
+    def text(self) -> str:
+        """Such as `band(age, 0, 18, 65)` or `band(age, width 10)`."""
+        inner = self.cuts if self.width is UNSET else [f"width {self.width}"]
+        return f"band({', '.join([name_text(self.column), *inner])})"
+
+    def groups_of(self, column: Column, *, field: str) -> GroupSet:
+        """Return the bands of the declared range."""
+        if not isinstance(column, NumberColumn):
+            raise _kind_error(column, "number", field=field)
+        field = field.removesuffix(".column")
+        if (self.width is UNSET) is not bool(self.cuts):
+            raise RequestInvalid(field, "must have either cuts or a width", self.text)
+        if self.width is not UNSET:
+            return bands_of_width(column, self.width, heading=self.text, field=f"{field}.width")
+        if len(self.cuts) > MAX_CUTS:
+            rule = f"must be at most {MAX_CUTS} numbers"
+            raise RequestInvalid(f"{field}.cuts", rule, f"{len(self.cuts)} numbers")
+        cuts = [
+            on_grid(column, text, field=f"{field}.cuts[{i}]") for i, text in enumerate(self.cuts)
+        ]
+        lower, upper = column.bounds
+        for i, (cut, text) in enumerate(zip(cuts, self.cuts, strict=True)):
+            if not (cuts[i - 1] if i else lower - 1) < cut or not lower <= cut <= upper:
+                rule = f"must be increasing numbers from {column.lower} to {column.upper}"
+                raise RequestInvalid(f"{field}.cuts[{i}]", rule, text)
+        return BandGroups(column, self.text, tuple(cut for cut in cuts if lower < cut < upper))
+
+
+def bands_of_width(column: NumberColumn, width: str, *, heading: str, field: str) -> BandGroups:
+    """Return the bands of a column between the multiples of a width.
+
+    Raises: RequestInvalid: the width is not above 0, is not on the column's grid, or too narrow.
+    """
+    size = on_grid(column, width, field=field)
+    if size <= 0:
+        raise RequestInvalid(field, "must be greater than 0", width)
+    numbers = multiples_within(column, size)
+    if len(numbers) >= MAX_CANDIDATES:
+        rule = f"must make at most {MAX_CANDIDATES} bands"
+        raise RequestInvalid(field, rule, f"{len(numbers) + 1} bands")
+    return BandGroups(column, heading, tuple(number * size for number in numbers), size)
+
+
+GroupText = str | CalendarFunction | BandFunction
 """A column's name, or a function of one."""
 
 
@@ -90,7 +153,7 @@ def _kind_error(column: Column, kind: str, *, field: str) -> RequestInvalid:
     name = name_text(column.name)
     hint = ""
     if isinstance(column, NumberColumn):
-        hint = f"ask each range by itself, as in where {name} >= 0 and {name} < 10"
+        hint = f"write band({name}, width 10), or band({name}, 0, 18, 65) with your own numbers"
     elif isinstance(column, CalendarColumn):
         hint = f"write month({name}), or another of {', '.join(PARTS)}"
     return RequestInvalid(field, f"must be a {kind} column", named, hint=lambda: hint)
@@ -104,16 +167,41 @@ def read_group(reader: TokenReader) -> GroupText:
     name = reader.expect_name("a column")
     if name.kind != "word" or not reader.take_if("("):
         return name.written
-    function = _calendar_function(reader, name)
+    function: CalendarFunction | BandFunction
+    if name.written == "band":
+        function = _band_function(reader)
+    else:
+        function = _calendar_function(reader, name)
     reader.expect(")")
     return function
+
+
+def _band_function(reader: TokenReader) -> BandFunction:
+    column = reader.expect_name("a column").written
+    reader.expect(",", hint=lambda: f"write band({name_text(column)}, width 10)")
+    width = read_width(reader)
+    if width is not None:
+        return BandFunction(column=column, width=width)
+    cuts = [decimal_text(reader.take_number("a number, or width"))]
+    while reader.take_if(","):
+        cuts.append(decimal_text(reader.take_number("a number")))
+    return BandFunction(column=column, cuts=tuple(cuts))
+
+
+def read_width(reader: TokenReader) -> str | None:
+    """Read the width of bands, None if something else follows."""
+    if reader.peek().kind != "word" or reader.peek().written != "width":
+        return None
+    reader.take()
+    return decimal_text(reader.take_number("a number, such as 10"))
 
 
 def _calendar_function(reader: TokenReader, name: Token) -> CalendarFunction:
     part = next((each for each in PARTS if each == name.written), None)
     if part is None:
-        hint = did_you_mean(name.written, PARTS)
-        raise reader.error(f"one of {', '.join(PARTS)}", name, hint=hint)
+        functions = (*PARTS, "band")
+        hint = did_you_mean(name.written, functions)
+        raise reader.error(f"one of {', '.join(functions)}", name, hint=hint)
     return CalendarFunction(column=reader.expect_name("a column").written, part=part)
 
 

@@ -25,6 +25,7 @@ from accountant.questions.schema import (
 from accountant.questions.scope import Scope
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 from accountant.questions.statistics import Question
+from accountant.questions.statistics.base import ColumnQuestion
 from accountant.questions.tokens import MAX_TEXT
 
 MAX_GROUPED: Final = 3
@@ -100,11 +101,12 @@ def _statistic_column(question: Question, schema: Schema) -> Column | None:
     if kind is None:
         return None
     column = schema.find(question.column_name, field="column")
-    if not isinstance(column, kind):
+    if not isinstance(column, (kind, *question.other_kinds)):
         rule = f"must be a {kind.__struct_config__.tag} column"
         named = f"{column.name}, a {column.__struct_config__.tag} column"
         raise RequestInvalid("column", rule, named, hint=lambda: _kind_hint(column))
-    return column
+    assert isinstance(question, ColumnQuestion), "others have no column"
+    return question.of_column(column)
 
 
 def _kind_hint(column: Column) -> str:
@@ -124,8 +126,9 @@ def _all_groups(question: Question, schema: Schema, column: Column | None) -> tu
         rule = f"must be at most {MAX_GROUPED} columns"
         raise RequestInvalid("by", rule, f"{len(question.by)} columns")
     found = list[GroupSet]()
-    if question.is_grouped_by_its_column and isinstance(column, CategoryColumn):
-        found.append(ColumnGroups(column))
+    own = question.own_groups(column)
+    if own is not None:
+        found.append(own)
     for i, named in enumerate(question.by):
         group = groups_of(named, schema, field=f"by[{i}]")
         is_its_column = isinstance(group, ColumnGroups) and group.column == column

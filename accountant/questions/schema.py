@@ -324,7 +324,11 @@ def _check_number(column: NumberColumn) -> None:
 
 
 def _on_grid(column: NumberColumn, field: str) -> Fraction:
-    text = getattr(column, field)
+    return on_grid(column, getattr(column, field), field=field)
+
+
+def on_grid(column: NumberColumn, text: str, *, field: str) -> Fraction:
+    """Return a number of a text. Raises: RequestInvalid: it has more places than the column."""
     value = parse_signed_decimal(text, field=field)
     if value % column.grid:
         rule = f"must have at most {column.places} digits after the point, as `places` says"

@@ -237,10 +237,11 @@ def _whole_number(column: NumberColumn, cell: str, number: str) -> str:
     low, high = integer_literal(math.floor(lower)), integer_literal(math.ceil(upper))
     inner = f"greatest({low}, least({high}, {number}))::{number_type(column)}"
     scaled = f"{inner} * {integer_literal(10**column.places)}"
-    return f"(CASE WHEN {cell} IS NOT NULL THEN {_clamp(column, scaled)} END)"
+    return f"(CASE WHEN {cell} IS NOT NULL THEN {clamp_sql(column, scaled)} END)"
 
 
-def _clamp(column: NumberColumn, scaled: str) -> str:
+def clamp_sql(column: NumberColumn, scaled: str) -> str:
+    """Return the SQL of the nearest number within a column's bounds, of one that is not NULL."""
     low, high = (integer_literal(sql_value(column, bound)) for bound in column.bounds)
     return f"greatest({low}, least({high}, {scaled}))::{number_type(column)}"
 
@@ -289,7 +290,7 @@ def _number_text(column: NumberColumn, text: str, functions: str) -> str:
     shifted = f"TRY_CAST({parts} AS HUGEINT) + {integer_literal(unit // 2 + offset * unit)}"
     rounded = f"({shifted}) // {integer_literal(unit)} - {integer_literal(offset)}"
     return (
-        f"(CASE WHEN {is_whole} THEN {whole} WHEN {is_decimal} THEN {_clamp(column, rounded)} "
+        f"(CASE WHEN {is_whole} THEN {whole} WHEN {is_decimal} THEN {clamp_sql(column, rounded)} "
         f"ELSE {functions}_text({text}) END)"
     )
 

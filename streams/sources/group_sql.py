@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from accountant.questions.band_groups import BandGroups
 from accountant.questions.calendar_groups import CalendarGroups
 from accountant.questions.groups import ColumnGroups, GroupSet
 from accountant.questions.schema import TimeColumn
 from accountant.questions.zone_rules import DAY_S, EPOCH_DAY
+from streams.sources.cells import sql_value
 from streams.sources.quoted import integer_literal
 
 
@@ -49,6 +51,19 @@ def _of_calendar(groups: CalendarGroups, value: str) -> str:
         case "day":
             number = f"({ordinal} - {EPOCH_DAY})"
     return f"({number} - {integer_literal(groups.first_number)})"
+
+
+@group_sql.register
+def _of_bands(groups: BandGroups, value: str) -> str:
+    column = groups.column
+    if groups.width is None:
+        cuts = [integer_literal(sql_value(column, cut)) for cut in groups.cuts]
+        return f"({' + '.join(['0::BIGINT', *(f'({value} >= {cut})::BIGINT' for cut in cuts)])})"
+    # The first and the last band also have what a question clamps to its ends.
+    width = integer_literal(sql_value(column, groups.width))
+    first = integer_literal(sql_value(column, column.bounds[0] // groups.width * groups.width))
+    place = f"(({value}::HUGEINT - {first}) // {width})"
+    return f"greatest(0, least({len(groups.cuts)}, {place}))::BIGINT"
 
 
 def day_sql(value: str) -> str:

@@ -31,6 +31,7 @@ from accountant.policy.policy import (
     UNIT_PATTERN,
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
+from accountant.questions.group_functions import MAX_CUTS
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
 from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import (
@@ -176,11 +177,21 @@ _QUESTION: Final[dict[str, JsonSchema]] = {
     "where": _PLAIN | {"maxLength": MAX_TEXT},
     "by": {
         "type": "array",
-        "items": {"anyOf": [_PLAIN, {"$ref": "#/components/schemas/CalendarFunction"}]},
+        "items": {
+            "anyOf": [
+                _PLAIN,
+                *(
+                    {"$ref": f"#/components/schemas/{name}"}
+                    for name in ("BandFunction", "CalendarFunction")
+                ),
+            ]
+        },
         "maxItems": MAX_GROUPED,
     },
     # What a dataset's schema does not allow is refused by its decision, whatever its letters.
     "column": _PLAIN,
+    "clamp": {"prefixItems": [_PLAIN, _PLAIN]},
+    "width": _PLAIN,
     **{
         argument.name: _PLAIN
         for kind in STATISTICS.values()
@@ -265,6 +276,11 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         {"name": _COLUMN} | dict.fromkeys(("first", "last", "missing"), _DATE),
     ),
     "CalendarFunction": {"column": _PLAIN},
+    "BandFunction": {
+        "column": _PLAIN,
+        "cuts": {"items": _PLAIN, "maxItems": MAX_CUTS},
+        "width": _PLAIN,
+    },
     **{kind.__name__: _QUESTION for kind in STATISTICS.values()},
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
     "MechanismRequest": {

@@ -110,7 +110,7 @@ def parse_query(query: Mapping[str, str], schema: Schema) -> QuestionForm:
     )
 
 
-def _group_choices(schema: Schema) -> dict[str, GroupText]:
+def _group_choices(schema: Schema) -> Mapping[str, GroupText]:
     """Return what sets values apart, by what the form shows: columns, and parts of dates."""
     columns = {
         each.name: each.name
@@ -124,7 +124,7 @@ def _group_choices(schema: Schema) -> dict[str, GroupText]:
         for part in PARTS
         if part != "hour" or isinstance(each, TimeColumn)
     ]
-    return {each.text: each for each in functions} | columns
+    return {**{each.text: each for each in functions}, **columns}
 
 
 def _entered(name: str, text: str) -> str:

@@ -62,6 +62,8 @@ SELECTIONS = [
     "median(x)",
     "quantile(x, 0.1)",
     "quantile(x, 0.9) by c",
+    "median(clamp(x, -1, 2))",
+    "quantile(x, 0.3) by band(x, 0, 2)",
     "top(c, 1)",
     "top(c, 2) by t",
 ]
@@ -167,6 +169,25 @@ def test_no_unit_changes_a_vector_by_more_and_one_changes_it_by_as_much() -> Non
                     assert change.l2_squared == statistic.l2_squared
 
     check_each(check_case, VECTORS, RELATIONS, [1, 2])
+
+
+NARROW = [
+    *("sum(clamp(x, -1, 2))", "sum(clamp(x, -2, 1)) by c", "mean(clamp(x, 0, 2))"),
+    *("variance(clamp(x, -1, 1)) by c", "count by band(x, -1, 2)", "histogram(x, width 2)"),
+    "histogram(clamp(x, 0, 2), width 1)",
+]
+
+
+def test_no_unit_changes_clamped_numbers_by_more_and_one_changes_them_by_as_much() -> None:
+    def check_case(text: str, relation: Neighbours, rows: int) -> None:
+        checked = parse_question(text, small_schema(rows=rows, neighbours=relation))
+        statistics = statistics_of(checked)
+        assert isinstance(statistics, tuple)
+        for statistic, change in zip(statistics, largest_changes(checked, rows), strict=True):
+            assert change.l1 == statistic.l1
+            assert change.l2_squared == statistic.l2_squared
+
+    check_each(check_case, NARROW, RELATIONS, [1, 2])
 
 
 DATED: list[Cells] = [
