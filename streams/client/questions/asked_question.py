@@ -35,10 +35,12 @@ from accountant.questions.noise_wanted import check_noise_wanted
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
-Amount = str | Decimal | int
-"""An exact amount: `"0.5"`, `Decimal("0.5")` or 1."""
+Amount = str | Decimal | int | float
+"""An exact amount: `"0.5"`, `Decimal("0.5")`, 0.5 or 1."""
 CONFIDENCE: Final = "0.95"
 UNTIL: Final = "PT1H"
+_WRITTEN_DIGITS: Final = 6
+"""A float that prints with at most so many was typed, also one of 32 bits."""
 _CLAUSES: Final = ("where", "by", "rows")
 _SAMPLE: Final = 'epsilon="0.5", rho="0.01", sigma="20" or error="50"'
 
@@ -230,15 +232,18 @@ def _confidence(value: object) -> str:
 
 
 def _amount(field: str, value: object) -> str:
-    """Return the text of an exact amount.
+    """Return the text of an exact amount; a float of a few digits is what was written.
 
-    Raises: RequestInvalid: it is a float, which is not exactly what was written.
+    Raises: RequestInvalid: it is a float of more digits, such as 1/3, which was computed.
     """
     if isinstance(value, Decimal) and value.is_finite():
         return f"{value:f}"
     if not isinstance(value, bool) and isinstance(value, numbers.Integral):
         return str(int(value))  # numpy's integers, too
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        written = Decimal(str(value))
+        if written.is_finite() and len(written.as_tuple().digits) <= _WRITTEN_DIGITS:
+            return f"{written.normalize():f}"
         rule = "must be an exact amount, such as the text in quotes"
         raise RequestInvalid(field, rule, value, hint=lambda: _quoted(field, value))
     return coerce_text(field, value)
