@@ -40,7 +40,9 @@ class HistogramQuestion(ColumnQuestion, frozen=True, kw_only=True, tag="histogra
         if isinstance(column, NumberColumn):
             if self.width is UNSET:
                 hint = f"write histogram({name}, width 10)"
-                raise RequestInvalid("width", "must be given for numbers", name, hint=lambda: hint)
+                raise RequestInvalid(
+                    "column", "must have a width of bands", name, hint=lambda: hint
+                )
             heading = f"band({name}, width {self.width})"
             return bands_of_width(column, self.width, heading=heading, field="width")
         if self.width is not UNSET:

@@ -37,7 +37,7 @@ def instants(rules: ZoneRules, random: Random) -> list[int]:
 def test_clocks_show_what_python_reads_from_the_same_file() -> None:
     random = Random(1)
     special = {"Europe/Dublin", "Africa/Casablanca", "Asia/Gaza", "America/Nuuk", "Etc/GMT+12"}
-    for name in sorted({*random.sample(NAMES, rounds(30, len(NAMES))), *special}):
+    for name in sorted({*random.sample(NAMES, rounds(30, 500)), *special}):
         content = content_of(name)
         rules = parse_zone(name, "tzdata", content)
         zone = ZoneInfo.from_file(io.BytesIO(content))
