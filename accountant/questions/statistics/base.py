@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,6 +21,8 @@ from accountant.questions.parts import ExactPart
 from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, Column, NumberColumn, on_grid
 from accountant.questions.scope import Scope
+
+_BOUNDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +118,10 @@ class ClampQuestion(StatisticQuestion, frozen=True, kw_only=True):
     """Base of what may narrow the bounds of a column of numbers.
 
     Attributes:
-        clamp: bounds within the schema's; a number outside them enters as the nearer one.
+        clamp: two bounds within the schema's; a number outside them enters as the nearer one.
     """
 
-    clamp: tuple[str, str] | UnsetType = UNSET
+    clamp: tuple[str, ...] | UnsetType = UNSET
 
 
 class ColumnQuestion(ClampQuestion, frozen=True):
@@ -141,6 +143,8 @@ class ColumnQuestion(ClampQuestion, frozen=True):
             return column
         if not isinstance(column, NumberColumn):
             raise RequestInvalid("clamp", "must be left out but for numbers", ", ".join(self.clamp))
+        if len(self.clamp) != _BOUNDS:
+            raise RequestInvalid("clamp", "must be two numbers", ", ".join(self.clamp))
         low, high = (on_grid(column, text, field="clamp") for text in self.clamp)
         if not column.bounds[0] <= low < high <= column.bounds[1]:
             rule = f"must be increasing numbers from {column.lower} to {column.upper}"

@@ -190,7 +190,7 @@ _QUESTION: Final[dict[str, JsonSchema]] = {
     },
     # What a dataset's schema does not allow is refused by its decision, whatever its letters.
     "column": _PLAIN,
-    "clamp": {"prefixItems": [_PLAIN, _PLAIN]},
+    "clamp": {"items": _PLAIN},
     "width": _PLAIN,
     **{
         argument.name: _PLAIN

@@ -131,6 +131,9 @@ def test_refusals_say_what_to_write() -> None:
         assert words in str(refused.value), (text, str(refused.value))
     with pytest.raises(RequestInvalid, match="must be a category column, got d, a date column"):
         parse_question("histogram(d)", visits())
+    wire = {"ask": "sum", "column": "x", "clamp": ["0", "1", "2"]}
+    with pytest.raises(RequestInvalid, match="clamp must be two numbers, got 0, 1, 2"):
+        check_question(msgspec.convert(wire, Question), small_schema())
     for fields in ({}, {"cuts": ["1"], "width": "2"}):
         wire = {"ask": "count", "by": [{"group": "band", "column": "x", **fields}]}
         with pytest.raises(RequestInvalid, match="must have either cuts or a width"):
