@@ -139,6 +139,8 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         reserved_cost: of a session, what its finest level would have cost.
         fixed_cost: of a session that stopped, what noise fixed in advance would have cost that
             reaches the rule's error for these values; see `fixed_noise_cost`.
+        zone_rules: of a question that reads dates or times on the clocks of the schema's zone: the
+            version of the rules that said what they show, such as `tzdata 2026.6`.
     """
 
     version: Version
@@ -165,6 +167,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     reserved_cost: Amounts | UnsetType = UNSET
     fixed_cost: Amounts | UnsetType = UNSET
     columns: tuple[AnswerColumn, ...] = ()
+    zone_rules: Note | UnsetType = UNSET
 
     @property
     def shown(self) -> str | None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import overload
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from accountant.answers.answer import (
@@ -76,12 +76,20 @@ def failed_answer(granted: Granted) -> NoisyAnswer:
     return replace(_answer(granted), outcome="failed", reason=reason)
 
 
-def answer_of(granted: Granted, result: Result, *, estimate_all: bool = False) -> NoisyAnswer:
+def answer_of(
+    granted: Granted,
+    result: Result,
+    *,
+    estimate_all: bool = False,
+    zone_rules: str | UnsetType = UNSET,
+) -> NoisyAnswer:
     """Return the answer of a run.
 
     Args:
         result: of `run_question`, with the same question, and a derivation of that claim.
         estimate_all: show an estimate whatever the noisy count is, as earlier versions did.
+        zone_rules: the version of the rules by which dates were read, of a question that reads
+            dates on the clocks of a zone.
     """
     checked, plan = result.checked, plan_of(result.checked)
     columns = [
@@ -98,6 +106,7 @@ def answer_of(granted: Granted, result: Result, *, estimate_all: bool = False) -
         groups=tuple([GroupColumn(column=g.heading, values=g.values) for g in checked.groups]),
         confidence=CONFIDENCE if any(each.low for each in columns) else UNSET,
         bounds=_bounds(checked),
+        zone_rules=zone_rules if checked.reads_zone else UNSET,
         statistics=tuple(
             [
                 _noise_of(noisy, len(result.noisy) > 1, part.scope if checked.each else None)

@@ -21,6 +21,7 @@ from accountant.questions.plan import plan_of
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.schema import Schema
 from accountant.questions.schema_values import SchemaValue, identifier, read_cell
+from accountant.questions.zone_rules import UTC, ZoneRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,11 @@ class SchemaRow:
 
 
 def evaluate(
-    checked: CheckedQuestion, rows: Iterable[Mapping[str, object]], *, key: bytes
+    checked: CheckedQuestion,
+    rows: Iterable[Mapping[str, object]],
+    *,
+    key: bytes,
+    zone: ZoneRules = UTC,
 ) -> tuple[Vector, ...]:
     """Return the exact statistics of a question, in the order of its plan and its draws.
 
@@ -42,8 +47,12 @@ def evaluate(
     Args:
         rows: cells by the source's column names; a column that a row lacks is missing there.
         key: of the hash that chooses a unit's rows; whoever owns the data keeps it secret.
+        zone: the rules of the schema's zone.
+    Raises: ValueError: they are those of another zone.
     """
-    read = [each for row in rows if (each := _read_row(checked.schema, row)) is not None]
+    if zone.name != (UTC.name if checked.schema.zone is UNSET else checked.schema.zone):
+        raise ValueError(f"the schema's zone is {checked.schema.zone}, not {zone.name}")
+    read = [each for row in rows if (each := _read_row(checked.schema, row, zone)) is not None]
     groups = list[Groups]()  # of each statistic: which rows it has depends on its column
     for alone in checked.alone:
         relevant = [row for row in read if _is_relevant(alone, row)]
@@ -52,14 +61,14 @@ def evaluate(
     return tuple([each.part.exact(each.scope, groups[each.owner]) for each in parts])
 
 
-def _read_row(schema: Schema, row: Mapping[str, object]) -> SchemaRow | None:
+def _read_row(schema: Schema, row: Mapping[str, object], zone: ZoneRules) -> SchemaRow | None:
     """Return a row as the schema reads it, None if it has no unit."""
     unit: str | None = ""
     if schema.unit is not UNSET:
         unit = identifier(row.get(schema.unit.column))
     if unit is None:
         return None
-    values = {each.name: read_cell(each, row.get(each.name)) for each in schema.columns}
+    values = {each.name: read_cell(each, row.get(each.name), zone) for each in schema.columns}
     return SchemaRow(unit, values)
 
 
@@ -110,6 +119,7 @@ def _grouped(checked: CheckedQuestion, rows: list[SchemaRow]) -> Groups:
     """Return the values of the statistic's column in each group."""
     groups: list[list[SchemaValue]] = [[] for _ in range(checked.cells)]
     for row in rows:
-        value = None if checked.column is None else row.values[checked.column.name]
-        groups[checked.group_place(row.values)].append(True if value is None else value)
+        value = checked.statistic_value(row.values)
+        assert value is not None, "a row without a value is not relevant"
+        groups[checked.group_place(row.values)].append(value)
     return groups

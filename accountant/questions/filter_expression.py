@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Final, Literal
 
 from accountant.questions.decimals import decimal_text
+from accountant.questions.local_times import LocalTime
 from accountant.questions.schema import name_text
 from accountant.questions.schema_values import SchemaValue
 
@@ -17,7 +19,7 @@ SIGNS: Final[tuple[Sign, ...]] = ("=", "!=", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True, slots=True)
 class ValueTest:
-    """A column's value beside a literal of its type."""
+    """A column's value beside a literal of its type; a time's date beside a date."""
 
     column: str
     sign: Sign
@@ -80,11 +82,15 @@ def matches(expression: FilterExpression, row: Mapping[str, SchemaValue | None])
         case MissingTest(column, negated):
             return (row[column] is None) is not negated
         case ListTest(column, values, negated):
-            value = row[column]
+            value = _comparable(row[column])
             return value is not None and (value in values) is not negated
         case ValueTest(column, sign, other):
-            value = row[column]
+            value = _comparable(row[column])
             return value is not None and _compare(value, sign, other)
+
+
+def _comparable(value: SchemaValue | None) -> SchemaValue | None:
+    return value.day if isinstance(value, LocalTime) else value
 
 
 def _compare(value: SchemaValue, sign: Sign, other: SchemaValue) -> bool:
@@ -92,9 +98,15 @@ def _compare(value: SchemaValue, sign: Sign, other: SchemaValue) -> bool:
         return value == other
     if sign == "!=":
         return value != other
-    # The parser allows an order for numbers alone.
+    if isinstance(value, date) and isinstance(other, date):
+        return _is_in_order(value.toordinal(), sign, other.toordinal())
+    # The parser allows an order for numbers and dates alone.
     assert isinstance(value, Fraction)
     assert isinstance(other, Fraction)
+    return _is_in_order(value, sign, other)
+
+
+def _is_in_order(value: Fraction | int, sign: Sign, other: Fraction | int) -> bool:
     match sign:
         case "<":
             return value < other
@@ -102,7 +114,7 @@ def _compare(value: SchemaValue, sign: Sign, other: SchemaValue) -> bool:
             return value <= other
         case ">":
             return value > other
-        case ">=":
+        case _:
             return value >= other
 
 
@@ -146,4 +158,6 @@ def literal_text(value: SchemaValue) -> str:
         return "true" if value else "false"
     if isinstance(value, Fraction):
         return decimal_text(value)
+    if isinstance(value, date | LocalTime):
+        return f"'{value}'"
     return "'" + value.replace("'", "''") + "'"

@@ -5,19 +5,22 @@ conjunction = negation { "and" negation }
 negation = "not" negation | "(" expression ")" | test
 test = column sign literal
      | column [ "not" ] "in" "(" literal { "," literal } ")"
+     | column [ "not" ] "between" literal "and" literal
      | column "is" [ "not" ] "missing"
 sign = "=" | "!=" | "<" | "<=" | ">" | ">="
 column = word | name in double quotes
-literal = number | text | "true" | "false"
+literal = number | text | "true" | "false"; dates are texts such as '2026-03-01'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Final
 
 from msgspec import UNSET
 
+from accountant.errors import RequestInvalid
 from accountant.questions.filter_expression import (
     SIGNS,
     Conjunction,
@@ -30,13 +33,17 @@ from accountant.questions.filter_expression import (
 )
 from accountant.questions.schema import (
     BooleanColumn,
+    CalendarColumn,
     CategoryColumn,
     Column,
+    DateColumn,
     NumberColumn,
     Schema,
+    TimeColumn,
     column_hint,
     is_word,
     name_text,
+    parse_date,
 )
 from accountant.questions.schema_values import SchemaValue
 from accountant.questions.tokens import Token, TokenReader
@@ -47,7 +54,7 @@ MAX_TESTS: Final = 100
 MAX_LISTED: Final = 100
 
 _BEGINNING: Final = "a column, not or ("
-_TESTS: Final = f"one of {' '.join(SIGNS)}, in, not in or is"
+_TESTS: Final = f"one of {' '.join(SIGNS)}, in, not in, between or is"
 
 
 def parse_filter(text: str, schema: Schema, *, field: str) -> FilterExpression:
@@ -75,9 +82,7 @@ def _test_hint(column: Column, token: Token) -> Callable[[], str] | None:
     """Return what to write for the tests of other languages, and for a column alone."""
     name, word = name_text(column.name), token.written.lower()
     meant = ""
-    if word == "between":
-        meant = f"write {name} >= 18 and {name} <= 65"
-    elif word == "like" and isinstance(column, CategoryColumn):
+    if word == "like" and isinstance(column, CategoryColumn):
         category = column.categories[0].replace("'", "''")
         meant = f"list the categories, as in {name} in ('{category}')"
     elif isinstance(column, BooleanColumn) and (token.kind in {"end", "keyword"} or word == ")"):
@@ -139,17 +144,37 @@ class FilterParser:
         if self._reader.take_if("is"):
             return self._missing_test(column, name)
         negated = self._reader.take_if("not") is not None
+        if self._reader.peek().written.lower() == "between":
+            return self._between(column, negated=negated)
         if negated or self._reader.peek().written == "in":
             return ListTest(column.name, self._listed(column), negated)
         sign = self._reader.peek()
         found = next((each for each in SIGNS if each == sign.written), None)
         if sign.kind != "symbol" or found is None:
             raise self._reader.error(_TESTS, hint=_test_hint(column, sign))
-        if found not in {"=", "!="} and not isinstance(column, NumberColumn):
-            kind = str(column.__struct_config__.tag)
-            raise self._reader.error(f"= or != (a {kind} column has no order)")
+        if found not in {"=", "!="}:
+            self._check_order(column)
         self._reader.take()
         return ValueTest(column.name, found, self._literal(column))
+
+    def _check_order(self, column: Column) -> None:
+        if not isinstance(column, NumberColumn | CalendarColumn):
+            kind = str(column.__struct_config__.tag)
+            raise self._reader.error(f"= or != (a {kind} column has no order)")
+
+    def _between(self, column: Column, *, negated: bool) -> FilterExpression:
+        """Return the two tests that stand for one: as each of them, false of a missing value."""
+        self._check_order(column)
+        self._reader.take()
+        low = self._literal(column)
+        self._reader.expect("and", hint=lambda: f"write {name_text(column.name)} between 18 and 65")
+        high = self._literal(column)
+        self._tests += 1
+        if negated:
+            return Disjunction(
+                (ValueTest(column.name, "<", low), ValueTest(column.name, ">", high))
+            )
+        return Conjunction((ValueTest(column.name, ">=", low), ValueTest(column.name, "<=", high)))
 
     def _column(self, name: Token) -> Column:
         names = [column.name for column in self._schema.columns]
@@ -199,3 +224,17 @@ class FilterParser:
                 if found is None:
                     raise self._reader.error(f"true or false for {column.name}")
                 return found.written == "true"
+            case DateColumn() | TimeColumn():
+                return self._date(column)
+
+    def _date(self, column: CalendarColumn) -> date:
+        token = self._reader.peek()
+        try:
+            if token.kind != "text":
+                raise RequestInvalid("", "", token.written)
+            found = parse_date(token.written, field="")
+        except RequestInvalid:
+            what = f"a quoted date for {column.name}, such as '{column.first}'"
+            raise self._reader.error(what) from None
+        self._reader.take()
+        return found

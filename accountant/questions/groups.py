@@ -14,12 +14,13 @@ from accountant.questions.schema_values import SchemaValue
 
 
 class GroupSet(ABC):
-    """A way to set rows apart by the value of a column."""
+    """A way to set rows apart by the value of a column.
 
-    @property
-    @abstractmethod
-    def column(self) -> Column:
-        """The column whose values decide."""
+    Attributes:
+        column: whose values decide.
+    """
+
+    column: Column
 
     @property
     @abstractmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -13,9 +12,11 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import parse_filter
+from accountant.questions.group_functions import group_text, groups_of
 from accountant.questions.groups import ColumnGroups, GroupSet
 from accountant.questions.schema import (
     MAX_CANDIDATES,
+    CalendarColumn,
     CategoryColumn,
     Column,
     NumberColumn,
@@ -32,6 +33,7 @@ from accountant.questions.statistics import (
     Statistic,
     StatisticQuestion,
 )
+from accountant.questions.statistics.base import ColumnQuestion
 from accountant.questions.tokens import MAX_TEXT
 
 MAX_GROUPED: Final = 3
@@ -64,6 +66,14 @@ class CheckedQuestion(Scope):
     def column_names(self) -> set[str]:
         """The names of the columns that the question reads, its filter included."""
         return set[str]().union(*(each.own_columns for each in self.alone))
+
+    @property
+    def reads_zone(self) -> bool:
+        """Whether it reads dates or times on the clocks of a zone, other than UTC's."""
+        names, schema = self.column_names, self.schema
+        return schema.zone is not UNSET and any(
+            isinstance(each, CalendarColumn) and each.name in names for each in schema.columns
+        )
 
 
 def encode_question(checked: CheckedQuestion) -> bytes:
@@ -137,6 +147,9 @@ def _check_several(question: SeveralQuestion, schema: Schema) -> CheckedQuestion
             each.append(check_question(msgspec.structs.replace(statistic, **clauses), schema))
         except RequestInvalid as error:
             raise error.under(f"statistics[{i}]") from None
+        if each[i].groups != of_rows.groups or statistic.in_each_group > 1:
+            rule = "must have one value in each group: ask count by the column, or this one alone"
+            raise RequestInvalid(f"statistics[{i}]", rule, statistic.name)
     if of_rows.cells * len(each) > MAX_CANDIDATES:
         rule = f"must make at most {MAX_CANDIDATES} groups, each statistic counted"
         raise RequestInvalid("by", rule, f"{of_rows.cells * len(each)} groups")
@@ -154,9 +167,6 @@ def _check_among_several(field: str, statistic: Statistic, before: tuple[Statist
     if statistic.where or statistic.by or statistic.rows is not UNSET:
         rule = "must have no where, by or rows of its own: all statistics share those"
         raise RequestInvalid(field, rule, statistic.name)
-    if statistic.is_grouped_by_its_column or statistic.in_each_group > 1:
-        rule = "must have one value in each group: ask count by the column, or ask this one alone"
-        raise RequestInvalid(field, rule, statistic.name)
 
 
 def _statistic_column(question: StatisticQuestion, schema: Schema) -> Column | None:
@@ -164,11 +174,12 @@ def _statistic_column(question: StatisticQuestion, schema: Schema) -> Column | N
     if kind is None:
         return None
     column = schema.find(question.column_name, field="column")
-    if not isinstance(column, kind):
+    if not isinstance(column, (kind, *question.other_kinds)):
         rule = f"must be a {kind.__struct_config__.tag} column"
         named = f"{column.name}, a {column.__struct_config__.tag} column"
         raise RequestInvalid("column", rule, named, hint=lambda: _kind_hint(column))
-    return column
+    assert isinstance(question, ColumnQuestion), "others have no column"
+    return question.of_column(column)
 
 
 def _kind_hint(column: Column) -> str:
@@ -178,6 +189,8 @@ def _kind_hint(column: Column) -> str:
         return f"of numbers ask mean({name}) or quantile({name}, 0.5), or a count of a range"
     if isinstance(column, CategoryColumn):
         return f"of categories ask histogram({name}) or count by {name}"
+    if isinstance(column, CalendarColumn):
+        return f"ask count by month({name}), or count where {name} >= '{column.first}'"
     return f"ask count by {name}, or count where {name} = true"
 
 
@@ -187,26 +200,18 @@ def _all_groups(
     if len(question.by) > MAX_GROUPED:
         rule = f"must be at most {MAX_GROUPED} columns"
         raise RequestInvalid("by", rule, f"{len(question.by)} columns")
-    groups = list[GroupSet]()
-    if question.is_grouped_by_its_column and isinstance(column, CategoryColumn):
-        groups.append(ColumnGroups(column))
-    for i, name in enumerate(question.by):
-        of_groups = schema.find(name, field=f"by[{i}]")
-        if isinstance(of_groups, NumberColumn):
-            rule = "must be a category or boolean column"
-            named = f"{name}, a number column"
-            raise RequestInvalid(f"by[{i}]", rule, named, hint=partial(_range_hint, name))
-        group = ColumnGroups(of_groups)
-        if group in groups or of_groups == column:
-            raise RequestInvalid(f"by[{i}]", "must be a column that is not named before", name)
-        groups.append(group)
-    return tuple(groups)
-
-
-def _range_hint(name: str) -> str:
-    """Return how to ask about a part of a column of numbers."""
-    column = name_text(name)
-    return f"ask each range by itself, as in where {column} >= 0 and {column} < 10"
+    found = list[GroupSet]()
+    own = question.own_groups(column)
+    if own is not None:
+        found.append(own)
+    for i, named in enumerate(question.by):
+        group = groups_of(named, schema, field=f"by[{i}]")
+        is_its_column = isinstance(group, ColumnGroups) and group.column == column
+        if group in found or is_its_column:
+            text = group_text(named)
+            raise RequestInvalid(f"by[{i}]", "must be a column that is not named before", text)
+        found.append(group)
+    return tuple(found)
 
 
 def _check_size(checked: CheckedQuestion) -> None:

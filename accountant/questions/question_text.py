@@ -1,8 +1,12 @@
 """Questions as text: `count where age > 65`, `mean("net income") by region`.
 
 question = statistic { "," statistic } { clause }, each clause at most once
-statistic = word [ "(" column { "," number } ")" ], by the table of statistics
-clause = "where" expression | "by" column { "," column } | "rows" number
+statistic = word [ "(" numbers { "," number } [ "," width ] ")" ], by the table of statistics
+numbers = column | "clamp" "(" column "," number "," number ")"
+width = "width" number
+clause = "where" expression | "by" group { "," group } | "rows" number
+group = column | word "(" column ")" | "band" "(" column "," cuts ")"
+cuts = number { "," number } | width
 column = word | name in double quotes
 """
 
@@ -16,16 +20,19 @@ from msgspec import UNSET
 from accountant.questions.decimals import decimal_text
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import FilterParser
+from accountant.questions.group_functions import group_text, read_group, read_width
 from accountant.questions.question import CheckedQuestion, check_question
 from accountant.questions.schema import Schema, name_text
 from accountant.questions.statistics import (
     WORDS,
     Argument,
     CountQuestion,
+    HistogramQuestion,
     Question,
     SeveralQuestion,
     StatisticQuestion,
 )
+from accountant.questions.statistics.base import ColumnQuestion
 from accountant.questions.tokens import COUNT_HINT, TokenReader
 from accountant.suggest import did_you_mean
 
@@ -76,7 +83,7 @@ def question_text(question: Question) -> str:
     if question.where:
         text += f" where {question.where}"
     if question.by:
-        text += f" by {', '.join(map(name_text, question.by))}"
+        text += f" by {', '.join(map(group_text, question.by))}"
     return text if question.rows is UNSET else f"{text} rows {question.rows}"
 
 
@@ -85,7 +92,32 @@ def statistic_text(question: StatisticQuestion) -> str:
     if question.column_kind is None:
         return question.name
     given = [str(getattr(question, argument.name)) for argument in question.arguments]
-    return f"{question.name}({', '.join([name_text(question.column_name), *given])})"
+    return f"{question.name}({', '.join([_column_text(question), *given])})"
+
+
+def _column_text(question: StatisticQuestion) -> str:
+    """Return the column of a question, with its bounds or the width of its bands."""
+    assert isinstance(question, ColumnQuestion), "others have no column"
+    text = name_text(question.column)
+    if question.clamp is not UNSET:
+        text = f"clamp({', '.join([text, *question.clamp])})"
+    if isinstance(question, HistogramQuestion) and question.width is not UNSET:
+        text += f", width {question.width}"
+    return text
+
+
+def _column(reader: TokenReader) -> dict[str, Any]:
+    """Return the fields of a column, which may be clamped."""
+    name = reader.expect_name("a column")
+    if name.kind != "word" or name.written != "clamp" or not reader.take_if("("):
+        return {"column": name.written}
+    column = reader.expect_name("a column").written
+    bounds = []
+    for _ in range(2):
+        reader.expect(",", hint=lambda: f"write clamp({name_text(column)}, 0, 100)")
+        bounds.append(decimal_text(reader.take_number("a number")))
+    reader.expect(")")
+    return {"column": column, "clamp": tuple(bounds)}
 
 
 def _statistic(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
@@ -99,7 +131,11 @@ def _statistic(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
     fields = {**given}
     if kind.column_kind is not None:
         reader.expect("(")
-        fields["column"] = reader.expect_name("a column").written
+        fields |= _column(reader)
+        if kind is HistogramQuestion and reader.take_if(","):
+            fields["width"] = read_width(reader)
+            if fields["width"] is None:
+                raise reader.error("width and a number, such as width 10")
         for argument in kind.arguments:
             if argument.name not in given:
                 reader.expect(",", hint=partial(_sample, kind, name.written, fields["column"]))
@@ -125,10 +161,10 @@ def _clause(reader: TokenReader, clause: str, schema: Schema) -> Any:
         return filter_text(FilterParser(reader, schema).parse())
     if clause == "rows":
         return _whole(reader)
-    columns = [reader.expect_name("a column").written]
+    groups = [read_group(reader)]
     while reader.take_if(","):
-        columns.append(reader.expect_name("a column").written)
-    return tuple(columns)
+        groups.append(read_group(reader))
+    return tuple(groups)
 
 
 def _whole(reader: TokenReader) -> int:

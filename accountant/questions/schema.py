@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal
@@ -40,6 +41,10 @@ _SHOWN: Final = 10
 MAX_NAME: Final = 63
 WORD_PATTERN: Final = rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME - 1}}}"
 _WORD = re.compile(WORD_PATTERN)
+DATE_PATTERN: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE = re.compile(DATE_PATTERN)
+ZONE_PATTERN: Final = r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}"
+_ZONE = re.compile(ZONE_PATTERN)
 _WORD_RULE: Final = (
     f"must be 1 to {MAX_NAME} letters, digits or '_', the first no digit, and no word of the "
     "grammar"
@@ -128,7 +133,34 @@ class BooleanColumn(_SchemaFields, frozen=True, tag_field="type", tag="boolean")
     missing: bool | UnsetType = UNSET
 
 
-Column = NumberColumn | CategoryColumn | BooleanColumn
+class CalendarColumn(_SchemaFields, frozen=True):
+    """Base of columns whose values have a date; others than from first to last are missing.
+
+    Attributes:
+        first, last: dates such as `2026-03-01`, on the clocks of the schema's zone.
+        missing: the date that a missing value is read as; left out, it stays missing.
+    """
+
+    name: str
+    first: str
+    last: str
+    missing: str | UnsetType = UNSET
+
+    @property
+    def dates(self) -> tuple[date, date]:
+        """The first and the last date."""
+        return date.fromisoformat(self.first), date.fromisoformat(self.last)
+
+
+class DateColumn(CalendarColumn, frozen=True, tag_field="type", tag="date"):
+    """Dates. A time is read as its date on the clocks of the schema's zone."""
+
+
+class TimeColumn(CalendarColumn, frozen=True, tag_field="type", tag="time"):
+    """Times: what the clocks of the schema's zone show, to the second. A date is its midnight."""
+
+
+Column = NumberColumn | CategoryColumn | BooleanColumn | DateColumn | TimeColumn
 
 
 class UnitColumn(_SchemaFields, frozen=True):
@@ -151,12 +183,14 @@ class Schema(_SchemaFields, frozen=True):
         columns: those that questions may name.
         neighbours: the neighbouring relation that claims are derived for.
         unit: left out, each row is a unit of its own.
+        zone: whose clocks dates and times are read on, such as `Europe/Berlin`; left out, UTC.
     """
 
     source: DataSource
     columns: tuple[Column, ...]
     neighbours: Neighbours
     unit: UnitColumn | UnsetType = UNSET
+    zone: str | UnsetType = UNSET
 
     @property
     def rows_per_unit(self) -> int:
@@ -220,6 +254,11 @@ def check_schema(schema: Schema) -> Schema:
         if not 1 <= schema.unit.rows <= MAX_ROWS:
             rule = f"must be between 1 and {MAX_ROWS}"
             raise RequestInvalid("unit.rows", rule, schema.unit.rows)
+    if schema.zone is not UNSET and not (
+        len(schema.zone) <= MAX_NAME and _ZONE.fullmatch(schema.zone)
+    ):
+        # Whether there is such a zone is for whoever has its rules: a ledger has none.
+        raise RequestInvalid("zone", "must be a name such as Europe/Berlin", schema.zone)
     size = len(encode_schema(schema))
     if size > MAX_SCHEMA_BYTES:
         rule = f"must be at most {MAX_SCHEMA_BYTES} bytes"
@@ -268,6 +307,8 @@ def _check_column(column: Column) -> None:
         _check_number(column)
     elif isinstance(column, CategoryColumn):
         _check_categories(column)
+    elif isinstance(column, CalendarColumn):
+        _check_dates(column)
 
 
 def _check_number(column: NumberColumn) -> None:
@@ -283,12 +324,37 @@ def _check_number(column: NumberColumn) -> None:
 
 
 def _on_grid(column: NumberColumn, field: str) -> Fraction:
-    text = getattr(column, field)
+    return on_grid(column, getattr(column, field), field=field)
+
+
+def on_grid(column: NumberColumn, text: str, *, field: str) -> Fraction:
+    """Return a number of a text. Raises: RequestInvalid: it has more places than the column."""
     value = parse_signed_decimal(text, field=field)
     if value % column.grid:
         rule = f"must have at most {column.places} digits after the point, as `places` says"
         raise RequestInvalid(field, rule, text)
     return value
+
+
+def parse_date(text: str, *, field: str) -> date:
+    """Return the date of a text. Raises: RequestInvalid: it is none such as 2026-03-01."""
+    try:
+        if _DATE.fullmatch(text) is None:
+            raise ValueError("another form")
+        return date.fromisoformat(text)
+    except ValueError:
+        raise RequestInvalid(field, "must be a date such as 2026-03-01", text) from None
+
+
+def _check_dates(column: CalendarColumn) -> None:
+    first, last = (parse_date(getattr(column, name), field=name) for name in ("first", "last"))
+    if first > last:
+        raise RequestInvalid("last", "must not be before first", column.last)
+    if (
+        column.missing is not UNSET
+        and not first <= parse_date(column.missing, field="missing") <= last
+    ):
+        raise RequestInvalid("missing", "must be from first to last", column.missing)
 
 
 def _check_categories(column: CategoryColumn) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -11,10 +12,20 @@ from typing import Final
 from msgspec import UNSET
 
 from accountant.questions.decimals import round_half_up
-from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
+from accountant.questions.local_times import LocalTime, day_number, read_local_second
+from accountant.questions.schema import (
+    BooleanColumn,
+    CalendarColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    TimeColumn,
+)
+from accountant.questions.zone_rules import DAY_S, UTC, ZoneRules
 
-SchemaValue = Fraction | str | bool
-"""A number, a category, or true or false."""
+SchemaValue = Fraction | str | bool | date | LocalTime
+"""A number, a category, true or false, a date, or a time."""
 
 _LONGEST: Final = 100
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -22,19 +33,34 @@ _LARGEST_WHOLE: Final = 2**53
 """Floats below it in size are whole numbers exactly."""
 
 
-def read_cell(column: Column, cell: object) -> SchemaValue | None:
+def read_cell(column: Column, cell: object, zone: ZoneRules = UTC) -> SchemaValue | None:
     """Return the schema's value of a cell, None if it is missing.
 
     Whatever the cell holds, there is an answer: what the data hold never refuses a question.
+
+    Args:
+        zone: the schema's.
     """
-    value = _read(column, cell)
-    if value is not None or column.missing is UNSET:
-        return value
-    missing = column.missing
-    return Fraction(missing) if isinstance(column, NumberColumn) else missing
+    value = _read(column, cell, zone)
+    return missing_value(column) if value is None else value
 
 
-def _read(column: Column, cell: object) -> SchemaValue | None:
+def missing_value(column: Column) -> SchemaValue | None:
+    """Return what a missing value of a column is read as, None if it stays missing."""
+    match column:
+        case _ if column.missing is UNSET:
+            return None
+        case NumberColumn(missing=str(text)):
+            return Fraction(text)
+        case DateColumn(missing=str(text)):
+            return date.fromisoformat(text)
+        case TimeColumn(missing=str(text)):
+            return LocalTime(day_number(date.fromisoformat(text)) * DAY_S)
+        case _:
+            return column.missing
+
+
+def _read(column: Column, cell: object, zone: ZoneRules) -> SchemaValue | None:
     match column:
         case NumberColumn():
             return _number(column, cell)
@@ -43,6 +69,20 @@ def _read(column: Column, cell: object) -> SchemaValue | None:
             return text if text in column.categories else None
         case BooleanColumn():
             return _boolean(cell)
+        case DateColumn():
+            time = _time(column, cell, zone)
+            return None if time is None else time.day
+        case TimeColumn():
+            return _time(column, cell, zone)
+
+
+def _time(column: CalendarColumn, cell: object, zone: ZoneRules) -> LocalTime | None:
+    second = read_local_second(cell, zone)
+    first, last = map(day_number, column.dates)
+    # Also what a zone shifts before the year 1 or after 9999.
+    if second is None or not first * DAY_S <= second < (last + 1) * DAY_S:
+        return None
+    return LocalTime(second)
 
 
 def identifier(cell: object) -> str | None:

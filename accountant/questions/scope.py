@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 
 from accountant.questions.filter_expression import FilterExpression, columns_of
 from accountant.questions.groups import GroupSet
+from accountant.questions.quotients import clamp
 from accountant.questions.schema import CategoryColumn, Column, NumberColumn, Schema
 from accountant.questions.schema_values import SchemaValue
 
@@ -55,6 +57,19 @@ class Scope:
         """The column of a statistic of categories."""
         assert isinstance(self.column, CategoryColumn), "`check_question` checks the column's kind"
         return self.column
+
+    def statistic_value(self, row: Mapping[str, SchemaValue | None]) -> SchemaValue | None:
+        """Return what a row adds to the statistic, None if its column's value is missing.
+
+        A question may clamp a number to narrower bounds than the schema's. The claim is by
+        the bounds of `column`, and so are the values that enter.
+        """
+        if self.column is None:
+            return True
+        value = row[self.column.name]
+        if isinstance(value, Fraction) and isinstance(self.column, NumberColumn):
+            return clamp(value, self.column.bounds)
+        return value
 
     def each_group(self) -> Iterator[tuple[str | bool, ...]]:
         """Yield the names of each group, in the order of the answers."""

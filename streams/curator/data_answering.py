@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import UnsetType
+
 from accountant.answers import (
     Granted,
     answer_of,
@@ -24,6 +26,11 @@ from streams.curator.draw_guard import DrawGuard
 
 class Source(Protocol):
     """A source that is open: `streams.sources.data_sources.OpenSource`."""
+
+    @property
+    def zone_rules(self) -> str | UnsetType:
+        """The version of the rules of the schema's zone, UNSET where it has none."""
+        ...
 
     def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
         """Return the exact statistics of a question, in the calling thread; close the source."""
@@ -64,7 +71,8 @@ class _OpenQuestion:
         self.guard.draw()
         stop, bits = self.granted.stop, secrets.randbits
         result = run_question(self.checked, self.derivation, statistics, bits, stop)
-        return encode_answer(answer_of(self.granted, result))
+        rules = self.source.zone_rules
+        return encode_answer(answer_of(self.granted, result, zone_rules=rules))
 
     def close(self) -> None:
         """As `OpenQuestion.close`."""

@@ -9,14 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Final
 
-from msgspec import UNSET
-
-from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
-from accountant.questions.schema_values import SchemaValue, read_cell
+from accountant.questions.local_times import LocalTime, day_number
+from accountant.questions.schema import (
+    BooleanColumn,
+    CalendarColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    TimeColumn,
+)
+from accountant.questions.schema_values import SchemaValue, missing_value, read_cell
+from accountant.questions.zone_rules import EPOCH_DAY, UTC, ZoneRules
 from streams.sources.quoted import double_literal, integer_literal, text_literal
+from streams.sources.time_cells import (
+    TimeStage,
+    first_stage,
+    first_stage_of_text,
+    second_stage,
+)
 
 CSV_TEXT: Final = "text"
 """The type of each cell of a CSV file, in place of DuckDB's: a text, never guessed from others."""
@@ -66,6 +81,10 @@ def schema_value(column: Column, value: int | None) -> SchemaValue | None:
             return column.categories[value]
         case BooleanColumn():
             return bool(value)
+        case DateColumn():
+            return date.fromordinal(EPOCH_DAY + value)
+        case TimeColumn():
+            return LocalTime(value)
 
 
 def sql_value(column: Column, value: SchemaValue) -> int:
@@ -81,14 +100,32 @@ def sql_value(column: Column, value: SchemaValue) -> int:
             return column.categories.index(value)
         case BooleanColumn():
             return int(bool(value))
+        case DateColumn() | TimeColumn():
+            if isinstance(value, LocalTime):
+                return value.second
+            assert isinstance(value, date)
+            return day_number(value)
 
 
-def value_sql(column: Column, cell: SourceColumn | None, functions: str) -> str:
+def time_stage(column: Column, cell: SourceColumn | None) -> TimeStage | None:
+    """Return the SQL that `value_sql` needs of a cell before, None if it needs none."""
+    if cell is None or not isinstance(column, CalendarColumn):
+        return None
+    if cell.type_id in _TEXTS:
+        return first_stage_of_text(_text(cell.reference))
+    return first_stage(cell.type_id, cell.reference)
+
+
+def value_sql(
+    column: Column, cell: SourceColumn | None, functions: str, zone: ZoneRules | None = UTC
+) -> str:
     """Return the SQL of a column's value.
 
     Args:
         cell: None if the source lacks the column: each of its cells is missing.
-        functions: name of the column's pair of functions, which `exact_functions` defines.
+        functions: name of the column's pair of functions, which `exact_functions` defines; of
+            dates and times, of the two columns of `time_stage`.
+        zone: the schema's; None if nobody has its rules.
     """
     match column:
         case NumberColumn():
@@ -97,9 +134,14 @@ def value_sql(column: Column, cell: SourceColumn | None, functions: str) -> str:
             value = _category(column, cell)
         case BooleanColumn():
             value = _boolean(cell)
-    if column.missing is UNSET:
+        case DateColumn() | TimeColumn():
+            value = "NULL::BIGINT"
+            stage = time_stage(column, cell)
+            if zone is not None and stage is not None:
+                value = second_stage(column, zone, stage, functions)
+    missing = missing_value(column)
+    if missing is None:
         return value
-    missing = Fraction(column.missing) if isinstance(column, NumberColumn) else column.missing
     return f"coalesce({value}, {integer_literal(sql_value(column, missing))})"
 
 
@@ -195,10 +237,11 @@ def _whole_number(column: NumberColumn, cell: str, number: str) -> str:
     low, high = integer_literal(math.floor(lower)), integer_literal(math.ceil(upper))
     inner = f"greatest({low}, least({high}, {number}))::{number_type(column)}"
     scaled = f"{inner} * {integer_literal(10**column.places)}"
-    return f"(CASE WHEN {cell} IS NOT NULL THEN {_clamp(column, scaled)} END)"
+    return f"(CASE WHEN {cell} IS NOT NULL THEN {clamp_sql(column, scaled)} END)"
 
 
-def _clamp(column: NumberColumn, scaled: str) -> str:
+def clamp_sql(column: NumberColumn, scaled: str) -> str:
+    """Return the SQL of the nearest number within a column's bounds, of one that is not NULL."""
     low, high = (integer_literal(sql_value(column, bound)) for bound in column.bounds)
     return f"greatest({low}, least({high}, {scaled}))::{number_type(column)}"
 
@@ -247,7 +290,7 @@ def _number_text(column: NumberColumn, text: str, functions: str) -> str:
     shifted = f"TRY_CAST({parts} AS HUGEINT) + {integer_literal(unit // 2 + offset * unit)}"
     rounded = f"({shifted}) // {integer_literal(unit)} - {integer_literal(offset)}"
     return (
-        f"(CASE WHEN {is_whole} THEN {whole} WHEN {is_decimal} THEN {_clamp(column, rounded)} "
+        f"(CASE WHEN {is_whole} THEN {whole} WHEN {is_decimal} THEN {clamp_sql(column, rounded)} "
         f"ELSE {functions}_text({text}) END)"
     )
 

@@ -36,6 +36,7 @@ from streams.sources.source_settings import (
 from streams.sources.source_tables import EnvironmentProblem, SourceChanged, SourceProblem
 from streams.sources.statistics import statistics
 from streams.sources.unfinished_reading import unfinished_while
+from streams.sources.zone_files import zone_rules_version
 from streams.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -65,6 +66,7 @@ class OpenSource:
         self._source = source
         self._rows = rows
         self._opened = opened
+        self.zone_rules = zone_rules_version(rows.schema)
 
     def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
         """As `DataSources.statistics`, of a question on the schema that it was opened for.

@@ -16,9 +16,10 @@ from accountant.questions.filter_expression import (
     Sign,
     ValueTest,
 )
-from accountant.questions.schema import Column, NumberColumn
+from accountant.questions.schema import Column, NumberColumn, TimeColumn
 from accountant.questions.schema_values import SchemaValue
 from streams.sources.cells import sql_value
+from streams.sources.group_sql import day_sql
 from streams.sources.quoted import integer_literal
 
 ColumnNames = Mapping[str, tuple[Column, str]]
@@ -37,9 +38,14 @@ def filter_sql(expression: FilterExpression, columns: ColumnNames) -> str:
         case MissingTest(name, negated):
             return f"({columns[name][1]} IS {'NOT ' if negated else ''}NULL)"
         case ListTest(name, values, negated):
-            return _list_test(*columns[name], values, negated=negated)
+            return _list_test(*_compared(*columns[name]), values, negated=negated)
         case ValueTest(name, sign, value):
-            return _value_test(*columns[name], sign, value)
+            return _value_test(*_compared(*columns[name]), sign, value)
+
+
+def _compared(column: Column, value: str) -> tuple[Column, str]:
+    """Return what is compared with a literal: of a time, its date."""
+    return column, day_sql(value) if isinstance(column, TimeColumn) else value
 
 
 def _list_test(

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.questions.schema import Schema
-from streams.sources.cells import SourceColumn, identifier_sql, value_sql
+from streams.sources.cells import SourceColumn, identifier_sql
 from streams.sources.csv_records import CsvRecords, LineFlaws
 from streams.sources.database import OpenedSource, connected, files_of, run
 from streams.sources.schema_rows import SchemaRows
@@ -79,9 +79,13 @@ def count_missing(
 
 
 def _counts(source: OpenedSource, schema: Schema, lines: LineFlaws | None) -> SourceCounts:
-    SchemaRows(schema, source.tables).define_functions(source.connection)
+    read = SchemaRows(schema, source.tables)
+    read.define_functions(source.connection)
     totals = [
-        run(source.connection, f"SELECT {', '.join(_sums(schema, table))} FROM {table.sql}")[0]
+        run(
+            source.connection,
+            f"SELECT {', '.join(_sums(read, table))} FROM {read.from_sql(table, read.every)}",
+        )[0]
         for table in source.tables
     ]
     rows, *numbers = map(sum, zip(*totals, strict=True))
@@ -90,16 +94,16 @@ def _counts(source: OpenedSource, schema: Schema, lines: LineFlaws | None) -> So
         for empty, unread in zip(numbers[::2], numbers[1::2], strict=True)
     ]
     unit = None if schema.unit is UNSET else pairs.pop()
-    read = {column.name: pair for column, pair in zip(schema.columns, pairs, strict=True)}
-    return SourceCounts(rows=rows, columns=read, unit=unit, lines=lines)
+    columns = {column.name: pair for column, pair in zip(schema.columns, pairs, strict=True)}
+    return SourceCounts(rows=rows, columns=columns, unit=unit, lines=lines)
 
 
-def _sums(schema: Schema, table: SourceTable) -> Iterator[str]:
+def _sums(read: SchemaRows, table: SourceTable) -> Iterator[str]:
     """Yield the SQL of the number of rows, then of each column's empty and unread cells."""
     yield "count(*)"
+    schema = read.schema
     for i, column in enumerate(schema.columns):
-        cell = table.columns.get(column.name)
-        yield from _missing(cell, value_sql(column, cell, f"c{i}"))
+        yield from _missing(table.columns.get(column.name), read.value(table, i))
     if schema.unit is not UNSET:
         cell = table.columns.get(schema.unit.column)
         yield from _missing(cell, identifier_sql(cell))

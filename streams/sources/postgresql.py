@@ -118,7 +118,17 @@ def _text(type_id: str) -> _Reading:
     return _Reading("{x}::text", "text", "VARCHAR", type_id)
 
 
+def _moment(number: str, stored: str, type_id: str) -> _Reading:
+    # Sent as numbers, so that no year is beyond what a library reads.
+    return _Reading(f"CASE WHEN isfinite({{x}}) THEN {number} END", "int8", stored, type_id)
+
+
+# Times from 10^12 s on are beyond the years of a schema.
+_SECONDS: Final = "greatest(-1e12, least(1e12, floor(extract(epoch FROM {x}))))::int8"
 _READINGS: Final = {
+    "date": _moment("({x} - date '1970-01-01')::int8", "DATE", "date"),
+    "timestamp": _moment(_SECONDS, "TIMESTAMP_S", "timestamp_s"),
+    "timestamptz": _moment(_SECONDS, "TIMESTAMPTZ", "timestamp with time zone"),
     "int2": _whole("smallint"),
     "int4": _whole("integer"),
     "int8": _whole("bigint"),
@@ -336,6 +346,9 @@ def _arrow(rows: Sequence[Sequence[object]], types: Sequence[str]) -> Any:
         "FLOAT": pa.float32(),
         "DOUBLE": pa.float64(),
         "VARCHAR": pa.string(),
+        "DATE": pa.date32(),
+        "TIMESTAMP_S": pa.timestamp("s"),
+        "TIMESTAMPTZ": pa.timestamp("s", "UTC"),
     }
     cells = zip(*rows, strict=True)
     arrays = [

@@ -12,7 +12,14 @@ from typing import Final
 import msgspec
 
 from accountant.questions.filter_expression import literal_text
-from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
+from accountant.questions.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    TimeColumn,
+)
 from streams.sources.quoted import integer_literal, text_literal
 
 _BLOCK_BYTES: Final = 64
@@ -52,8 +59,17 @@ def _json_of(column: Column, value: str) -> str:
             texts = [literal_text(category) for category in column.categories]
         case BooleanColumn():
             texts = ["false", "true"]
+        case DateColumn():
+            return _json_of_time(f"(DATE '1970-01-01' + {value}::INTEGER)", "%Y-%m-%d")
+        case TimeColumn():
+            return _json_of_time(f"make_timestamp({value} * 1000000)", "%Y-%m-%dT%H:%M:%S")
     encoded = ", ".join(text_literal(msgspec.json.encode(text).decode()) for text in texts)
     return f"coalesce([{encoded}][{value} + 1], 'null')"
+
+
+def _json_of_time(time: str, form: str) -> str:
+    quotes = text_literal("\"'"), text_literal("'\"")
+    return f"coalesce({quotes[0]} || strftime({time}, '{form}') || {quotes[1]}, 'null')"
 
 
 def _decimal_text(value: str, places: int) -> str:

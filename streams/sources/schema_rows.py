@@ -9,15 +9,19 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from accountant.questions.schema import NumberColumn, Schema
+from accountant.questions.zone_rules import ZoneRules
 from streams.sources.cells import (
     exact_functions,
     identifier_sql,
     is_bigint,
     number_type,
+    time_stage,
     value_sql,
 )
 from streams.sources.row_digest import content_sql
 from streams.sources.source_tables import SourceTable
+from streams.sources.time_cells import define_zone, needs_zone, zone_join
+from streams.sources.zone_files import zone_of
 
 _LONGEST_UNIT: Final = 64
 """A longer text is grouped by its hash: a unit with long names in many rows fills no memory."""
@@ -45,11 +49,14 @@ class SchemaRows:
         return content_sql(self.schema.columns, "unit", [f"c{i}" for i in self.every])
 
     def define_functions(self, connection: Any) -> None:
-        """Define the functions that read cells for which SQL is not exact.
+        """Define the functions that read cells for which SQL is not exact, and the zone's rules.
 
         They have no side effects. But said to have them, DuckDB reads each cell once, and not again
         in each test.
         """
+        zone = self._zone
+        if zone is not None and needs_zone(self.schema, zone):
+            define_zone(connection, self.schema, zone)
         for i, column in enumerate(self.schema.columns):
             if isinstance(column, NumberColumn):
                 of_text, of_double = exact_functions(column)
@@ -73,11 +80,34 @@ class SchemaRows:
 
     def _read(self, table: SourceTable, columns: Iterable[int]) -> str:
         unit, text = self._unit(table)
+        positions = list(columns)
         values = [f"{unit} AS u", f"{text} AS unit"]
+        values += [f"{self.value(table, i)} AS c{i}" for i in positions]
+        return f"SELECT {', '.join(values)} FROM {self.from_sql(table, positions)}"
+
+    def value(self, table: SourceTable, i: int) -> str:
+        """Return the SQL of the value of a column in what `from_sql` selects from."""
+        column = self.schema.columns[i]
+        return value_sql(column, table.columns.get(column.name), f"c{i}", self._zone)
+
+    def from_sql(self, table: SourceTable, columns: Iterable[int]) -> str:
+        """Return what SQL selects the values of the columns at some positions from."""
+        stages = list[str]()
+        joins = list[str]()
         for i in columns:
             column = self.schema.columns[i]
-            values.append(f"{value_sql(column, table.columns.get(column.name), f'c{i}')} AS c{i}")
-        return f"SELECT {', '.join(values)} FROM {table.sql}"
+            stage = time_stage(column, table.columns.get(column.name))
+            if stage is not None:
+                stages.append(stage.columns(f"c{i}"))
+            if stage is not None and stage.instant and needs_zone(self.schema, self._zone):
+                joins.append(zone_join(f"c{i}"))
+        if not stages:
+            return table.sql
+        return " ".join([f"(SELECT t.*, {', '.join(stages)} FROM {table.sql}) AS t", *joins])
+
+    @property
+    def _zone(self) -> ZoneRules | None:
+        return zone_of(self.schema)
 
     def _unit(self, table: SourceTable) -> tuple[str, str]:
         """Return the SQL of what units are grouped by, and of their text."""

@@ -25,6 +25,10 @@ _BOUNDS: Final = {
     "lower": f"{FILL_IN}the least value that is possible, whatever the data hold",
     "upper": f"{FILL_IN}the largest value that is possible",
 }
+_DATES: Final = {
+    "first": f"{FILL_IN}the first date that may be asked about, such as 2020-01-01",
+    "last": f"{FILL_IN}the last one",
+}
 # A text in place of the list: no reader of a schema takes it for a category.
 _CATEGORIES: Final = {"categories": f"{FILL_IN}a list of the texts that may be asked about"}
 
@@ -65,6 +69,10 @@ def skeleton(kind: str, name: str, facts: SourceFacts) -> tuple[dict[str, Any], 
             "rows": f"{FILL_IN}the most rows of one unit that enter, a number without quotes",
         },
     }
+    if any(column.get("type") in {"date", "time"} for column in columns):
+        schema["zone"] = (
+            f"{FILL_IN}whose clocks dates are read on, as Europe/Berlin; delete it: UTC"
+        )
     return schema, notes
 
 
@@ -79,7 +87,7 @@ def _problem(fact: ColumnFact) -> str:
 
 def _uses(fact: ColumnFact) -> list[Use]:
     """Return what a column can be declared as."""
-    uses: tuple[Use, ...] = ("number", "category", "boolean")
+    uses: tuple[Use, ...] = ("number", "category", "boolean", "date")
     return [
         use
         for use in uses
@@ -92,12 +100,14 @@ def _column(fact: ColumnFact) -> dict[str, Any]:
     if types == {CSV_TEXT}:
         # A CSV file has no types, and cells are not looked at.
         return {
-            "type": f"{FILL_IN}number, category or boolean, with the fields that it needs",
+            "type": f"{FILL_IN}number, category, boolean, date or time, with the fields it needs",
             "name": fact.name,
         }
     uses = _uses(fact)
     if uses == ["boolean"]:
         return {"type": "boolean", "name": fact.name}
+    if uses == ["date"]:
+        return {"type": "date" if types == {"date"} else "time", "name": fact.name, **_DATES}
     if "number" not in uses or types & _TEXTS:
         return {"type": "category", "name": fact.name, **_CATEGORIES}
     return {"type": "number", "name": fact.name, **_BOUNDS, **_places(types), **_STEP}

@@ -11,7 +11,13 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.likeness import most_alike
-from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, Schema
+from accountant.questions.schema import (
+    BooleanColumn,
+    CalendarColumn,
+    CategoryColumn,
+    Column,
+    Schema,
+)
 from streams.sources.cells import CSV_TEXT, SourceColumn
 from streams.sources.database import (
     cause_of,
@@ -24,6 +30,7 @@ from streams.sources.file_formats import check_format
 from streams.sources.source_settings import SourceSettings
 from streams.sources.source_tables import EnvironmentProblem, SourceProblem, SourceTable
 from streams.sources.type_readings import Use, reading_of
+from streams.sources.zone_files import zone_of, zone_rules_version
 
 FindingKind = Literal["absent", "repeated", "all_missing", "inexact_unit", "some_missing"]
 REFUSED: Final[frozenset[FindingKind]] = frozenset(("absent", "repeated", "all_missing"))
@@ -178,7 +185,22 @@ def check_schema(schema: Schema, facts: SourceFacts) -> list[SchemaFinding]:
     others = [column.name for column in facts.columns if column.name not in declared]
     columns = facts.by_name()
     findings = [_finding(name, use, columns.get(name), others) for name, use in uses]
-    return [finding for finding in findings if finding is not None]
+    return [
+        *_findings_of_zone(schema),
+        *(finding for finding in findings if finding is not None),
+    ]
+
+
+def _findings_of_zone(schema: Schema) -> list[SchemaFinding]:
+    """Return that no date is read, if nobody has the rules of the schema's zone."""
+    if zone_of(schema) is not None:
+        return []
+    words = f"{zone_rules_version(schema)} has no zone {schema.zone}: all are missing"
+    return [
+        SchemaFinding(column=column.name, kind="all_missing", words=words)
+        for column in schema.columns
+        if isinstance(column, CalendarColumn)
+    ]
 
 
 def is_clean(findings: Iterable[SchemaFinding]) -> bool:
@@ -218,6 +240,8 @@ def _finding(
 
 
 def _use_of(column: Column) -> Use:
+    if isinstance(column, CalendarColumn):
+        return "date"
     if isinstance(column, CategoryColumn):
         return "category"
     return "boolean" if isinstance(column, BooleanColumn) else "number"

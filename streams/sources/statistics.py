@@ -29,7 +29,7 @@ from accountant.questions.schema import NumberColumn
 from accountant.questions.scope import Scope
 from accountant.questions.sensitivity import VectorName
 from accountant.questions.statistics import CategoryCounts, QuantileScores
-from streams.sources.cells import number_type
+from streams.sources.cells import clamp_sql, number_type
 from streams.sources.database import run
 from streams.sources.filter_sql import filter_sql
 from streams.sources.group_sql import group_sql
@@ -172,7 +172,11 @@ class _Query:
 
     def _statistic(self) -> str:
         column = self.checked.column
-        return "0::BIGINT" if column is None else self._value(column.name)
+        if column is None:
+            return "0::BIGINT"
+        value = self._value(column.name)
+        # The question may have narrower bounds than the schema, by which its claim is.
+        return clamp_sql(column, value) if isinstance(column, NumberColumn) else value
 
     def result(self, connection: Any, kept: str, parts: Sequence[ExactPart]) -> tuple[Vector, ...]:
         """Return the statistics of the rows that enter."""

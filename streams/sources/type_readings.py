@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from streams.sources.cells import _FLOATS, CSV_TEXT
+from streams.sources.time_cells import DATE_TYPES, INSTANT_TYPES
 
-Use = Literal["number", "category", "boolean", "unit"]
-"""What a schema declares a column as."""
+Use = Literal["number", "category", "boolean", "date", "unit"]
+"""What a schema declares a column as; a column of times is read as one of dates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ _EACH: Final = TypeReading("none")
 _NO_CELL: Final = TypeReading("all", "every cell")
 _ONLY_0_1: Final = TypeReading("some", "numbers but 0 and 1")
 _NO_NUMBER: Final = TypeReading("some", "texts that are no number")
+_NO_DATE: Final = TypeReading("some", "texts that are no date from first to last")
+_ANOTHER_DATE: Final = TypeReading("some", "dates that are not from first to last")
 
 _WHOLE: Final[dict[Use, TypeReading]] = {
     "number": _EACH,
@@ -46,7 +49,13 @@ def _float(limit: int) -> dict[Use, TypeReading]:
 
 def _text(not_boolean: str) -> dict[Use, TypeReading]:
     boolean = TypeReading("some", not_boolean)
-    return {"number": _NO_NUMBER, "category": _EACH, "boolean": boolean, "unit": _EACH}
+    return {
+        "number": _NO_NUMBER,
+        "category": _EACH,
+        "boolean": boolean,
+        "date": _NO_DATE,
+        "unit": _EACH,
+    }
 
 
 _READINGS: Final[dict[str, dict[Use, TypeReading]]] = {
@@ -66,6 +75,7 @@ _READINGS: Final[dict[str, dict[Use, TypeReading]]] = {
     CSV_TEXT: _text("texts but true, false, 1 and 0"),
     "uuid": {"category": _EACH, "unit": _EACH},
     "boolean": {"boolean": _EACH},
+    **{name: {"date": _ANOTHER_DATE} for name in DATE_TYPES | INSTANT_TYPES},
 }
 """By DuckDB's name of a type. What is not here is missing in each row."""
 

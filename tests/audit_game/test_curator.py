@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from accountant.answers import decode_answer
 from accountant.questions import CheckedQuestion, Schema, derive, parse_noise, parse_question
 from accountant.questions.evaluate import evaluate
@@ -37,6 +39,8 @@ NOISE: Final = parse_noise("epsilon: 0.2")
 
 class Rows:
     """A source of rows in memory."""
+
+    zone_rules = UNSET
 
     def __init__(self, rows: list[Row]) -> None:
         self._rows = rows

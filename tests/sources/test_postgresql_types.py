@@ -10,8 +10,16 @@ from pathlib import Path
 import pytest
 
 from accountant.questions import Schema, check_schema, evaluate
-from accountant.questions.schema import BooleanColumn, CategoryColumn, NumberColumn, UnitColumn
+from accountant.questions.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    DateColumn,
+    NumberColumn,
+    TimeColumn,
+    UnitColumn,
+)
 from streams.sources.database import connected
+from streams.sources.zone_files import find_zone
 from tests.accountant.questions.schemas import SOURCE
 from tests.sources.postgresql_server import PostgresqlServer
 from tests.streams.sources.source_files import asked, statistics_of_file
@@ -187,6 +195,52 @@ def test_cells_of_a_type_are_read_as_the_how_to_says(
             checked = asked(text, WIDE, "postgresql")
             found = statistics_of_file(settings, checked, key=b"k")
             assert found == evaluate(checked, rows, key=b"k"), text
+
+
+DATES: dict[str, dict[str, object]] = {
+    "date": {
+        "2026-01-31": "2026-01-31",
+        "0001-01-01": "0001-01-01",
+        "9999-12-31": "9999-12-31",
+        **dict.fromkeys(("infinity", "-infinity", "5874897-12-31", "4713-01-01 BC")),
+    },
+    "timestamp": {
+        "2026-01-31 23:59:59.999999": "2026-01-31T23:59:59",
+        "1969-12-31 23:59:59.5": "1969-12-31T23:59:59",
+        "0001-01-01 00:00": "0001-01-01",
+        **dict.fromkeys(("infinity", "-infinity", "294276-12-31 23:59", "4713-01-01 BC")),
+    },
+    "timestamptz": {
+        "2026-01-31 23:30+00": "2026-01-31T23:30Z",
+        "2026-07-31 23:30+02": "2026-07-31T21:30Z",
+        "0001-01-01 00:00+00": "0001-01-01T00:00Z",
+        **dict.fromkeys(("infinity", "-infinity", "294276-12-31 23:59+00", "4713-01-01 BC")),
+    },
+    "text": {"2026-01-31T23:30+01:00": "2026-01-31T22:30Z", "infinity": None},
+}
+
+
+@pytest.mark.parametrize("type_", DATES)
+def test_dates_of_a_type_are_read_as_the_how_to_says(
+    type_: str, server: PostgresqlServer, tmp_path: Path
+) -> None:
+    ends = {"first": "0001-01-01", "last": "9999-12-31"}
+    columns = (DateColumn(name="d", **ends), TimeColumn(name="t", **ends))
+    schema = check_schema(
+        Schema(source=SOURCE, columns=columns, neighbours="replace", zone="Europe/Berlin")
+    )
+    server.run("DROP TABLE IF EXISTS dated", f"CREATE TABLE dated (d {type_}, t {type_})")
+    with server.connect() as connection:
+        for literal in (*DATES[type_], None):
+            connection.execute(b"INSERT INTO dated VALUES (%s, %s)", [literal, literal])
+    rows = [{"d": cell, "t": cell} for cell in (*DATES[type_].values(), None)]
+    settings = server.source(tmp_path, "dated")
+    zone = find_zone("Europe/Berlin")
+    assert zone is not None
+    for text in ("count by year(d)", "count by year(t)", "count by hour(t), weekday(d)"):
+        checked = asked(text, schema, "postgresql")
+        found = statistics_of_file(settings, checked, key=b"k")
+        assert found == evaluate(checked, rows, key=b"k", zone=zone), text
 
 
 def test_no_type_of_the_catalog_is_an_error(server: PostgresqlServer, tmp_path: Path) -> None:

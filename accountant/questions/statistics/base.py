@@ -9,15 +9,20 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.errors import RequestInvalid
+from accountant.questions.group_functions import GroupText
+from accountant.questions.groups import GroupSet
 from accountant.questions.parts import ExactPart
 from accountant.questions.quotients import Interval
-from accountant.questions.schema import CategoryColumn, NumberColumn
+from accountant.questions.schema import CategoryColumn, Column, NumberColumn, on_grid
 from accountant.questions.scope import Scope
+
+_BOUNDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +55,13 @@ class QuestionClauses(
 
     Attributes:
         where: the filter, "" for every row.
-        by: columns of categories or of true and false; there is an answer for each group.
+        by: columns of categories or of true and false, or functions of columns; there is an answer
+            for each group.
         rows: the most rows of a unit that enter a statistic, at most the schema's.
     """
 
     where: str = ""
-    by: tuple[str, ...] = ()
+    by: tuple[GroupText, ...] = ()
     rows: int | UnsetType = UNSET
 
 
@@ -68,7 +74,8 @@ class StatisticQuestion(QuestionClauses, frozen=True):
     arguments: ClassVar[tuple[Argument, ...]] = ()
     shorthands: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Words for the statistic with certain arguments."""
-    is_grouped_by_its_column: ClassVar[bool] = False
+    other_kinds: ClassVar[tuple[type[Column], ...]] = ()
+    """Kinds that its column may be of, too."""
     is_ranked: ClassVar[bool] = False
     """The values of a group have an order."""
 
@@ -80,6 +87,10 @@ class StatisticQuestion(QuestionClauses, frozen=True):
 
     def check(self, scope: Scope) -> None:
         """Check its arguments. Raises: RequestInvalid: naming field, rule and value."""
+
+    def own_groups(self, column: Column | None) -> GroupSet | None:
+        """Return the groups that its column makes, if it makes some."""
+        return None
 
     @property
     def name(self) -> str:
@@ -107,7 +118,17 @@ class StatisticQuestion(QuestionClauses, frozen=True):
         return False
 
 
-class ColumnQuestion(StatisticQuestion, frozen=True):
+class ClampQuestion(StatisticQuestion, frozen=True, kw_only=True):
+    """Base of what may narrow the bounds of a column of numbers.
+
+    Attributes:
+        clamp: two bounds within the schema's; a number outside them enters as the nearer one.
+    """
+
+    clamp: tuple[str, ...] | UnsetType = UNSET
+
+
+class ColumnQuestion(ClampQuestion, frozen=True):
     """Base of every question on a column."""
 
     column: str
@@ -116,6 +137,23 @@ class ColumnQuestion(StatisticQuestion, frozen=True):
     def column_name(self) -> str:
         """The name of its column."""
         return self.column
+
+    def of_column(self, column: Column) -> Column:
+        """Return the column as the question reads it, with narrower bounds if it has some.
+
+        Raises: RequestInvalid: they are not within the schema's.
+        """
+        if self.clamp is UNSET:
+            return column
+        if not isinstance(column, NumberColumn):
+            raise RequestInvalid("clamp", "must be left out but for numbers", ", ".join(self.clamp))
+        if len(self.clamp) != _BOUNDS:
+            raise RequestInvalid("clamp", "must be two numbers", ", ".join(self.clamp))
+        low, high = (on_grid(column, text, field="clamp") for text in self.clamp)
+        if not column.bounds[0] <= low < high <= column.bounds[1]:
+            rule = f"must be increasing numbers from {column.lower} to {column.upper}"
+            raise RequestInvalid("clamp", rule, ", ".join(self.clamp))
+        return msgspec.structs.replace(column, lower=self.clamp[0], upper=self.clamp[1])
 
 
 class EstimateQuestion(ColumnQuestion, frozen=True):

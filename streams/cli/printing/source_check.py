@@ -40,6 +40,8 @@ _UNREAD: Final = {
     "number": "no number",
     "category": "another category",
     "boolean": "neither true nor false",
+    "date": "no date from first to last",
+    "time": "no time from first to last",
     "unit": "no name",
 }
 """Why a cell that is not empty has no value."""

@@ -28,16 +28,19 @@ from accountant.questions import (
     question_text,
     stop_text,
 )
+from accountant.questions.group_functions import parse_group
 from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
 from accountant.questions.noise import NoiseForm, NoiseLaw
 from accountant.questions.noise_wanted import check_noise_wanted, weights_of
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
-Amount = str | Decimal | int
-"""An exact amount: `"0.5"`, `Decimal("0.5")` or 1."""
+Amount = str | Decimal | int | float
+"""An exact amount: `"0.5"`, `Decimal("0.5")`, 0.5 or 1."""
 CONFIDENCE: Final = "0.95"
 UNTIL: Final = "PT1H"
+_WRITTEN_DIGITS: Final = 6
+"""A float that prints with at most so many was typed, also one of 32 bits."""
 _CLAUSES: Final = ("where", "by", "rows")
 _SAMPLE: Final = 'epsilon="0.5", rho="0.01", sigma="20" or error="50"'
 
@@ -96,7 +99,8 @@ class QuestionArguments(AnswerArguments, total=False):
 
     Attributes:
         where: a filter such as `age > 65 and region = 'north'`.
-        by: columns; there is a value for each combination of their declared values.
+        by: columns, or functions such as `month(visited)`; there is a value for each combination
+            of their declared values.
         rows: the most rows of one unit that enter, at most as many as the schema says.
     """
 
@@ -244,15 +248,18 @@ def _confidence(value: object) -> str:
 
 
 def _amount(field: str, value: object) -> str:
-    """Return the text of an exact amount.
+    """Return the text of an exact amount; a float of a few digits is what was written.
 
-    Raises: RequestInvalid: it is a float, which is not exactly what was written.
+    Raises: RequestInvalid: it is a float of more digits, such as 1/3, which was computed.
     """
     if isinstance(value, Decimal) and value.is_finite():
         return f"{value:f}"
     if not isinstance(value, bool) and isinstance(value, numbers.Integral):
         return str(int(value))  # numpy's integers, too
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        written = Decimal(str(value))
+        if written.is_finite() and len(written.as_tuple().digits) <= _WRITTEN_DIGITS:
+            return f"{written.normalize():f}"
         rule = "must be an exact amount, such as the text in quotes"
         raise RequestInvalid(field, rule, value, hint=lambda: _quoted(field, value))
     return coerce_text(field, value)
@@ -276,7 +283,8 @@ def question_of(
     Raises: RequestInvalid: an argument has another type.
     """
     wire: dict[str, object] = {"ask": ask, "where": coerce_text("where", where)}
-    wire["by"] = [by] if isinstance(by, str) else coerce_texts("by", by)
+    names = [by] if isinstance(by, str) else coerce_texts("by", by)
+    wire["by"] = [msgspec.to_builtins(parse_group(name)) for name in names]
     if "column" in fields:
         wire["column"] = coerce_text("column", fields["column"])
     if "fraction" in fields:

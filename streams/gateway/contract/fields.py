@@ -31,16 +31,19 @@ from accountant.policy.policy import (
     UNIT_PATTERN,
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
+from accountant.questions.group_functions import MAX_CUTS
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
 from accountant.questions.noise_wanted import MAX_WEIGHT
 from accountant.questions.question import MAX_GROUPED
 from accountant.questions.schema import (
+    DATE_PATTERN,
     MAX_CATEGORIES,
     MAX_CATEGORY,
     MAX_COLUMNS,
     MAX_NAME,
     MAX_ROWS,
     WORD_PATTERN,
+    ZONE_PATTERN,
 )
 from accountant.questions.statistics import MAX_STATISTICS, STATISTICS
 from accountant.questions.tokens import MAX_TEXT
@@ -170,11 +173,26 @@ _SIGNED: Final = text(SIGNED_PATTERN, "a decimal, which may be below 0") | {"not
 _FRACTION: Final = text(r"[0-9]+(?:/[0-9]+)?", "an integer, or a quotient of two")
 _COLUMN: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_NAME}
 _CATEGORY: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_CATEGORY}
+_DATE: Final = text(DATE_PATTERN, "a date that there is")
 _QUESTION: Final[dict[str, JsonSchema]] = {
     "where": _PLAIN | {"maxLength": MAX_TEXT},
-    "by": {"type": "array", "items": _PLAIN, "maxItems": MAX_GROUPED},
+    "by": {
+        "type": "array",
+        "items": {
+            "anyOf": [
+                _PLAIN,
+                *(
+                    {"$ref": f"#/components/schemas/{name}"}
+                    for name in ("BandFunction", "CalendarFunction")
+                ),
+            ]
+        },
+        "maxItems": MAX_GROUPED,
+    },
     # What a dataset's schema does not allow is refused by its decision, whatever its letters.
     "column": _PLAIN,
+    "clamp": {"items": _PLAIN},
+    "width": _PLAIN,
     **{
         argument.name: _PLAIN
         for kind in STATISTICS.values()
@@ -241,7 +259,10 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "Me": {"kind": {"enum": ["oidc", "token"]}},
     "Amend": {"open_per_holder": _between(0, MAX_OPEN)},
-    "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
+    "Schema": {
+        "columns": {"minItems": 1, "maxItems": MAX_COLUMNS},
+        "zone": text(ZONE_PATTERN, "a name of the IANA database") | {"maxLength": MAX_NAME},
+    },
     "DataSource": {"name": _WORD},
     "UnitColumn": {"column": _COLUMN, "rows": _between(1, MAX_ROWS)},
     "NumberColumn": {"name": _COLUMN, "places": _between(0, MAX_PLACES)}
@@ -257,6 +278,16 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "missing": _CATEGORY,
     },
     "BooleanColumn": {"name": _COLUMN},
+    **dict.fromkeys(
+        ("DateColumn", "TimeColumn"),
+        {"name": _COLUMN} | dict.fromkeys(("first", "last", "missing"), _DATE),
+    ),
+    "CalendarFunction": {"column": _PLAIN},
+    "BandFunction": {
+        "column": _PLAIN,
+        "cuts": {"items": _PLAIN, "maxItems": MAX_CUTS},
+        "width": _PLAIN,
+    },
     **{kind.__name__: _QUESTION for kind in STATISTICS.values()},
     "SeveralQuestion": {name: rule for name, rule in _QUESTION.items() if name in {"where", "by"}}
     | {"statistics": {"minItems": 2, "maxItems": MAX_STATISTICS}},

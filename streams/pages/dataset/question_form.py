@@ -9,8 +9,17 @@ import msgspec
 
 from accountant.errors import RequestInvalid
 from accountant.questions import Noise, Question, Schema, check_question, noise_text, question_text
+from accountant.questions.calendar_groups import PARTS
+from accountant.questions.group_functions import CalendarFunction, GroupText
 from accountant.questions.noise_wanted import check_noise_wanted
-from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
+from accountant.questions.schema import (
+    BooleanColumn,
+    CalendarColumn,
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    TimeColumn,
+)
 from accountant.questions.statistics import STATISTICS, StatisticQuestion
 from accountant.records import VERSION, encode
 from accountant.records.inputs import check_body
@@ -97,10 +106,25 @@ def parse_query(query: Mapping[str, str], schema: Schema) -> QuestionForm:
             kind: [each.name for each in schema.columns if isinstance(each, kind)]
             for kind in (NumberColumn, CategoryColumn)
         },
-        groups=[
-            each.name for each in schema.columns if isinstance(each, CategoryColumn | BooleanColumn)
-        ],
+        groups=[*_group_choices(schema)],
     )
+
+
+def _group_choices(schema: Schema) -> Mapping[str, GroupText]:
+    """Return what sets values apart, by what the form shows: columns, and parts of dates."""
+    columns = {
+        each.name: each.name
+        for each in schema.columns
+        if isinstance(each, CategoryColumn | BooleanColumn)
+    }
+    dates = [each for each in schema.columns if isinstance(each, CalendarColumn)]
+    functions = [
+        CalendarFunction(column=each.name, part=part)
+        for each in dates
+        for part in PARTS
+        if part != "hour" or isinstance(each, TimeColumn)
+    ]
+    return {**{each.text: each for each in functions}, **columns}
 
 
 def _entered(name: str, text: str) -> str:
@@ -125,7 +149,8 @@ def question_of(form: QuestionForm, schema: Schema) -> tuple[Question, Noise]:
     if value["where"]:
         fields["where"] = value["where"]
     if value["by"]:
-        fields["by"] = [value["by"]]
+        chosen_group = _group_choices(schema).get(value["by"], value["by"])
+        fields["by"] = [msgspec.to_builtins(chosen_group)]
     if not value["amount"]:
         raise RequestInvalid("amount", "must not be empty", "")
     try:

@@ -8,15 +8,18 @@ from functools import cache
 from typing import Any, Final
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from accountant.answers import NoisyAnswer, decode_answer, encode_answer
+from accountant.answers.answer import GroupColumn
 from accountant.answers.build import answer_of
 from accountant.answers.rebuild import difference_from_run
 from accountant.claims import Pure
 from accountant.questions import levels_of
 from tests.accountant.answers.runs import RUNS, SESSIONS, Asked, answer, ask, run, zeros
 from tests.accountant.noise.laws import bits_of
+from tests.accountant.questions.schemas import visits
 
 Change = Callable[[NoisyAnswer], NoisyAnswer]
 _VALUE: Final = 300
@@ -34,6 +37,7 @@ ANSWERS: Final = {
     "laplace": ask("count", "epsilon: 2, laplace_reduction", "relative_error: 0.1"),
     "refined": ask("count", "rho: 0.5, gaussian_refinement", "relative_error: 0.1"),
     "absolute": ask("count", "rho: 0.5, gaussian_refinement", "error: 60 at 0.9"),
+    "dates": ask("count by month(t)", "epsilon: 0.5", schema=visits(zone="Europe/Berlin")),
     "unstopped": ask("count", "epsilon: 2, laplace_reduction", "error: 1e-9"),
 }
 
@@ -111,6 +115,7 @@ def column(place: int, **fields: Any) -> Change:
     return change
 
 
+SPRING: Final = GroupColumn(column="month(t)", values=("2026-03", "2026-04", "2026-05", "2026-06"))
 FORGERIES: Final[list[tuple[str, str, Change]]] = [
     # The noise of one statistic.
     ("count", "statistics[0].scale", noise(0, scale="1/5")),
@@ -190,6 +195,10 @@ FORGERIES: Final[list[tuple[str, str, Change]]] = [
     ("absolute", "levels", every(show(2), fields(stopped=True))),
     ("unstopped", "stopped", fields(stopped=True)),
     ("unstopped", "levels", show(3)),
+    # The rules of a zone, where one decides.
+    ("dates", "zone_rules", fields(zone_rules=UNSET)),
+    ("dates", "groups[0].values[0]", lambda found: replace(found, groups=(SPRING,))),
+    ("count", "zone_rules", fields(zone_rules="tzdata 2026.6")),
     # The grant itself.
     ("count", "claim", fields(claim=Pure(epsilon="1"))),
     ("count", "reason", fields(reason="because")),

@@ -12,7 +12,9 @@ from accountant.questions.schema import (
     BooleanColumn,
     CategoryColumn,
     DataSource,
+    DateColumn,
     NumberColumn,
+    TimeColumn,
     UnitColumn,
 )
 
@@ -51,6 +53,19 @@ def small_schema(
             neighbours=neighbours,
         )
     )
+
+
+def visits(**fields: Any) -> Schema:
+    """Return a schema of a winter's dates and times."""
+    columns = (
+        DateColumn(name="d", first="2025-11-01", last="2026-02-28"),
+        TimeColumn(name="t", first="2025-11-01", last="2026-02-28"),
+        CategoryColumn(name="c", categories=("a", "b")),
+        NumberColumn(name="x", lower="-2", upper="3"),
+    )
+    given: dict[str, Any] = {"columns": columns, "unit": UnitColumn(column="unit", rows=2)}
+    given |= {"neighbours": "add_remove"} | fields
+    return check_schema(Schema(source=SOURCE, **given))
 
 
 def multisets(pool: list[Cells], most: int) -> Iterator[Table]:

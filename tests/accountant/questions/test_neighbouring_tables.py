@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import cast, get_args
@@ -27,6 +28,7 @@ from accountant.questions import (
     statistics_of,
 )
 from accountant.questions.parts import ExactPart, Groups, Vector, middle_of
+from accountant.questions.schema import UnitColumn
 from accountant.questions.scope import Scope
 from accountant.questions.statistics import (
     Question,
@@ -41,6 +43,7 @@ from tests.accountant.questions.schemas import (
     of_unit,
     replaced,
     small_schema,
+    visits,
 )
 from tests.every_case import check_each
 
@@ -64,6 +67,8 @@ SELECTIONS = [
     "median(x)",
     "quantile(x, 0.1)",
     "quantile(x, 0.9) by c",
+    "median(clamp(x, -1, 2))",
+    "quantile(x, 0.3) by band(x, 0, 2)",
     "top(c, 1)",
     "top(c, 2) by t",
 ]
@@ -78,17 +83,20 @@ class Change:
     range_distance: Fraction
 
 
-def pool(checked: CheckedQuestion) -> list[Cells]:
+def pool_of(checked: CheckedQuestion) -> list[Cells]:
     """Return the cells of a unit. The square about the middle is least at the middle itself."""
     if not isinstance(checked.question, VarianceQuestion):
         return POOL
     return [*POOL, *({"x": float(middle_of(checked.numbers)), "c": each} for each in "ab")]
 
 
-def evaluations(checked: CheckedQuestion, rows: int) -> Iterator[tuple[tuple[Vector, ...], ...]]:
+def evaluations(
+    checked: CheckedQuestion, rows: int, pool: list[Cells] | None = None
+) -> Iterator[tuple[tuple[Vector, ...], ...]]:
     """Yield the statistics of pairs of neighbours."""
-    own = [of_unit("u", table) for table in multisets(pool(checked), rows + 1)]
-    for others in OTHERS:
+    own = [of_unit("u", table) for table in multisets(pool or pool_of(checked), rows + 1)]
+    others_of_pool = OTHERS if pool is None else [(), of_unit("v", tuple(pool))]
+    for others in others_of_pool:
         found = [evaluate(checked, others + table, key=b"key") for table in own]
         if checked.schema.neighbours == "add_remove":
             empty = evaluate(checked, others, key=b"key")
@@ -113,12 +121,14 @@ def change_between(
     )
 
 
-def largest_changes(checked: CheckedQuestion, rows: int) -> list[Change]:
+def largest_changes(
+    checked: CheckedQuestion, rows: int, pool: list[Cells] | None = None
+) -> list[Change]:
     """Return the largest changes of each statistic that a question reads."""
     statistics = statistics_of(checked)
     parts = (statistics,) if isinstance(statistics, SelectionStatistic) else statistics
     largest = [Change(Fraction(0), Fraction(0), Fraction(0))] * len(parts)
-    for one, other in set(evaluations(checked, rows)):
+    for one, other in set(evaluations(checked, rows, pool)):
         for i, part in enumerate(parts):
             change = change_between(one[i], other[i], part)
             largest[i] = Change(
@@ -173,6 +183,52 @@ def test_no_unit_changes_a_vector_by_more_and_one_changes_it_by_as_much() -> Non
                     assert change.l2_squared == statistic.l2_squared
 
     check_each(check_case, VECTORS, RELATIONS, [1, 2])
+
+
+NARROW = [
+    *("sum(clamp(x, -1, 2))", "sum(clamp(x, -2, 1)) by c", "mean(clamp(x, 0, 2))"),
+    *("variance(clamp(x, -1, 1)) by c", "count by band(x, -1, 2)", "histogram(x, width 2)"),
+    "histogram(clamp(x, 0, 2), width 1)",
+]
+
+
+def test_no_unit_changes_clamped_numbers_by_more_and_one_changes_them_by_as_much() -> None:
+    def check_case(text: str, relation: Neighbours, rows: int) -> None:
+        checked = parse_question(text, small_schema(rows=rows, neighbours=relation))
+        statistics = statistics_of(checked)
+        assert isinstance(statistics, tuple)
+        for statistic, change in zip(statistics, largest_changes(checked, rows), strict=True):
+            assert change.l1 == statistic.l1
+            assert change.l2_squared == statistic.l2_squared
+
+    check_each(check_case, NARROW, RELATIONS, [1, 2])
+
+
+DATED: list[Cells] = [
+    {"d": "2025-11-01", "t": "2025-12-31T23:59:60", "x": 9},
+    {"d": date(2026, 2, 28), "t": "2026-01-01T00:30+02:00", "x": -9},
+    {"d": "2026-02-28T23:59:59.9", "t": "2026-01-01T05:00", "x": 9},
+    {"d": "2026-02-28", "t": "2026-01-31", "x": -9},
+    {"d": "2026-03-01", "t": None, "x": 9},
+]
+BY_DATE = [
+    *("count by month(d)", "sum(x) by quarter(t)", "count where d > '2025-11-01' by weekday(d)"),
+    *("sum(x) by week(d)", "count by hour(t), year(d)", "sum(x) where t <= '2025-12-31'"),
+]
+
+
+def test_no_unit_changes_groups_of_dates_by_more() -> None:
+    def check_case(text: str, relation: Neighbours, rows: int) -> None:
+        schema = visits(unit=UnitColumn(column="unit", rows=rows), neighbours=relation)
+        checked = parse_question(text, schema)
+        (statistic,) = statistics_of(checked)  # type: ignore[misc]
+        (change,) = largest_changes(checked, rows, DATED)
+        assert change.l1 <= statistic.l1
+        assert change.l2_squared <= statistic.l2_squared
+        if "where" not in text:
+            assert change.l1 == statistic.l1, "it charges more than any table needs"
+
+    check_each(check_case, BY_DATE, RELATIONS, [1, 2])
 
 
 def test_no_unit_changes_scores_by_more() -> None:

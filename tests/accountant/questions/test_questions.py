@@ -109,7 +109,7 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ("mean()", "must have a column at character 6, got )"),
             ("mean(incom)", "column incom: did you mean income? column must name a column"),
             ("mean(region)", "got region, a category column: of categories ask histogram(region)"),
-            ("histogram(age)", "got age, a number column: of numbers ask mean(age) or quantile("),
+            ("histogram(age)", "got age: write histogram(age, width 10)"),
             ("top(smoker, 1)", "got smoker, a boolean column: ask count by smoker"),
             ("count(*)", "at character 7, got *: count has no column: write count, as in"),
             ("quantile(age)", "must have , at character 13, got ): write quantile(age, 0.5)"),
@@ -130,7 +130,7 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ("top(region, 1.5)", "must have a whole number of at most 9 digits at character 13"),
             (
                 "count by age",
-                "got age, a number column: ask each range by itself, as in where age >= 0",
+                "got age, a number column: write band(age, width 10), or band(age, 0, 18, 65)",
             ),
             (
                 "count by person",

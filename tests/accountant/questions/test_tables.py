@@ -40,7 +40,9 @@ def test_each_statistic_with_each_law_is_run() -> None:
 
 def test_each_argument_is_a_field() -> None:
     for statistic in STATISTICS.values():
-        fields = {*statistic.__struct_fields__} - {"column", "where", "by", "rows"}
+        # Width and clamp belong to the column's text.
+        of_column = {"column", "clamp", "width"}
+        fields = {*statistic.__struct_fields__} - of_column - {"where", "by", "rows"}
         assert fields == {argument.name for argument in statistic.arguments}
         for given in statistic.shorthands.values():
             assert fields >= {*given}

@@ -106,6 +106,22 @@ def test_cells_are_counted_by_reason(sources: Sources) -> None:
     assert "a missing value is read as 0" in " ".join(shown.split())
 
 
+def test_dates_that_are_not_read_are_counted(sources: Sources) -> None:
+    ends = {"first": "2026-01-01", "last": "2026-12-31"}
+    born, at = ({"type": type_, "name": type_, **ends} for type_ in ("date", "time"))
+    declared = schema(born, at) | {"zone": "America/New_York"}
+    rows = ["2026-03-01,2027-01-01T04:59Z", "01.03.2026,2027-01-01T05:00Z", "2025-12-31,"]
+    content = "Person_id,date,time\n" + "".join(f"{i},{row}\n" for i, row in enumerate(rows))
+    done = sources.check(declared, content, "--json")
+    found = {each["name"]: (each["empty"], each["unread"]) for each in done.json["columns"]}
+    assert found == {"date": (0, 2), "time": (1, 1), "Person_id": (0, 0)}
+    assert done.json["clean"] is True
+    assert "2 of 3: no date from first to last" in sources.check(declared, content).out
+    unknown = sources.check(declared | {"zone": "America/New_Yorc"}, content)
+    assert unknown.code == 1
+    assert "has no zone America/New_Yorc" in " ".join(unknown.out.split())
+
+
 def test_a_column_without_any_value_is_no_match(sources: Sources) -> None:
     done = sources.check(schema(REGION), "Person_id,region\n1,North\n2,South\n", "--json")
     assert (done.code, done.json["clean"]) == (1, False)

@@ -38,7 +38,8 @@ def write(directory: Path, cell: int) -> None:
     with duckdb.connect(directory / "t.duckdb") as connection:
         connection.execute(
             f"CREATE TABLE t AS SELECT {cell} AS age, '{text}'::ENUM ('{text}', 'b') AS name, "
-            f"{cell}.25::DECIMAL(8, 2) AS wage, DATE '2020-01-01' + {cell} AS born"
+            f"{cell}.25::DECIMAL(8, 2) AS wage, DATE '2020-01-01' + {cell} AS born, "
+            f"'{cell}'::BLOB AS raw"
         )
 
 
@@ -67,10 +68,10 @@ def test_a_skeleton_has_names_and_types(tmp_path: Path) -> None:
     assert kinds == [
         [("age", "number"), ("name", "category"), ("flag", "boolean"), ("at", "number")],
         [("age", "FILL"), ("name", "FILL")],
-        [("age", "number"), ("name", "category"), ("wage", "number")],
+        [("age", "number"), ("name", "category"), ("wage", "number"), ("born", "date")],
     ]
     assert found[2]["columns"][2]["places"] == 2
-    assert "born (date) is left out" in run(tmp_path, *COMMANDS[2]).err
+    assert "raw (blob) is left out" in run(tmp_path, *COMMANDS[2]).err
 
 
 def filled(value: object, field: str = "") -> object:
@@ -81,6 +82,9 @@ def filled(value: object, field: str = "") -> object:
         "places": 1,
         "step": "1",
         "categories": ["a"],
+        "first": "2020-01-01",
+        "last": "2020-12-31",
+        "zone": "Europe/Berlin",
         "type": "boolean",
     }
     own |= {"neighbours": "replace", "column": "id", "rows": 1}

@@ -367,6 +367,8 @@ async def test_data_that_are_read_after_the_cut_give_no_draw(ledger: CuratedLedg
     class Cut:
         """Sources, whose question is cut while they are read."""
 
+        zone_rules = UNSET
+
         def open(self, schema: Schema, **_: object) -> Cut:
             return self
 

@@ -24,6 +24,7 @@ from streams.sources.source_settings import (
     ParquetSource,
     SourceSettings,
 )
+from streams.sources.zone_files import zone_of
 
 Columns = Mapping[str, tuple[Any, Sequence[object]]]
 """Of each column of a file: its Arrow type, and its cells."""
@@ -122,4 +123,6 @@ def assert_equal_to_the_reference(
         rows = cells_of(kind, columns, schema)  # type: ignore[arg-type]
         settings = write(path / f"table.{kind}", columns)
         found = statistics_of_file(settings, checked, key=key)
-        assert found == evaluate(checked, rows, key=key), f"{kind}: {text}"
+        zone = zone_of(schema)
+        assert zone is not None, schema.zone
+        assert found == evaluate(checked, rows, key=key, zone=zone), f"{kind}: {text}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,9 @@ from accountant.questions.schema import (
     BooleanColumn,
     CategoryColumn,
     Column,
+    DateColumn,
     NumberColumn,
+    TimeColumn,
     UnitColumn,
 )
 from accountant.questions.schema_values import identifier, read_cell
@@ -78,10 +81,24 @@ TYPES: Final[dict[str, Cells]] = {
     "ENUM('ana', '5', 'false')": {"'ana'": "ana", "'5'": "5", "'false'": "false"},
     "UUID": {f"'{UUID.upper()}'": UUID},
     "BOOLEAN": {"true": True, "false": False},
+    "DATE": {"'2026-01-05'": date(2026, 1, 5), "'0001-01-01'": date(1, 1, 1)}
+    | dict.fromkeys(("'infinity'", "'-infinity'", "'5881580-07-10'", "'0001-12-31 (BC)'")),
+    **{
+        f"TIMESTAMP{name}": {
+            "'2026-01-05 05:00:00'": datetime(2026, 1, 5, 5),  # noqa: DTZ001
+            "'1969-12-31 23:59:59'": datetime(1969, 12, 31, 23, 59, 59),  # noqa: DTZ001
+        }
+        | dict.fromkeys(("'infinity'", "'-infinity'"))
+        | ({} if name == "_NS" else dict.fromkeys(("'294247-01-10'", "'0001-01-01 (BC)'")))
+        for name in ("", "_S", "_MS", "_NS")
+    },
+    "TIMESTAMPTZ": {"'2026-01-05 05:00:00+01'": datetime(2026, 1, 5, 4, tzinfo=UTC)}
+    | dict.fromkeys(("'infinity'", "'294247-01-10 00:00+00'", "'0001-01-01 (BC) 00:00+00'")),
+    "TIMESTAMPTZ_NS": {"'2026-01-05 05:00:00+01'": datetime(2026, 1, 5, 4, tzinfo=UTC)}
+    | {"'infinity'": None},
     **dict.fromkeys(
         (
-            *("DATE", "TIME", "TIME_NS", "TIMETZ", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"),
-            *("TIMESTAMP_NS", "TIMESTAMPTZ", "TIMESTAMPTZ_NS", "INTERVAL", "BLOB", "BIT"),
+            *("TIME", "TIME_NS", "TIMETZ", "INTERVAL", "BLOB", "BIT"),
             *("INTEGER[]", "INTEGER[1]", "STRUCT(a INTEGER)", "MAP(INTEGER, INTEGER)"),
             *("UNION(a INTEGER)", "VARIANT", "GEOMETRY", "PARQUET_VARIANT", '"NULL"'),
         ),
@@ -90,12 +107,9 @@ TYPES: Final[dict[str, Cells]] = {
 }
 OTHERS: Final = {
     # Cells of types that are missing.
-    "DATE": "'2026-01-05'",
     "TIME": "'05:00'",
     "TIME_NS": "'05:00'",
     "TIMETZ": "'05:00'::TIME",
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), "'infinity'"),
-    **dict.fromkeys(("TIMESTAMP_NS", "TIMESTAMPTZ", "TIMESTAMPTZ_NS"), "'2026-01-05 05:00:00'"),
     "INTERVAL": "'5 days'",
     "BLOB": "'5'",
     "BIT": "'101'",
@@ -114,6 +128,8 @@ WAYS: Final[tuple[Callable[[str], Column], ...]] = (
     lambda name: NumberColumn(name=name, lower="-9", upper="300"),
     lambda name: CategoryColumn(name=name, categories=CATEGORIES),
     lambda name: BooleanColumn(name=name),
+    lambda name: DateColumn(name=name, first="0001-01-01", last="9999-12-31"),
+    lambda name: TimeColumn(name=name, first="0001-01-01", last="9999-12-31"),
 )
 """The ways in which a schema may declare a column."""
 

@@ -273,9 +273,9 @@ def granted(ledger: Accountant) -> int:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no noise": ({}, "noise must be one of"),
     "two": ({"epsilon": "1", "rho": "1"}, "got epsilon and rho"),
-    "a float": ({"epsilon": 0.5}, 'write epsilon="0.5"'),
-    "a float of numpy": ({"epsilon": np.float64(0.1)}, 'write epsilon="0.1"'),
-    "a small float": ({"epsilon": np.float32(1e-5)}, 'write epsilon="0.00001"'),
+    "a float": ({"epsilon": 1 / 3}, 'write epsilon="0.3333333333333333"'),
+    "a float of numpy": ({"epsilon": 3 * np.float64(0.1)}, 'write epsilon="0.30000000000000004"'),
+    "a small float": ({"epsilon": np.float32(1e-5) / 3}, 'write epsilon="0.0000033333333"'),
     "a column": ({"epsilon": "1", "where": "agee > 3"}, "did you mean age"),
     "no text": ({"epsilon": "1", "where": 3}, "where must be text"),
     "rows": ({"epsilon": "1", "rows": 2}, "rows must be between 1 and 1"),
@@ -291,6 +291,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "wait": ({"epsilon": "1", "wait": -1}, "wait must be"),
     "both ids": ({"epsilon": "1", "once": "a", "request_id": "b"}, "excludes"),
 }
+
+
+def test_numbers_that_were_typed_are_taken() -> None:
+    for typed in (0.5, np.float64(0.5), np.float32(0.5)):
+        assert noise_of(epsilon=typed) == noise_of(epsilon="0.5")
+    assert noise_of(sigma=20.0) == noise_of(sigma="20")
+    assert noise_of(rho=np.float32(1e-5)) == noise_of(rho="0.00001")
+    assert question_of("quantile", column="age", fraction=0.9) == question_of(
+        "quantile", column="age", fraction="0.9"
+    )
 
 
 def test_whole_numbers_of_numpy_are_taken() -> None:
