@@ -32,6 +32,8 @@ from accountant.questions.group_functions import parse_group
 from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
 from accountant.questions.noise import NoiseForm, NoiseLaw
 from accountant.questions.noise_wanted import check_noise_wanted, weights_of
+from accountant.questions.plan import check_weights
+from accountant.questions.statistics import SeveralQuestion
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
@@ -172,9 +174,9 @@ def asked_question(
     """
     wanted, stop = noise_of(**noise)
     text = coerce_text("until", until)
-    return AskedQuestion(
-        checked_question(question, schema), wanted, stop, text if is_session(wanted) else None
-    )
+    checked = checked_question(question, schema)
+    check_weights(wanted, len(checked.statistics) if isinstance(checked, SeveralQuestion) else 1)
+    return AskedQuestion(checked, wanted, stop, text if is_session(wanted) else None)
 
 
 def noise_of(
