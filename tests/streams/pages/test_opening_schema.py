@@ -63,7 +63,7 @@ def test_a_source_gives_names_and_types_to_a_dataset_that_may_read_it(
     assert "secret" not in offered
     made = page(reading, source="people").text
     assert "&#34;name&#34;: &#34;age&#34;" in made
-    assert "FILL IN: number, category or boolean" in made
+    assert "FILL IN: number, category, boolean, date or time" in made
     assert "from what you know of the people and not from the data" in made
     text = unescape(
         re.findall(r"<textarea id=.o-schema.[^>]*>(.*?)</textarea>", made, re.DOTALL)[0]

@@ -179,7 +179,7 @@ def test_a_form_that_names_no_request_says_so(asked: Asked) -> None:
     asked.waiting["nobody"] = {"hash": "none"}
     answer = asked.answer("olga", "approve", of="nobody")
     assert answer.status_code == 422
-    assert "Must be the hash of the decision" in words(answer.text)
+    assert "Must be a hash: sha256:" in words(answer.text)
 
 
 @pytest.fixture
