@@ -25,7 +25,8 @@ def ask_table(asks: Sequence[AskView]) -> Table:
     for each in asks:
         answer: str = each.state
         if each.answered_by is not None:
-            answer += f" by {each.answered_by}, {moment(each.answered_at)}"
+            # An owner may give less than is asked for: the decision says what.
+            answer += f" by {each.answered_by}, {moment(each.answered_at)}, decision {each.answer}"
             answer += f": {escape_text(each.why)}" if each.why else ""
         why, asked = escape_text(each.reason), moment(each.asked_at)
         cells = (str(each.ask), each.by, wanted_words(each), why, asked, answer)

@@ -88,7 +88,7 @@ def test_an_analyst_asks_by_the_form_and_reads_the_answer(survey: Survey) -> Non
     said = survey.said("olga", survey.answer("decline", ask, reason="table 4 has it"))
     assert f"Done. Ask {ask['ask']} is declined" in said
     own = words(card(survey.page("ana"), "asks"))
-    assert "declined a limit of 20 %" in own
+    assert "declined You asked for a limit of 20 %" in own
     assert "The answer: table 4 has it" in own
     assert names_in(survey.page("ben")) == {"ben"}
 
