@@ -30,7 +30,8 @@ from streams.http.problems import JSON
 from streams.http.refusal import forbidden
 
 FORMATS: Final = ("json", "csv", "parquet")
-_DAY: Final = {"one_of": None, "type": "string", "format": "date"}
+_MONTH: Final = {"pattern": "^[12][0-9]{3}-(0[1-9]|1[0-2])$"}
+_DAY: Final = {"format": "date"}
 
 
 @get("/datasets/{dataset:str}/report", tags=["datasets"])
@@ -39,13 +40,22 @@ async def show_report(
     dataset: FromPath[str],
     month: Annotated[
         str,
-        QueryParameter(description="a month in UTC, such as 2026-10; instead of `from` and `to`"),
+        QueryParameter(
+            description="a month in UTC, such as 2026-10; instead of `from` and `to`",
+            schema_extra=_MONTH,
+        ),
     ] = "",
     first: Annotated[
-        str, QueryParameter(name="from", description="the first day, such as 2026-10-01, in UTC")
+        str,
+        QueryParameter(
+            name="from", description="the first day, such as 2026-10-01, in UTC", schema_extra=_DAY
+        ),
     ] = "",
     last: Annotated[
-        str, QueryParameter(name="to", description="the last day, such as 2026-10-31, in UTC")
+        str,
+        QueryParameter(
+            name="to", description="the last day, such as 2026-10-31, in UTC", schema_extra=_DAY
+        ),
     ] = "",
     form: Annotated[
         str,

@@ -402,6 +402,16 @@ def about_a_known_request(case: schemathesis.Case) -> None:
         case.query |= known["query"]
 
 
+def period_of_a_report(case: schemathesis.Case) -> None:
+    """Leave out days beside a month, and have the first day come first."""
+    query = case.query or {}
+    if query.get("month"):
+        for name in {"from", "to"} & query.keys():
+            del query[name]
+    elif query.get("from") and query.get("to"):
+        query["from"], query["to"] = sorted((query["from"], query["to"]))
+
+
 @schemathesis.serializer("application/x-ndjson")
 def ndjson_body(_context: object, value: object) -> bytes:
     """A batch is text to the document: one request a line.
@@ -422,6 +432,7 @@ def before_call(_context: HookContext, case: schemathesis.Case, _kwargs: Fields)
     if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
         return
     about_a_known_request(case)
+    period_of_a_report(case)
     if isinstance(case.body, dict):
         case.body = mended(case.body)
         if WHO is not None:
