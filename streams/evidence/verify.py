@@ -22,7 +22,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
@@ -983,15 +983,47 @@ def plain(value: Any) -> Any:
     return {name: plain(each) for name, each in value.items() if each not in (None, "", [], {})}
 
 
-def change(noise: Record, question: Record, schema: Record) -> tuple[Fraction, Fraction]:
-    """Return the most that one unit changes in a statistic: l1, and the square of l2."""
+def ends(column: Record, clamp: list[str] | None = None) -> list[Fraction]:
+    """Return the bounds of a column, or those of a question that narrows them."""
+    return [Fraction(each) for each in clamp or (column.get("lower", 1), column.get("upper", 1))]
+
+
+def has_one_group(group: Any, columns: Record, clamp: list[str] | None = None) -> bool:
+    """Tell whether a column, bands or a part of dates makes one group alone."""
+    if isinstance(group, str):
+        return len(columns[group].get("categories", "ab")) == 1
+    column = columns[group["column"]]
+    if group["group"] == "band":
+        (low, high), cuts = ends(column, clamp), [Fraction(each) for each in group.get("cuts", ())]
+        if "width" in group:
+            cuts = [(low // Fraction(group["width"]) + 1) * Fraction(group["width"])]
+        return not any(low < cut < high for cut in cuts)
+    days = [date.fromisoformat(column[name]) for name in ("first", "last")]
+    found: dict[str, list[Any]] = {
+        "year": [day.year for day in days],
+        "quarter": [(day.year, (day.month - 1) // 3) for day in days],
+        "month": [(day.year, day.month) for day in days],
+        "week": [(day.toordinal() - 1) // 7 for day in days],
+        "day": days,
+    }
+    return group["part"] in found and len(set(found[group["part"]])) == 1
+
+
+def change(noise: Record, question: Record, schema: Record) -> tuple[Fraction, Fraction] | None:
+    """Return the most that one unit changes in a statistic: l1, and the square of l2.
+
+    None: the question narrows the column's bounds in two ways, and the noise does not say which.
+    """
     columns = {each["name"]: each for each in schema["columns"]}
     k = int((schema.get("unit") or {"rows": 1})["rows"])
     k, name = min(k, int(question.get("rows") or k)), noise["statistic"]
-    column = columns.get(noise.get("column") or question.get("column"), {})
-    grouped = [columns[each] for each in question.get("by") or ()]
-    grouped += [column] if question["ask"] == "histogram" else []
-    low, high = Fraction(column.get("lower", 1)), Fraction(column.get("upper", 1))
+    of = noise.get("column") or question.get("column")
+    column, numbers = columns.get(of, {}), name != "count" and of
+    asked = [each for each in question.get("statistics", [question]) if each.get("column") == of]
+    asked = [each for each in asked if numbers and each["ask"] not in ("quantile", "top")]
+    if len({json.dumps(each.get("clamp")) for each in asked}) > 1:
+        return None
+    low, high = ends(column, asked[0].get("clamp") if asked else None)
     grid = Fraction(1, 10 ** column.get("places", 0))
     if name.endswith("_about_middle"):  # int() rounds towards 0
         low, high = (each - int((low + high) / 2 / grid) * grid for each in (low, high))
@@ -1005,9 +1037,12 @@ def change(noise: Record, question: Record, schema: Record) -> tuple[Fraction, F
     within = k * (max(Fraction(0), high) - min(Fraction(0), low))
     if schema["neighbours"] != "replace":
         return size, size**2
-    if math.prod(len(each.get("categories", "ab")) for each in grouped) == 1:
-        return within, within**2
-    return 2 * size, max(2 * size**2, within**2)
+    one = all(has_one_group(each, columns) for each in question.get("by") or ())
+    if question["ask"] == "histogram":
+        bands = {"group": "band", "column": of, "width": question.get("width")}
+        own = bands if bands["width"] else of
+        one = one and has_one_group(own, columns, question.get("clamp"))
+    return (within, within**2) if one else (2 * size, max(2 * size**2, within**2))
 
 
 LAWS = "discrete_laplace discrete_gaussian rounded_gaussian laplace_reduction gaussian_refinement"
@@ -1021,7 +1056,11 @@ def check_noise(answer: Record, claim: Record, schema: Record, last: Fraction | 
             known = False
             continue
         expect("a known law", True, noise["law"] in LAWS.split())
-        l1, l2_squared = change(noise, answer["question"], schema)
+        found = change(noise, answer["question"], schema)
+        if found is None:
+            known = False
+            continue
+        l1, l2_squared = found
         is_laplace = "laplace" in noise["law"]
         least = l1 / Fraction(noise["scale"]) if is_laplace else l2_squared / 2
         least /= 1 if is_laplace else Fraction(noise["variance"])

@@ -10,14 +10,28 @@ import pytest
 from accountant.answers import encode_answer
 from accountant.policy import Neighbours
 from accountant.questions import encode_schema
+from accountant.questions.schema import DateColumn, TimeColumn
 from accountant.questions.sensitivity import VectorStatistic
 from streams.evidence import verify
 from tests.accountant.answers.runs import RUNS, Asked, answer, ask, zeros
 from tests.accountant.noise.laws import bits_of
-from tests.accountant.questions.schemas import CENSUS, replaced
+from tests.accountant.questions.schemas import CENSUS, replaced, visits
 from tests.every_case import check_each
 
 RELATIONS: list[Neighbours] = ["add_remove", "replace"]
+OF_CENSUS = [
+    *("count by band(age, 18, 65)", "count by band(age, 0, 120)", "count by band(age, width 120)"),
+    *("sum(age) by band(age, width 50)", "histogram(age, width 10)", "histogram(age, width 120)"),
+    *("histogram(clamp(age, 10, 20), width 30)", "histogram(smoker)", "sum(clamp(age, 18, 65))"),
+    *("mean(clamp(age, 18, 65)) by smoker", "variance(clamp(age, 18, 65))"),
+    "mean(clamp(age, 18, 65)), count, sum(income)",
+]
+OF_DATES = [
+    f"count by {part}({column})"
+    for column, parts in (("d", ("year", "quarter", "month", "week", "day", "weekday")), ("t", ()))
+    for part in (*parts, *(("hour", "day") if column == "t" else ()))
+]
+RANGES = [("2025-11-01", "2026-02-28"), ("2026-03-02", "2026-03-08"), ("2026-03-02", "2026-03-02")]
 
 
 def records(asked: Asked) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -34,6 +48,41 @@ def test_the_noise_of_each_question_is_at_its_claim() -> None:
             assert verify.check_noise(*records(asked), None)
 
     check_each(check_case, RUNS, RELATIONS)
+
+
+def test_bands_and_narrower_bounds_are_read_from_the_question() -> None:
+    def check_case(text: str, relation: Neighbours) -> None:
+        asked = ask(text, "epsilon: 0.5", schema=replaced(CENSUS, neighbours=relation))
+        assert verify.check_noise(*records(asked), None)
+
+    check_each(check_case, OF_CENSUS, RELATIONS)
+
+
+def test_parts_of_dates_are_one_group_or_more() -> None:
+    def check_case(text: str, relation: Neighbours, ends: tuple[str, str]) -> None:
+        first, last = ends
+        columns = (
+            DateColumn(name="d", first=first, last=last),
+            TimeColumn(name="t", first=first, last=last),
+        )
+        asked = ask(text, "epsilon: 0.5", schema=visits(columns=columns, neighbours=relation))
+        assert verify.check_noise(*records(asked), None)
+
+    check_each(check_case, OF_DATES, RELATIONS, RANGES)
+
+
+def test_bounds_that_the_noise_does_not_name_are_left_to_the_audit() -> None:
+    two = "mean(age), sum(clamp(age, 18, 65))"
+    assert not verify.check_noise(*records(ask(two, "epsilon: 0.5")), None)
+
+
+def test_noise_by_narrower_bounds_than_the_question_s_is_found() -> None:
+    narrow, wide = (
+        records(ask(text, "epsilon: 1")) for text in ("sum(clamp(age, 18, 65))", "sum(age)")
+    )
+    forged = {**wide[0], "statistics": narrow[0]["statistics"]}
+    with pytest.raises(verify.Wrong, match="at its claim"):
+        verify.check_noise(forged, *wide[1:], None)
 
 
 def test_less_noise_than_was_claimed_is_found() -> None:
