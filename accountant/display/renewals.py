@@ -12,6 +12,7 @@ from accountant.display.datasets import guarantee, joint_words, void_sentence
 from accountant.display.numbers import counted, symbol
 from accountant.policy import Policy, resolve
 from accountant.policy.lifetime import StoredLifetime, continues, next_generation, remaining
+from accountant.policy.proposal import differences
 from accountant.views.datasets import DatasetView
 
 
@@ -23,6 +24,7 @@ class RenewalPlan(NamedTuple):
         policy: of the next generation as it was typed, None for that of the dataset.
         pending: how many requests on the dataset wait for an approval.
         budget: in force of the next generation, where `policy` has a ceiling above it; "" for all.
+        without_schema: the next generation has none, though the dataset has one.
     """
 
     view: DatasetView
@@ -30,6 +32,7 @@ class RenewalPlan(NamedTuple):
     policy: Policy | None = None
     pending: int = 0
     budget: str = ""
+    without_schema: bool = False
 
     @property
     def refusal(self) -> str:
@@ -76,11 +79,19 @@ class RenewalPlan(NamedTuple):
             yield f"{new} will begin with {self.budget} in force"
         elif words := renewed_budget_words(view, new, self.policy):
             yield words
+        if unlike := self._unlike_words():
+            yield f"{new} will differ from {name}: {', '.join(unlike)}"
         yield from _guarantee_words(view)
 
     @property
     def _next_policy(self) -> Policy:
         return self.view.policy if self.policy is None else resolve(self.policy)
+
+    def _unlike_words(self) -> list[str]:
+        """Return what a typed policy changes: it is the whole one, and brings nothing along."""
+        changed = {} if self.policy is None else differences(self.view.policy, self.policy)
+        words = [f"{field} {was} becomes {new}" for field, (was, new) in changed.items()]
+        return [*words, *["it takes no questions, without a schema"] * self.without_schema]
 
     def _lifetime_words(self, lifetime: StoredLifetime) -> str:
         view, policy = self.view, self._next_policy

@@ -195,6 +195,13 @@ def test_a_command_says_what_a_renewal_does_and_completes_it(tmp_path: Path) -> 
     ) in asked
     assert "closed for ever" not in asked
     assert "add --yes" not in asked
+    (tmp_path / "cap.json").write_text(
+        '{"epsilon": "1", "delta": "1e-6", "population": "city", "most_per_request": "0.5"}'
+    )
+    policy = ("--policy", str(tmp_path / "cap.json"))
+    unlike = " ".join(run("dataset", "renew", "census::2", "census::3", *policy, *by).split())
+    assert "census::3 will differ from census::2: " in unlike
+    assert "becomes 0.5" in unlike
     beyond = run("dataset", "renew", "census::2", "census::3", *larger, "--yes", *by)
     assert "and epsilon 1, delta 0.000008 remain of it" in " ".join(beyond.split())
     assert "--schema goes with --policy" in run(
