@@ -44,15 +44,15 @@ _TITLES: Final = {
 }
 
 
-class _Lines(str):
-    """A text whose line breaks are shown as they are."""
+class _Typed(str):
+    """What somebody typed into a form, which sends it again unchanged."""
 
     __slots__ = ()
 
 
-def _lines(text: str) -> _Lines:
-    """Escape control characters of each line of a text."""
-    return _Lines("\n".join(map(escape_lines, text.replace("\r", "").split("\n"))))
+def _typed(text: str) -> _Typed:
+    """Return a form's text for HTML's own escapes alone: a pasted table has tabs."""
+    return _Typed(text.replace("\r\n", "\n"))
 
 
 def _shown(value: object) -> object:
@@ -72,7 +72,7 @@ environment: Final = Environment(
 environment.filters |= {
     "capital": capital,
     "joint_words": joint_words,
-    "lines": _lines,
+    "typed": _typed,
     "moment": moment,
     "dataset_page": dataset_page,
 }

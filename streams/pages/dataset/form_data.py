@@ -246,9 +246,8 @@ def member_record(sent: SentForm, *, removes: bool) -> FormRecord:
     form, value = sent.form, sent.form.values
     roles = [role for role in ROLES if role in form.roles]
     if not roles and not removes:
-        raise RequestInvalid(
-            "roles", "must be at least one; to remove the member, use the button below", ""
-        )
+        rule = "must be at least one; to remove a member, choose Change beside the name"
+        raise RequestInvalid("roles", rule, "")
     fields: dict[str, Any] = {
         "member": value["member"],
         "roles": [] if removes else roles,
@@ -367,7 +366,7 @@ def limit_record(sent: SentForm, *, removes: bool) -> FormRecord:
         if all(fields[name] is None for name in ("part", "policy", "pace", "reserved")):
             rule = (
                 "must be set, or a period limit, a reserved share or a separate budget. To remove "
-                "the limit, use the button below"
+                "a limit, choose Change beside its name"
             )
             raise RequestInvalid("part", rule, "")
     return admin_record("limit", sent, fields)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -106,6 +108,19 @@ def test_a_team_that_is_nearly_another_is_named_with_its_line(paged: PagesServer
 
 def test_a_table_is_pasted_with_its_header_and_quotes(paged: PagesServer) -> None:
     table = 'member,roles,team\n"eve", "analyst",red\nopie\tanalyst\tred'
+    assert send(paged, "members/many", table)[0].status_code == 303
+    assert [member(paged, name)["team"] for name in ("eve", "opie")] == ["red", "red"]
+
+
+def test_a_pasted_table_with_an_error_comes_back_as_it_was_typed(paged: PagesServer) -> None:
+    table = "opie\tanalyst\tred\neve\t\t<b>"
+    answer = paged.fill("olga", "members/many", lines=table)
+    assert "to remove a member, choose Change beside the name" in words(answer.text)
+    found = re.search(r'<textarea id="set-members-lines"[^>]*>\n([^<]*)</textarea>', answer.text)
+    assert found is not None
+    typed = unescape(found[1])
+    assert typed == table
+    table = typed.replace("eve\t\t<b>", "eve\tanalyst\tred")
     assert send(paged, "members/many", table)[0].status_code == 303
     assert [member(paged, name)["team"] for name in ("eve", "opie")] == ["red", "red"]
 
