@@ -92,10 +92,13 @@ def chosen_fields(choice: FilterChoice) -> dict[str, str]:
     return fields
 
 
-def proposal_words(found: Proposal, claim: Claim) -> str:
-    """Return which filter is proposed for requests, and how many the budget admits."""
-    assert found.choice.fit is not None
-    count = found.choice.fit.count
+def proposal_words(found: Proposal, claim: Claim, count: int | None) -> str:
+    """Return which filter is proposed for requests, and how many the budget admits.
+
+    Args:
+        count: how many fit the plan to open, which may have a ceiling and more than the filter;
+            None for any number.
+    """
     fits = "any number" if count is None else f"{count:,}"
     return (
         f"For {claim_text(claim)}: filter {chosen_words(found.choice)}. The budget admits {fits} "

@@ -10,6 +10,7 @@ import typer
 from msgspec import UNSET, UnsetType
 
 from accountant.advice.choose_filter import mix
+from accountant.advice.fit import fit, unspent
 from accountant.advice.propose_filter import propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
@@ -87,13 +88,12 @@ def propose_for(
         plan = plan_of_opening(policy_of(propose_defaults(fields)), ceiling)
     options = [*open_options(fields), *_typed_beside(context)]
     command = shlex.join(["accountant", "dataset", "open", name, *options])
-    assert found.choice.fit is not None
-    count = found.choice.fit.count
+    count = fit(claim, unspent(plan)).count
     more = {"expected": claim_text(claim), "expected_fits": count, "command": command}
     print_policy(opening, plan, more)
     if opening.admin.json:
         return
-    say(f"{proposal_words(found, claim)} Open the dataset with\n\n    {command}")
+    say(f"{proposal_words(found, claim, count)} Open the dataset with\n\n    {command}")
 
 
 def _typed_beside(context: typer.Context) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from accountant.advice.choose_filter import mix
+from accountant.advice.fit import fit, unspent
 from accountant.advice.propose_filter import Proposal, propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
@@ -79,13 +80,13 @@ def draft_of(form: FormData) -> DraftOpening:
     typed = {name: value[name] for name in ("epsilon", "delta", "unit", "filter") if value[name]}
     if "epsilon" not in typed:
         raise RequestInvalid("epsilon", "must be given", "")
-    claim, words = _expected(form), ""
+    claim, found = _expected(form), None
     if claim is not None:
         found = _proposal(typed, claim)
         chosen: dict[str, Any] = dict(proposed_fields(found))
         if "orders" in chosen:
             chosen["orders"] = chosen["orders"].split(",")
-        typed, words = {**chosen, **typed}, proposal_words(found, claim)
+        typed = {**chosen, **typed}
     optional = {
         "population": value["population"] or None,
         "access": "anyone" if value["access"] == "anyone" else "members",
@@ -95,6 +96,9 @@ def draft_of(form: FormData) -> DraftOpening:
     fields = propose_defaults({**typed, **given})
     policy = msgspec.convert(fields, Policy)
     plan = plan_of_opening(policy, value["ceiling"] or None)
+    words = ""
+    if claim is not None and found is not None:
+        words = proposal_words(found, claim, fit(claim, unspent(plan)).count)
     return DraftOpening(fields, plan, words, _schema(value["schema"]))
 
 

@@ -31,6 +31,13 @@ def test_the_json_of_a_proposal_has_the_command_and_the_policy(accountant):
     assert found["preview"] is True
 
 
+def test_a_proposal_counts_what_fits_below_the_ceiling(accountant):
+    budget = ("--epsilon", "2", "--delta", "1e-6", "--ceiling", "3")
+    asked = ("dataset", "open", "x", *budget, "--for", "laplace:scale=100,sensitivity=1")
+    assert accountant(*asked, "--json").json["expected_fits"] == 2009
+    assert "The budget admits 2,009 of them" in accountant(*asked).out
+
+
 def test_typed_options_stay_in_a_proposal(accountant):
     typed = ("--filter", "renyi_mixture", "--beside", "none", "--most-per-request", "0.5")
     found = accountant("dataset", "open", "x", *BUDGET, *typed, "--for", "pure:0.1", "--json").json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +53,16 @@ def test_a_draft_shows_what_it_would_promise_and_writes_nothing(offices: PagesSe
     assert "Reserve a share of the budget for a team or an analyst?" in said
     assert offices.stored_rows() == before
     assert not opened(offices, "trial-2027")
+
+
+def test_a_proposal_below_a_ceiling_admits_what_its_table_says(offices: PagesServer) -> None:
+    claim = {"claims": "laplace:scale=100,sensitivity=1", "epsilon": "2", "ceiling": "3"}
+    said = words(draft(offices, "opie", **claim).text)
+    admits = re.search(r"The budget admits ([0-9,]+) of them", said)
+    row = re.search(r"laplace:scale=100,sensitivity=1 [0-9.]+ ([0-9,]+)", said)
+    assert admits is not None
+    assert row is not None
+    assert admits[1] == row[1] == "2,009", "without the ceiling it would be 2,008"
 
 
 def test_the_draft_is_opened_as_it_was_shown(offices: PagesServer) -> None:
