@@ -12,6 +12,7 @@ from litestar import Request, Response
 from litestar.datastructures import Cookie
 
 from accountant.display.datasets import joint_words
+from accountant.display.numbers import counted
 from accountant.display.texts import capital
 from accountant.display.times import moment
 from accountant.foreign_text import escape_lines
@@ -71,6 +72,7 @@ environment: Final = Environment(
 )
 environment.filters |= {
     "capital": capital,
+    "counted": counted,
     "joint_words": joint_words,
     "typed": _typed,
     "moment": moment,

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from accountant.display.numbers import counted
 from accountant.display.refusals import refusal_words
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
@@ -79,7 +80,7 @@ def _lines(
         raise RequestInvalid("lines", "must have at least one line", "")
     if len(rows) > _MOST_LINES or len(text) > MOST_TEXT:
         rule = f"must be at most {_MOST_LINES} lines and {MOST_TEXT:,} characters"
-        raise RequestInvalid("lines", rule, f"{len(rows):,} lines")
+        raise RequestInvalid("lines", rule, counted(len(rows), "line"))
     found, first = list[FormRecord](), dict[tuple[str, ...], int]()
     for number, row in rows:
         try:
@@ -150,7 +151,7 @@ async def limits_effect(submission: FormSubmission) -> str:
 async def _effect(submission: FormSubmission, there: Collection[tuple[str, ...]]) -> str:
     lines = submission.records
     replaced = [" ".join(key) for each in lines if (key := _key(each)) in there]
-    words = f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'} will be saved."
+    words = f"{counted(len(lines), 'line')} will be saved."
     if replaced:
         words += f" They replace what is there of: {', '.join(replaced)}."
     return " ".join([words, *[text async for text in _near_names(submission)]])
@@ -179,8 +180,9 @@ async def send_lines(context: Context, submission: FormSubmission) -> Decision |
         decision = None if answer.decision is None else decode_decision(answer.decision)
         why = _not_saved(decision)
         if why:
-            saved = f"The {index:,} before it are saved" if index else "None is saved"
-            rule = f"line {each.number}: {why} {saved}; these lines are not"
+            are = "is" if index == 1 else "are"
+            saved = f"{counted(index, 'line')} before it {are}" if index else "None is"
+            rule = f"line {each.number}: {why} {saved} saved; these lines are not"
             error = NotAllSent("lines", rule, "")
             error.remaining = "\n".join(later.line for later in submission.records[index:])
             raise error

@@ -49,13 +49,13 @@ def test_an_owner_sees_what_runs_out_waits_and_is_refused(office: PagesServer) -
     assert "Requests wait for approval, or asks for more for an answer, on 2 of 3." in text
     assert "asks: 1 for more of calm" in text
     assert "2 refusals on survey ana 1, otto 1" in text
-    assert "1 requests wait on asked" in text
+    assert "1 request on asked" in text
 
 
 def test_an_owner_sees_who_is_near_a_limit(office: PagesServer) -> None:
     names, text = shown(office, "olga", "near")
     assert names[0] == "survey"
-    assert "1 limits of survey nearly used analyst otto 90 %" in text, text
+    assert "1 limit of survey nearly used analyst otto 90 %" in text, text
     assert "ben 20" not in text
 
 

@@ -93,7 +93,7 @@ def test_a_line_that_the_ledger_refuses_stays_with_those_after_it(paged: PagesSe
     assert answer.status_code == 422
     said = words(answer.text)
     assert "Line 2: " in said
-    assert "The 1 before it are saved; these lines are not" in said
+    assert "1 line before it is saved; these lines are not" in said
     assert limit(paged, "team", "green")["part"] == "0.05"
     assert limit(paged, "team", "white") is None
     assert "team, green" not in answer.text
