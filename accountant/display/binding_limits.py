@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from accountant.advice.preview import Preview
-from accountant.display.limits import budget_words, period_limit_words, scope_words
+from accountant.display.limits import Whole, budget_words, period_limit_words, scope_words
 from accountant.display.numbers import (
     Texts,
     counting_amounts,
@@ -111,7 +111,11 @@ def cost_and_left(asked: Texts, left: Texts, *, cost: bool = True) -> str:
 
 
 def binding_words(
-    refused: Decision | Preview, levels: Sequence[ScopeView] = (), *, amounts: bool = True
+    refused: Decision | Preview,
+    levels: Sequence[ScopeView] = (),
+    *,
+    amounts: bool = True,
+    whole: Whole = "budget",
 ) -> str:
     """Return which limits have too little left, what each allows, and what is used.
 
@@ -120,6 +124,7 @@ def binding_words(
     Args:
         levels: the limits of the request's analyst, where the reader may see them.
         amounts: also say what the request costs and what is left.
+        whole: what limits are parts of, see `whole_of_limits`.
     """
     asked, said = refused.asked or {}, list[str]()
     for i, each in enumerate(binding_limits(refused)):
@@ -127,11 +132,11 @@ def binding_words(
         sentence = each.sentence if is_first else f"{each.sentence[:-1]}, too."
         if amounts and (costs := cost_and_left(asked, each.left, cost=is_first)):
             sentence = f"{sentence[:-1]}: {costs}."
-        said += [sentence, *_allowed(each, levels)]
+        said += [sentence, *_allowed(each, levels, whole)]
     return " ".join(said)
 
 
-def _allowed(limit: BindingLimit, levels: Sequence[ScopeView]) -> list[str]:
+def _allowed(limit: BindingLimit, levels: Sequence[ScopeView], whole: Whole) -> list[str]:
     """Return what a limit allows and how much of it is used, as its owner set it."""
     place = limit.level.scope, limit.level.name
     view = next((each for each in levels if (each.scope, each.name) == place), None)
@@ -143,17 +148,19 @@ def _allowed(limit: BindingLimit, levels: Sequence[ScopeView]) -> list[str]:
         if pace is None:
             return []
         ends_at = pace.ends_at
-        parts = [f"It allows {period_limit_words(pace)}"]
-        parts += _used(pace.budget, limit.left, pace.part, pace.used)
+        parts = [f"It allows {period_limit_words(pace, whole)}"]
+        parts += _used(pace.budget, limit.left, pace.part, pace.used, whole)
     else:
-        parts = [f"It allows {budget_words(view)}"]
-        parts += _used(view.budget or {}, limit.left, view.part, view.used)
+        parts = [f"It allows {budget_words(view, whole)}"]
+        parts += _used(view.budget or {}, limit.left, view.part, view.used, whole)
     if limit.what == "pace" and ends_at is not None:
         parts.append(f"{'the' if parts else 'The'} period ends at {moment(ends_at)}")
     return [f"{'; '.join(parts)}."] if parts else []
 
 
-def _used(budget: Texts, left: Texts, part: str | None, now: Texts | None) -> list[str]:
+def _used(
+    budget: Texts, left: Texts, part: str | None, now: Texts | None, whole: Whole
+) -> list[str]:
     """Return how much of the dataset's budget is used under a limit; of its own budget, of that.
 
     Args:
@@ -168,6 +175,6 @@ def _used(budget: Texts, left: Texts, part: str | None, now: Texts | None) -> li
     if part is None:
         return [f"{symbol(name)} {spent_amount(used)} is used"]
     percent = spent_percent(part_of(used * Decimal(part), budget[name]))
-    if percent == exact_percent(part):
-        return [f"almost {percent} is used"]  # the part was rounded up
-    return [f"{percent} is used"]
+    almost = "almost " if percent == exact_percent(part) else ""  # the part was rounded up
+    of_whole = " of the ceiling" if whole == "ceiling" else ""
+    return [f"{almost}{percent}{of_whole} is used"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 from accountant.display.numbers import Texts, counting_line, exact_percent, tone
 from accountant.display.times import each_period, moment
@@ -11,11 +11,14 @@ from accountant.filters.base import DELTAS
 from accountant.records.limit_records import (
     LimitRecord,
     LimitRemaining,
-    PeriodLimit,
+    PeriodLimitRecord,
     ReservedRecord,
     Scope,
 )
 from accountant.views.limit_views import PeriodLimitView, ScopeView, ShareView
+
+Whole = Literal["budget", "ceiling"]
+"""What limits are parts of."""
 
 _SCOPE_WORDS: Final[dict[Scope, str]] = {
     "dataset": "the whole dataset",
@@ -46,18 +49,47 @@ def near_limits(limits: Iterable[ScopeView]) -> list[ScopeView]:
     return [each for each in by_use(limits) if tone(used_ratio(each)) != "calm"]
 
 
-def budget_words(limit: LimitRecord | ScopeView) -> str:
-    """Return what may be used in all: `20 % of the budget`; "" where that is not limited."""
+def whole_of_limits(ceiling: Texts, in_force: Texts) -> Whole:
+    """Return what limits are parts of: the ceiling where it is above the budget in force.
+
+    Args:
+        ceiling: what each sum may reach under the policy, empty where all of it is in force.
+        in_force: what it may reach now.
+    """
+    return "ceiling" if ceiling and ceiling != in_force else "budget"
+
+
+def part_words(part: str, amounts: Texts, whole: Whole) -> str:
+    """Return a limit's part: `20 % of the budget`, or `20 % of the ceiling (ε 0.6)`.
+
+    Beside a ceiling stand other percentages, which are of the budget in force.
+
+    Args:
+        amounts: what the part comes to.
+    """
+    beside = f" ({counting_line(amounts, amounts)})" if whole == "ceiling" and amounts else ""
+    return f"{exact_percent(part)} of the {whole}{beside}"
+
+
+def budget_words(limit: LimitRecord | ScopeView, whole: Whole = "budget") -> str:
+    """Return what may be used in all: `20 % of the budget`; "" where that is not limited.
+
+    Args:
+        whole: see `whole_of_limits`.
+    """
     if limit.part is not None:
-        return f"{exact_percent(limit.part)} of the budget"
+        return part_words(limit.part, limit.budget or {}, whole)
     if limit.policy is None:
         return ""
     return f"a budget of its own, {counting_line(limit.budget, limit.budget)}"
 
 
-def period_limit_words(period_limit: PeriodLimit | PeriodLimitView) -> str:
+def period_limit_words(
+    period_limit: PeriodLimitRecord | PeriodLimitView, whole: Whole = "budget"
+) -> str:
     """Return what may be used in a period: `1 % of the budget each day`."""
-    return f"{exact_percent(period_limit.part)} of the budget {each_period(period_limit.period)}"
+    part = part_words(period_limit.part, period_limit.budget, whole)
+    return f"{part} {each_period(period_limit.period)}"
 
 
 def next_period(period_limit: PeriodLimitView) -> str:
@@ -91,10 +123,9 @@ def ceiling_words(ceiling: Texts, in_force: Texts) -> str:
     """Return of what limits are parts, "" where all of the budget is in force.
 
     Args:
-        ceiling: what each sum may reach under the policy, empty where all of it is in force.
-        in_force: what it may reach now.
+        ceiling, in_force: as of `whole_of_limits`.
     """
-    if not ceiling or ceiling == in_force:
+    if whole_of_limits(ceiling, in_force) == "budget":
         return ""
     return (
         f"parts of limits are parts of the ceiling, {counting_line(ceiling, ceiling)}, of which "
@@ -108,24 +139,24 @@ SEE_EACH: Final = "`accountant mine --analyst NAME` shows what one analyst has u
 """Where the usage under a default is."""
 
 
-def share_words(share: ReservedRecord | ShareView) -> str:
+def share_words(share: ReservedRecord | ShareView, whole: Whole = "budget") -> str:
     """Return what nobody else may use: `10 % of the budget, within the share of team red`."""
     inside = "" if share.team is None else f", within the share of team {share.team}"
     is_cut = isinstance(share, ShareView) and share.cut is not None
     cut = ", cut by a release made elsewhere" if is_cut else ""
-    return f"{exact_percent(share.part)} of the budget{inside}{cut}"
+    return f"{part_words(share.part, share.budget, whole)}{inside}{cut}"
 
 
-def limit_sentence(limit: LimitRecord) -> str:
+def limit_sentence(limit: LimitRecord, whole: Whole = "budget") -> str:
     """Return what an owner has set, without a full stop."""
     subject = scope_words(limit.scope, limit.name)
     parts = []
-    if allowed := budget_words(limit):
+    if allowed := budget_words(limit, whole):
         parts.append(f"may use {allowed}")
     if limit.pace is not None:
-        parts.append(f"may use {period_limit_words(limit.pace)}")
+        parts.append(f"may use {period_limit_words(limit.pace, whole)}")
     if limit.reserved is not None:
-        parts.append(f"has {share_words(limit.reserved)} reserved")
+        parts.append(f"has {share_words(limit.reserved, whole)} reserved")
     end = "" if limit.until is None else f", until {moment(limit.until)}"
     return f"{subject} {', '.join(parts)}{end}" if parts else f"{subject} has no limit any more"
 

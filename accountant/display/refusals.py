@@ -25,7 +25,7 @@ from accountant.display.binding_limits import (
 from accountant.display.claims_refused import not_accepted_words, sampling_words
 from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.datasets import cap_words, pause_words, pauser_words
-from accountant.display.limits import scope_words
+from accountant.display.limits import Whole, scope_words, whole_of_limits
 from accountant.display.may_use import (
     FIXED,
     WAITING,
@@ -168,12 +168,16 @@ def _refusal_words(
     if too_much := _delta_words(refused.asked, refused.left):
         return too_much
     level = refused.level
+    whole: Whole = "budget"
+    if current is not None:
+        whole = whole_of_limits(current.view.ceiling, current.view.budget)
+    binding = binding_words(refused, levels, amounts=amounts, whole=whole)
     if level is not None and level.what is not None:
-        return binding_words(refused, levels, amounts=amounts)
+        return binding
     if reason is Reason.EXHAUSTED:
         costs = cost_and_left(refused.asked or {}, refused.left or {}) if amounts else ""
         said = f"{NO_ROOM[:-1]}: {costs}." if costs else NO_ROOM
-        return " ".join(filter(None, (said, binding_words(refused, levels, amounts=amounts))))
+        return " ".join(filter(None, (said, binding)))
     request = _request_of(refused)
     subject = _subject(refused, request, current)
     if refused.holder:

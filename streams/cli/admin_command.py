@@ -19,6 +19,7 @@ from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, s
 from streams.cli.reading.options import DEFAULT_URL, RETRY_HELP, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
+    from accountant.display.limits import Whole
     from accountant.records import Decision
     from streams.client import Accountant, Administrator, AsyncAccountant, Owner
 
@@ -127,6 +128,7 @@ class AdminOptions(NamedTuple):
         decision: Decision,
         *,
         notes: Callable[[], Iterable[str]] | None = None,
+        whole: Whole = "budget",
     ) -> NoReturn:
         """Print the decision, and end the command: exit code 1 if it is refused.
 
@@ -135,6 +137,7 @@ class AdminOptions(NamedTuple):
 
         Args:
             notes: returns what is printed after it, to stderr.
+            whole: what the dataset's limits are parts of.
         """
         from accountant.display.approvals import denial_words
         from accountant.records.outcomes import Reason
@@ -149,6 +152,7 @@ class AdminOptions(NamedTuple):
                 or refusal_of(ledger, decision)
             ),
             hint=lambda: suggest_name(ledger, decision),
+            whole=whole,
         )
         if notes is not None and not self.json:
             for note in notes():

@@ -11,7 +11,7 @@ from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.limit_notes import end_notes, limit_notes, note_of_uncounted
-from streams.cli.reading.dataset_reader import limits_and_members
+from streams.cli.reading.dataset_reader import limits_and_members, limits_are_parts_of
 from streams.cli.reading.options import DEFAULT_URL, Dataset, Json, TokenFile, Url, parse_until
 from streams.errors import AccountantWarning
 
@@ -77,7 +77,7 @@ def set_(
 
     Example: `accountant limit set survey --team blue --part 0.25`. Exit code 1 if it is refused.
     """
-    from accountant.display.limits import ceiling_words
+    from accountant.display.limits import Whole, ceiling_words
 
     scope, name = _scope(team, analyst, each)
     own = {"filter": filter_, "epsilon": epsilon, "delta": delta}
@@ -99,6 +99,7 @@ def set_(
         # The length counts from the id's moment: a retry sends the same bytes.
         over = None if until is None else parse_until(until, request.made_at)
         before = ([], []) if admin.json else limits_and_members(ledger, dataset)
+        whole: Whole = "budget" if admin.json else limits_are_parts_of(ledger, dataset)
         with catch_warnings():
             simplefilter("ignore", AccountantWarning)  # the notes below say the same
             decision = admin.owner(ledger, request).set_limit(
@@ -128,7 +129,7 @@ def set_(
                 found += note_of_uncounted(view, new_one)
             return found
 
-        admin.end(ledger, request, decision, notes=notes)
+        admin.end(ledger, request, decision, notes=notes, whole=whole)
 
 
 @app.command("remove")

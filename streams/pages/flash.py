@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from accountant.display.approvals import answer_words
 from accountant.display.current_dataset import CurrentDataset
-from accountant.display.limits import limit_sentence
+from accountant.display.limits import Whole, limit_sentence, whole_of_limits
 from accountant.display.members import member_sentence
 from accountant.display.pauses import person_sentence
 from accountant.display.reasons import REASONS
@@ -39,7 +39,8 @@ def message(
 
     Args:
         notes: warnings about a record that was made, without a full stop.
-        current: the dataset, for a refusal that compares the record with it.
+        current: the dataset, for a refusal that compares the record with it, and for what its
+            limits are parts of.
     """
     if decision is None:
         return Message(
@@ -54,7 +55,9 @@ def message(
         noted = "".join(f" Note: {note}{'' if note.endswith('?') else '.'}" for note in notes)
         closes = decision.answers is not None and decision.outcome is not Outcome.MORE_DECLINED
         accepted = f" It accepts ask {decision.answers}." if closes else ""
-        return Message("done", "Done", f"{_done(decision)}{_number(decision)}.{accepted}{noted}")
+        return Message(
+            "done", "Done", f"{_done(decision, current)}{_number(decision)}.{accepted}{noted}"
+        )
     reason = decision.reason
     if reason is None:
         return Message("refused", str(decision.outcome).capitalize(), "Nothing was changed.")
@@ -79,7 +82,7 @@ _SENTENCES: Final = {
 }
 
 
-def _done(decision: Decision) -> str:
+def _done(decision: Decision, current: CurrentDataset | None) -> str:
     if decision.outcome in _SENTENCES:
         return _SENTENCES[decision.outcome]
     if decision.outcome.is_step:
@@ -96,5 +99,7 @@ def _done(decision: Decision) -> str:
         ended = not decision.outcome.pauses
         return capital(person_sentence(decision.pause, ended=ended))
     if decision.limit is not None:
-        return capital(limit_sentence(decision.limit))
+        view = None if current is None else current.view
+        whole: Whole = "budget" if view is None else whole_of_limits(view.ceiling, view.budget)
+        return capital(limit_sentence(decision.limit, whole))
     return capital(str(decision.outcome))

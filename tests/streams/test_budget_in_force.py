@@ -10,6 +10,7 @@ from tests.accountant.judged_life import Body
 from tests.streams.cli.conftest import Done
 from tests.streams.cli.here import run_here
 from tests.streams.pages.dataset.pages_server import PagesServer
+from tests.streams.pages.dataset.test_page import words
 
 POLICY = {"filter": "basic", "epsilon": "1", "most_per_request": "1", "alert_at": ["0.5", "1"]}
 
@@ -91,17 +92,47 @@ def test_what_somebody_may_use_counts_to_the_budget_in_force(tmp_path: Path) -> 
     of_ceiling = "arts of limits are parts of the ceiling, ε 1, of which ε 0.5 is in force"
     limit = run("limit", "set", "census", "--team", "red", "--part", "0.2", "--reserved", "0.1")
     assert f"note: p{of_ceiling}\n" in limit.err
+    own = "may use 20 % of the ceiling (ε 0.2), has 10 % of the ceiling (ε 0.1) reserved"
+    assert f"team red {own}" in limit.out
     for shows in (("limit", "list", "census"), ("dataset", "show", "census")):
         assert f"P{of_ceiling}." in " ".join(run(*shows).out.split())
     mine = " ".join(run("mine", "--analyst", "ana").out.split())
     assert "may still use 80 % of the budget (ε 0.4)" in mine
     over = run("limit", "set", "census", "--team", "blue", "--reserved", "0.5")
-    assert "50 % of the budget cannot be reserved for team blue: at most 40 % can be" in over.out
+    assert (
+        "50 % of the ceiling (ε 0.5) cannot be reserved for team blue: at most 40 % can be"
+        in over.out
+    )
     assert "An owner may raise the budget in force, ε 0.5, to at most 1" in over.out
     lower = run("dataset", "set-budget", "census", "--epsilon", "0.05")
     assert "Nothing was lowered: what is spent, and what is reserved for others" in lower.out
     own = ("--epsilon", "0.1", "--filter", "basic")
     assert of_ceiling not in run("limit", "set", "census", "--team", "red", *own).err
+
+
+def test_a_limit_is_a_part_of_the_ceiling_in_command_refusal_and_pages(tmp_path: Path) -> None:
+    with PagesServer(tmp_path) as server:
+        policy = {"filter": "basic", "epsilon": "3", "most_per_request": "1"}
+        server.open_for_olga("survey", access="members", **policy)
+        server.enrol("survey", "ana", "analyst", team="blue")
+        body = {"version": 1, "type": "budget", "by": "olga", "dataset": "survey"}
+        path = "/datasets/survey/budget"
+        server.done("olga", path, {**body, "budget": {"epsilon": "2"}}, "budget_set")
+        server.limited("team", "blue", part="0.5", reserved="0.25")
+        for name in ("olga", "ana"):
+            said = words(server.page(name).text)
+            assert "Limit: 50 % of the ceiling (ε 1.5)" in said
+            assert "Reserved: 25 % of the ceiling (ε 0.75)" in said
+        assert "75 % of the budget (ε 1.5)" in words(server.page("ana").text)
+        form = words(server.page("olga").text)
+        assert "The largest part of the ceiling that may be used." in form
+        assert "in percent of the ceiling" in form
+        preview = server.page("ana", kind="pure", pure_epsilon="1.6").text
+        assert "It allows 50 % of the ceiling (ε 1.5); 0 % of the ceiling is used." in words(
+            preview
+        )
+        server.done("olga", path, {**body, "budget": {"epsilon": "3"}}, "budget_set")
+        assert "Limit: 50 % of the budget" in words(server.page("ana").text)
 
 
 def test_an_alert_names_the_budget_whose_part_is_spent(tmp_path: Path) -> None:

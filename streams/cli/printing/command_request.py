@@ -15,6 +15,7 @@ from streams.cli.printing.safe_streams import output_error
 from streams.cli.printing.signals import SignalsRaise
 
 if TYPE_CHECKING:
+    from accountant.display.limits import Whole
     from accountant.records import Decision
 
 CHARGED_ONCE: Final = "it is never charged twice"
@@ -75,10 +76,19 @@ class CommandRequest:
         then: Callable[[], str | None] | None = None,
         hint: Callable[[], str | None] | None = None,
         waiting: str = "",
+        whole: Whole = "budget",
     ) -> None:
         """Print the decision on the request, see `print_decision`."""
         self.decided(decision)
-        print_decision(decision, as_json=as_json, why=why, then=then, hint=hint, waiting=waiting)
+        print_decision(
+            decision,
+            as_json=as_json,
+            why=why,
+            then=then,
+            hint=hint,
+            waiting=waiting,
+            whole=whole,
+        )
 
     def decided(self, decision: Decision) -> None:
         """Remember the decision, for the case that it cannot be printed."""

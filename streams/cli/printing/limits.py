@@ -12,6 +12,7 @@ from rich.text import Text
 from accountant.display.limits import (
     SEE_EACH,
     SEPARATELY,
+    Whole,
     budget_words,
     ceiling_words,
     is_default,
@@ -19,6 +20,7 @@ from accountant.display.limits import (
     period_limit_words,
     scope_words,
     share_words,
+    whole_of_limits,
 )
 from accountant.display.may_use import may_use, state_of
 from accountant.display.numbers import counting_line
@@ -45,14 +47,15 @@ def limit_table(levels: Iterable[ScopeView], view: DatasetView | None = None) ->
         view: their dataset, None where it cannot be read.
     """
     levels = list(levels)
+    whole: Whole = "budget" if view is None else whole_of_limits(view.ceiling, view.budget)
     rows = [
         (
             scope_words(level.scope, level.name),
-            _budget(level),
+            _budget(level, whole),
             "" if level.spent_ratio is None else _bar(level.spent_ratio, level.held_ratio),
             counting_line(level.left, level.budget),
-            _pace(level),
-            _reserved(level),
+            _pace(level, whole),
+            _reserved(level, whole),
             "" if level.until is None else moment(level.until),
         )
         for level in levels
@@ -134,27 +137,27 @@ def _bar(ratio: float, reserved: float | None, verb: str = "") -> Text:
     return spent_bar(ratio, reserved=reserved, verb=verb)
 
 
-def _budget(level: ScopeView) -> str:
-    words = budget_words(level)
+def _budget(level: ScopeView, whole: Whole) -> str:
+    words = budget_words(level, whole)
     return f"{words}\n{SEPARATELY}" if words and is_default(level) else words
 
 
-def _pace(level: ScopeView) -> str:
+def _pace(level: ScopeView, whole: Whole) -> str:
     pace = level.pace
     if pace is None:
         return ""
     if is_default(level):
-        return f"{period_limit_words(pace)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
+        return f"{period_limit_words(pace, whole)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
     left = counting_line(pace.left, pace.budget)
     held = spending(pace.spent_ratio, pace.held_ratio).reserved
     reserved = f", {held} reserved" if held else ""
-    return f"{period_limit_words(pace)}\nleft {left}{reserved}\nuntil {moment(pace.ends_at)}"
+    return f"{period_limit_words(pace, whole)}\nleft {left}{reserved}\nuntil {moment(pace.ends_at)}"
 
 
-def _reserved(level: ScopeView) -> str:
+def _reserved(level: ScopeView, whole: Whole) -> str:
     share = level.reserved
     return (
         ""
         if share is None
-        else f"{share_words(share)}\nleft {counting_line(share.left, share.budget)}"
+        else f"{share_words(share, whole)}\nleft {counting_line(share.left, share.budget)}"
     )

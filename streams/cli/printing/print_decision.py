@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from accountant.display.limits import Whole
     from accountant.records import Decision
 
 
@@ -17,6 +18,7 @@ def print_decision(
     then: Callable[[], str | None] | None = None,
     hint: Callable[[], str | None] | None = None,
     waiting: str = "",
+    whole: Whole = "budget",
 ) -> None:
     """Print a decision, and then what explains it; as JSON the decision alone.
 
@@ -27,6 +29,7 @@ def print_decision(
         then: returns how many more such requests fit.
         hint: returns what to do next.
         waiting: of a refusal, whether waiting helps, if that is known.
+        whole: what the dataset's limits are parts of.
     """
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision
@@ -37,11 +40,11 @@ def print_decision(
         return
     from streams.cli.printing.tables import explain
 
-    first, *lines = explain(decision)
+    first, *lines = explain(decision, whole=whole)
     stdout().print(first, soft_wrap=True)
     decided = decision.first or decision
     if why is not None and decided.reason is not None:
-        _, *lines = explain(decision, why=why(), waiting=waiting)
+        _, *lines = explain(decision, why=why(), waiting=waiting, whole=whole)
     for line in lines:
         stdout().print(line, soft_wrap=True)
     if then is not None and (words := then()) is not None:

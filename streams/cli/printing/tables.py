@@ -28,7 +28,7 @@ from accountant.display.datasets import (
     present_guarantee,
 )
 from accountant.display.endings import ending_words
-from accountant.display.limits import left_at_words, limit_sentence
+from accountant.display.limits import Whole, left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     Amount,
@@ -272,16 +272,19 @@ def refusal_lines(
     return [Text(f"  {each}") for each in (*said, *left)]
 
 
-def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Text]:
+def explain(
+    decision: Decision, *, why: str = "", waiting: str = "", whole: Whole = "budget"
+) -> list[Text]:
     """Return the decision for people, line by line; a refusal says what would fit.
 
     Args:
         why: of a refusal, the reason, if it is known.
         waiting: whether waiting helps, if that is known.
+        whole: what the dataset's limits are parts of.
     """
     # Records of members and limits charge nothing.
     left = decision.left if decision.member is None and decision.limit is None else None
-    lines = [_outcome_line(decision)]
+    lines = [_outcome_line(decision, whole)]
     lines += refusal_lines(decision, why=why)
     lines += amount_lines(
         left,
@@ -313,7 +316,7 @@ def explain(decision: Decision, *, why: str = "", waiting: str = "") -> list[Tex
     return lines
 
 
-def _outcome_line(decision: Decision) -> Text:
+def _outcome_line(decision: Decision, whole: Whole) -> Text:
     line = outcome_text(decision.outcome)
     remaining = remaining_ratio(decision.left, decision.totals) if decision.granted else None
     if remaining is not None:
@@ -328,7 +331,7 @@ def _outcome_line(decision: Decision) -> Text:
     if words := step_words(decision):
         line.append(f": {words}", style="")
     if decision.limit is not None:
-        set_to = limit_sentence(decision.limit)
+        set_to = limit_sentence(decision.limit, whole)
         line.append(f": {set_to} (version {decision.limit.version})", style="")
     first = decision.first
     if first is not None:

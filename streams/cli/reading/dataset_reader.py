@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from accountant.claims import Claim
     from accountant.display.current_dataset import CurrentDataset
+    from accountant.display.limits import Whole
     from accountant.records import Decision
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
@@ -213,6 +214,17 @@ def limits_and_members(ledger: Accountant, dataset: str) -> tuple[list[ScopeView
     with suppress(BudgetError):
         return ledger.limits(dataset), ledger.members(dataset)
     return [], []
+
+
+def limits_are_parts_of(ledger: Accountant, dataset: str) -> Whole:
+    """Return what a dataset's limits are parts of; the budget if it cannot be read."""
+    from accountant.display.limits import whole_of_limits
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        view = ledger.dataset(dataset)
+        return whole_of_limits(view.ceiling, view.budget)
+    return "budget"
 
 
 def _shown(read: Callable[[str], list[T]], dataset: str) -> list[T]:

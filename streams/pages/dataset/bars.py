@@ -9,6 +9,7 @@ from typing import NamedTuple
 from accountant.display.limits import (
     SEE_EACH,
     SEPARATELY,
+    Whole,
     budget_words,
     end_words,
     is_default,
@@ -126,15 +127,16 @@ def _width(part: float | Decimal | None) -> float:
 
 
 def scopes_of(
-    views: Sequence[ScopeView], now: int, members: Sequence[Member] = ()
+    views: Sequence[ScopeView], now: int, members: Sequence[Member] = (), *, whole: Whole = "budget"
 ) -> tuple[ScopeBars, ...]:
     """Return the bars of limits, in their order.
 
     Args:
         now: milliseconds since 1970.
         members: all of the dataset, to remark that nobody is in a team; none if they are not known.
+        whole: what the limits are parts of.
     """
-    return tuple(_level(view, now, members, views) for view in views)
+    return tuple(_level(view, now, members, views, whole) for view in views)
 
 
 def first_of(texts: Texts) -> str:
@@ -143,7 +145,11 @@ def first_of(texts: Texts) -> str:
 
 
 def _level(
-    view: ScopeView, now: int, members: Sequence[Member], views: Sequence[ScopeView]
+    view: ScopeView,
+    now: int,
+    members: Sequence[Member],
+    views: Sequence[ScopeView],
+    whole: Whole,
 ) -> ScopeBars:
     team = next((each.team for each in members if each.member == view.name), None)
     end = end_words(view, views, team)
@@ -153,9 +159,11 @@ def _level(
         whose=scope_words(view.scope, view.name),
         about="; ".join(filter(None, (_about(view), end, *_nobody(view, members)))),
         version=view.version,
-        limit=_limit(view),
-        pace=None if view.pace is None else _pace(view.pace, now, has_usage=not is_default(view)),
-        share=None if view.reserved is None else _share(view.reserved),
+        limit=_limit(view, whole),
+        pace=None
+        if view.pace is None
+        else _pace(view.pace, now, has_usage=not is_default(view), whole=whole),
+        share=None if view.reserved is None else _share(view.reserved, whole),
     )
 
 
@@ -171,7 +179,7 @@ def _about(view: ScopeView) -> str:
     return "" if view.analyst is None else f"as used by {view.analyst}"
 
 
-def _limit(view: ScopeView) -> LimitBar | None:
+def _limit(view: ScopeView, whole: Whole) -> LimitBar | None:
     if view.budget is None:
         return None
     bar = None if view.spent_ratio is None else bar_of(view.spent_ratio, view.held_ratio)
@@ -183,20 +191,20 @@ def _limit(view: ScopeView) -> LimitBar | None:
         if name in left
     }
     shown = nonzero_amounts(spent_amounts(used))
-    return LimitBar(budget_words(view), bar, shown, remaining_amounts(left))
+    return LimitBar(budget_words(view, whole), bar, shown, remaining_amounts(left))
 
 
-def _pace(view: PeriodLimitView, now: int, *, has_usage: bool) -> PeriodLimitBar:
+def _pace(view: PeriodLimitView, now: int, *, has_usage: bool, whole: Whole) -> PeriodLimitBar:
     bar = bar_of(view.spent_ratio, view.held_ratio) if has_usage else None
     left = remaining_amounts(counting_amounts(view.left, budget=view.budget))
-    limit = LimitBar(period_limit_words(view), bar, spent_amounts(view.used), left)
+    limit = LimitBar(period_limit_words(view, whole), bar, spent_amounts(view.used), left)
     return PeriodLimitBar(limit, view.ends_at, time_until(view.ends_at, now))
 
 
-def _share(view: ShareView) -> ShareBar:
-    left, whole = Decimal(first_of(view.left)), Decimal(first_of(view.budget))
-    used = whole - left if left.is_finite() and whole.is_finite() else whole
+def _share(view: ShareView, whole: Whole) -> ShareBar:
+    left, most = Decimal(first_of(view.left)), Decimal(first_of(view.budget))
+    used = most - left if left.is_finite() and most.is_finite() else most
     # A fully used share is normal: no warning colour.
-    bar = bar_of(part_of(used, whole))._replace(tone="calm")
+    bar = bar_of(part_of(used, most))._replace(tone="calm")
     reserved = remaining_amounts(counting_amounts(view.left, budget=view.budget))
-    return ShareBar(share_words(view), bar, reserved)
+    return ShareBar(share_words(view, whole), bar, reserved)

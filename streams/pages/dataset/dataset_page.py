@@ -18,7 +18,7 @@ from accountant.display.approvals import idle_approval
 from accountant.display.asks import wanted_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
-from accountant.display.limits import by_use
+from accountant.display.limits import by_use, whole_of_limits
 from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import closing_words
 from accountant.display.outside import recorded_notes, release_of
@@ -193,6 +193,7 @@ def _page_values(found: PageData) -> dict[str, Any]:
     own_levels = () if found.budget is None else found.budget.levels
     levels = by_use(found.levels) if len(found.levels) > _MOST_LEVELS else found.levels
     reads_others = viewer.reads_others
+    whole = whole_of_limits(view.ceiling, view.budget)
     return {
         "page_url": dataset_address(view.dataset),
         "api": f"/datasets/{quote(view.dataset, safe='')}",
@@ -201,7 +202,8 @@ def _page_values(found: PageData) -> dict[str, Any]:
         "own": None
         if found.budget is None
         else own_budget(found.budget, view.state, now, owner_words(found.members), view=view),
-        "levels": scopes_of(levels[:_MOST_LEVELS], now, found.members),
+        "levels": scopes_of(levels[:_MOST_LEVELS], now, found.members, whole=whole),
+        "limits_of": whole,
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "alerts": _limit_alerts(found, found.levels if reads_others else own_levels),
         "reservations": list(map(reservation_row, found.reservations)),
