@@ -262,7 +262,9 @@ class AsyncLedgerReader:
             NotPermitted: the server hides other analysts' requests.
         """
         dataset = coerce_text("dataset", dataset)
-        period = parse_period(month, first, last)
+        period = parse_period(
+            coerce_text("month", month), coerce_text("first", first), coerce_text("last", last)
+        )
         return await self._find(dataset, lambda service: service.report(dataset, period))
 
     @awaitable_call

@@ -242,7 +242,9 @@ class LedgerReader:
             NotPermitted: the server hides other analysts' requests.
         """
         dataset = coerce_text("dataset", dataset)
-        period = parse_period(month, first, last)
+        period = parse_period(
+            coerce_text("month", month), coerce_text("first", first), coerce_text("last", last)
+        )
         return self._find(dataset, lambda service: service.report(dataset, period))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:

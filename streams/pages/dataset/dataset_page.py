@@ -177,7 +177,7 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
         return []
     if decision.outcome.charges_team:
         return recorded_notes(decision)
-    if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
+    if decision.outcome.sets_policy:
         idle = idle_approval(found.view.policy)
         return [f"a request {idle}"] if idle else []
     if decision.member is not None:

@@ -22,6 +22,7 @@ _VALUES = {
     "{request_id:str}": "x",
     "{analyst:str}": "ana",
     "{path:str}": "x",
+    "{form:str}": "csv",
 }
 _OPEN = HEALTH | {SIGN_IN, *ADDRESSES}
 

@@ -31,7 +31,7 @@ def test_budgets_on_1000_datasets_do_not_block_other_tasks(monkeypatch: pytest.M
     service, caller = _Service(), Principal("ana", "token", administrator=False)
     monkeypatch.setattr(budgets, "principal_of", lambda _: caller)
     monkeypatch.setattr(budgets, "context_of", lambda _: SimpleNamespace(service=service))
-    monkeypatch.setattr(budgets, "visibility_of", lambda _: None)
+    monkeypatch.setattr(budgets, "visibility_of", lambda _: SimpleNamespace(asks=lambda _: True))
     positions = set[int]()
 
     async def look() -> None:

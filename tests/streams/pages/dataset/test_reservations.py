@@ -120,7 +120,7 @@ def test_a_form_that_names_no_grant_says_so(paged: PagesServer) -> None:
     reserved(paged, "zoe")
     answer = void(paged, "olga", "none")
     assert answer.status_code == 422
-    assert "Must be the hash of the decision" in words(answer.text)
+    assert "Must be a hash: sha256:" in words(answer.text)
 
 
 def test_limits_show_what_is_reserved_of_them(paged: PagesServer) -> None:
