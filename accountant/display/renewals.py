@@ -13,6 +13,7 @@ from accountant.display.numbers import counted, symbol
 from accountant.policy import Policy, resolve
 from accountant.policy.lifetime import StoredLifetime, continues, next_generation, remaining
 from accountant.policy.proposal import differences
+from accountant.questions.schema import Schema
 from accountant.views.datasets import DatasetView
 
 
@@ -23,16 +24,16 @@ class RenewalPlan(NamedTuple):
         view: the dataset. `renewed_as`: the next generation.
         policy: of the next generation as it was typed, None for that of the dataset.
         pending: how many requests on the dataset wait for an approval.
+        schema: that goes with `policy`, None for none.
         budget: in force of the next generation, where `policy` has a ceiling above it; "" for all.
-        without_schema: the next generation has none, though the dataset has one.
     """
 
     view: DatasetView
     renewed_as: str
     policy: Policy | None = None
     pending: int = 0
+    schema: Schema | None = None
     budget: str = ""
-    without_schema: bool = False
 
     @property
     def refusal(self) -> str:
@@ -89,9 +90,13 @@ class RenewalPlan(NamedTuple):
 
     def _unlike_words(self) -> list[str]:
         """Return what a typed policy changes: it is the whole one, and brings nothing along."""
-        changed = {} if self.policy is None else differences(self.view.policy, self.policy)
+        if self.policy is None:
+            return []
+        changed = differences(self.view.policy, self.policy)
         words = [f"{field} {was} becomes {new}" for field, (was, new) in changed.items()]
-        return [*words, *["it takes no questions, without a schema"] * self.without_schema]
+        if self.view.schema is not UNSET and self.schema is None:
+            words.append("it takes no questions, without a schema")
+        return words
 
     def _lifetime_words(self, lifetime: StoredLifetime) -> str:
         view, policy = self.view, self._next_policy

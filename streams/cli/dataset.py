@@ -474,10 +474,7 @@ def renew(
         declared = None if schema is None else read_schema(schema)
     with admin.ledger() as (ledger, request):
         view = with_joint_guarantee(get_dataset(ledger, name), ledger)
-        drops_schema = view.schema is not UNSET and wanted is not None and declared is None
-        renewal = RenewalPlan(
-            view, renewed_as, wanted, len(ledger.pending(name)), without_schema=drops_schema
-        )
+        renewal = RenewalPlan(view, renewed_as, wanted, len(ledger.pending(name)), declared)
         for words in renewal.words():
             say(f"note: {words}", err=True)
         if not yes and view.lifetime is not UNSET and not view.renewed_as:

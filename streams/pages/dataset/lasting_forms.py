@@ -275,7 +275,8 @@ async def renewal_effect(submission: FormSubmission) -> str:
         field = view.policy.budget_field
         budget = f"{symbol(field)} = {_policy_in_force(view)[field]}"
     pending = len(await submission.visibility.service.pending(view.dataset))
-    plan = RenewalPlan(view, new, policy, pending, budget)
+    schema = None if view.schema is UNSET else view.schema
+    plan = RenewalPlan(view, new, policy, pending, schema, budget)
     if plan.refusal:
         raise RequestInvalid("renewed_as" if policy is None else "ceiling", plan.refusal, "")
     return f"If you renew it: {'; '.join(plan.words())}."
