@@ -40,6 +40,14 @@ def records(asked: Asked) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any
     return found, found["claim"], msgspec.json.decode(encode_schema(asked.checked.schema))
 
 
+def why_not(asked: Asked) -> str:
+    """Return why the noise of an honest answer is not accepted, "" if it is."""
+    try:
+        return "" if verify.check_noise(*records(asked), None) else "left to the audit"
+    except verify.Wrong as error:
+        return str(error)
+
+
 def test_the_noise_of_each_question_is_at_its_claim() -> None:
     def check_case(run: tuple[str, str], relation: Neighbours) -> None:
         asked = ask(*run, schema=replaced(CENSUS, neighbours=relation))
@@ -53,7 +61,7 @@ def test_the_noise_of_each_question_is_at_its_claim() -> None:
 def test_bands_and_narrower_bounds_are_read_from_the_question() -> None:
     def check_case(text: str, relation: Neighbours) -> None:
         asked = ask(text, "epsilon: 0.5", schema=replaced(CENSUS, neighbours=relation))
-        assert verify.check_noise(*records(asked), None)
+        assert not why_not(asked)
 
     check_each(check_case, OF_CENSUS, RELATIONS)
 
@@ -66,7 +74,7 @@ def test_parts_of_dates_are_one_group_or_more() -> None:
             TimeColumn(name="t", first=first, last=last),
         )
         asked = ask(text, "epsilon: 0.5", schema=visits(columns=columns, neighbours=relation))
-        assert verify.check_noise(*records(asked), None)
+        assert not why_not(asked)
 
     check_each(check_case, OF_DATES, RELATIONS, RANGES)
 
