@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import pause_words
-from accountant.display.limits import Whole, part_words, scope_words, whole_of_limits
+from accountant.display.limits import part_words, scope_words, whole_of_limits
 from accountant.display.may_use import raise_budget
 from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS, Subject
@@ -361,15 +361,12 @@ def _over_reserved(request: _Limit, current: CurrentDataset | None, decided_at: 
     if request.reserved is None:
         return ""
     scope = scope_words(request.scope, request.name)
-    whole: Whole = "budget"
-    amounts = dict[str, str]()
-    if current is not None:
-        whole = whole_of_limits(current.view.ceiling, current.view.budget)
-        amounts = {
-            name: f"{(Decimal(text) * Decimal(request.reserved)).normalize():f}"
-            for name, text in current.view.ceiling.items()
-        }
-    part = part_words(request.reserved, amounts, whole)
+    view = None if current is None else current.view
+    amounts = {
+        name: f"{(Decimal(text) * Decimal(request.reserved)).normalize():f}"
+        for name, text in ({} if view is None else view.ceiling).items()
+    }
+    part = part_words(request.reserved, amounts, whole_of_limits(view))
     start = f"{part} cannot be reserved for {scope}"
     listed = f"`accountant limit list {request.dataset}` shows the shares"
     lower = f"Reserve less, or lower another share first: {listed}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from accountant.display.numbers import Texts, counting_line, exact_percent, tone
 from accountant.display.times import each_period, moment
@@ -49,14 +49,29 @@ def near_limits(limits: Iterable[ScopeView]) -> list[ScopeView]:
     return [each for each in by_use(limits) if tone(used_ratio(each)) != "calm"]
 
 
-def whole_of_limits(ceiling: Texts, in_force: Texts) -> Whole:
+class BudgetBelow(Protocol):
+    """A dataset's budget, in whichever view.
+
+    Attributes:
+        ceiling: what each sum may reach under the policy, empty where all of it is in force.
+        budget: what it may reach now.
+    """
+
+    @property
+    def ceiling(self) -> Texts: ...
+
+    @property
+    def budget(self) -> Texts: ...
+
+
+def whole_of_limits(view: BudgetBelow | None) -> Whole:
     """Return what limits are parts of: the ceiling where it is above the budget in force.
 
     Args:
-        ceiling: what each sum may reach under the policy, empty where all of it is in force.
-        in_force: what it may reach now.
+        view: None where it cannot be read.
     """
-    return "ceiling" if ceiling and ceiling != in_force else "budget"
+    is_below = view is not None and view.ceiling and view.ceiling != view.budget
+    return "ceiling" if is_below else "budget"
 
 
 def part_words(part: str, amounts: Texts, whole: Whole) -> str:
@@ -119,14 +134,11 @@ def is_default(limit: ScopeView) -> bool:
     return limit.scope == "each" and limit.analyst is None
 
 
-def ceiling_words(ceiling: Texts, in_force: Texts) -> str:
-    """Return of what limits are parts, "" where all of the budget is in force.
-
-    Args:
-        ceiling, in_force: as of `whole_of_limits`.
-    """
-    if whole_of_limits(ceiling, in_force) == "budget":
+def ceiling_words(view: BudgetBelow) -> str:
+    """Return of what limits are parts, "" where all of the budget is in force."""
+    if whole_of_limits(view) == "budget":
         return ""
+    ceiling, in_force = view.ceiling, view.budget
     return (
         f"parts of limits are parts of the ceiling, {counting_line(ceiling, ceiling)}, of which "
         f"{counting_line(in_force, in_force)} is in force"

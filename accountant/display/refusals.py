@@ -25,7 +25,7 @@ from accountant.display.binding_limits import (
 from accountant.display.claims_refused import not_accepted_words, sampling_words
 from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.datasets import cap_words, pause_words, pauser_words
-from accountant.display.limits import Whole, scope_words, whole_of_limits
+from accountant.display.limits import scope_words, whole_of_limits
 from accountant.display.may_use import (
     FIXED,
     WAITING,
@@ -168,9 +168,7 @@ def _refusal_words(
     if too_much := _delta_words(refused.asked, refused.left):
         return too_much
     level = refused.level
-    whole: Whole = "budget"
-    if current is not None:
-        whole = whole_of_limits(current.view.ceiling, current.view.budget)
+    whole = whole_of_limits(None if current is None else current.view)
     binding = binding_words(refused, levels, amounts=amounts, whole=whole)
     if level is not None and level.what is not None:
         return binding

@@ -120,7 +120,7 @@ def set_(
             found = limit_notes(*before, scope, name, options | {"reserved": reserved})
             found += end_notes(*before, decision.limit)
             view = ledger.dataset(dataset)
-            if not policy and (words := ceiling_words(view.ceiling, view.budget)):
+            if not policy and (words := ceiling_words(view)):
                 found.append(words)
             # Usage under a default of a team is each analyst's own.
             if scope != "each" and (part is not None or policy or pace is not None):

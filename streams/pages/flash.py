@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from accountant.display.approvals import answer_words
 from accountant.display.current_dataset import CurrentDataset
-from accountant.display.limits import Whole, limit_sentence, whole_of_limits
+from accountant.display.limits import limit_sentence, whole_of_limits
 from accountant.display.members import member_sentence
 from accountant.display.pauses import person_sentence
 from accountant.display.reasons import REASONS
@@ -100,6 +100,6 @@ def _done(decision: Decision, current: CurrentDataset | None) -> str:
         return capital(person_sentence(decision.pause, ended=ended))
     if decision.limit is not None:
         view = None if current is None else current.view
-        whole: Whole = "budget" if view is None else whole_of_limits(view.ceiling, view.budget)
+        whole = whole_of_limits(view)
         return capital(limit_sentence(decision.limit, whole))
     return capital(str(decision.outcome))

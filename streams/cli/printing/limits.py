@@ -47,7 +47,7 @@ def limit_table(levels: Iterable[ScopeView], view: DatasetView | None = None) ->
         view: their dataset, None where it cannot be read.
     """
     levels = list(levels)
-    whole: Whole = "budget" if view is None else whole_of_limits(view.ceiling, view.budget)
+    whole = whole_of_limits(view)
     rows = [
         (
             scope_words(level.scope, level.name),
@@ -68,7 +68,7 @@ def limit_table(levels: Iterable[ScopeView], view: DatasetView | None = None) ->
     for row in rows:
         table.add_row(*(row[place] for place in shown))
     captions = [f"{capital(SEPARATELY)}: {SEE_EACH}"] if any(map(is_default, levels)) else []
-    if view is not None and (words := ceiling_words(view.ceiling, view.budget)):
+    if view is not None and (words := ceiling_words(view)):
         captions.append(f"{capital(words)}.")
     if captions:
         table.caption, table.caption_justify = "\n".join(captions), "left"

@@ -222,8 +222,7 @@ def limits_are_parts_of(ledger: Accountant, dataset: str) -> Whole:
     from accountant.errors import BudgetError
 
     with suppress(BudgetError):
-        view = ledger.dataset(dataset)
-        return whole_of_limits(view.ceiling, view.budget)
+        return whole_of_limits(ledger.dataset(dataset))
     return "budget"
 
 

@@ -193,7 +193,7 @@ def _page_values(found: PageData) -> dict[str, Any]:
     own_levels = () if found.budget is None else found.budget.levels
     levels = by_use(found.levels) if len(found.levels) > _MOST_LEVELS else found.levels
     reads_others = viewer.reads_others
-    whole = whole_of_limits(view.ceiling, view.budget)
+    whole = whole_of_limits(view)
     return {
         "page_url": dataset_address(view.dataset),
         "api": f"/datasets/{quote(view.dataset, safe='')}",

@@ -195,7 +195,7 @@ def own_budget(
         team="" if found.is_over else _team(budget),
         pause="" if budget.pause is None else person_pause_words(budget.pause),
         more_in="" if found.more_at is None else time_until(found.more_at, now),
-        levels=scopes_of(budget.levels, now, whole=whole_of_limits(budget.ceiling, budget.budget)),
+        levels=scopes_of(budget.levels, now, whole=whole_of_limits(budget)),
     )
 
 
