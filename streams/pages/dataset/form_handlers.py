@@ -14,13 +14,12 @@ from litestar.response import Redirect
 from accountant.display.reasons import REASONS
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
-from accountant.records import Body, Decision, FieldError, decode_decision
+from accountant.records import Body, Decision, FieldError
 from accountant.records.inputs import check_body
 from accountant.records.outcomes import Outcome, Reason
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
 from streams.gateway.confirm import confirmations_of
-from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import Context, HttpRequest, context_of
 from streams.http.problems import HTTPProblem
 from streams.pages.csrf import read_form
@@ -31,6 +30,7 @@ from streams.pages.dataset.forms import FORMS, PageForm
 from streams.pages.dataset.lasting_forms import FormSubmission
 from streams.pages.dataset.many_forms import NotAllSent
 from streams.pages.dataset.page_data import Viewer, viewer_of
+from streams.pages.dataset.send_record import send_record
 from streams.pages.dataset.unseen import ask_unseen, dataset_not_found
 from streams.pages.flash import Message
 from streams.pages.ids import new_id
@@ -198,11 +198,7 @@ async def _send(context: Context, form: PageForm, submission: FormSubmission) ->
     """
     if form.send is not None:
         return await form.send(context, submission)
-    record = submission.records[0]
-    answer = await context.service.submit(
-        form.source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
-    )
-    return None if answer.decision is None else decode_decision(answer.decision)
+    return await send_record(context.service, submission.records[0], form.source)
 
 
 async def _existing_limit(

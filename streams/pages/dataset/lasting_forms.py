@@ -44,6 +44,7 @@ from streams.pages.dataset.form_data import (
     SentForm,
     admin_record,
 )
+from streams.pages.dataset.send_record import send_record
 from streams.pages.ids import new_id
 from streams.service.ledger_service import LedgerService
 from streams.service.visibility import Visibility
@@ -203,19 +204,15 @@ async def void(context: Context, submission: FormSubmission) -> Decision | None:
     Raises: Unavailable.
     """
     sent, service = submission.sent, context.service
-    number = await _number_of_grant(submission)
-    record = submission.records[0]
-    answer = await service.submit(
-        "requests", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
-    )
-    decision = None if answer.decision is None else decode_decision(answer.decision)
     reason = sent.form.values["reason"]
-    if number is None or not reason or decision is None or not decision.outcome.is_applied:
+    # Before it is voided: afterwards the reservation is not among the open ones.
+    number = await _number_of_grant(submission) if reason else None
+    decision = await send_record(service, submission.records[0], "requests")
+    if number is None or decision is None or not decision.outcome.is_applied:
         return decision
     form = FormData(new_id(context.clock.now()), {})
     fields = {"decision": number, "remark": f"{VOIDED}{reason}"}
-    remark = admin_record("remark", sent._replace(form=form), fields)
-    await service.submit("admin", remark.body, wait=DEFAULT_WAIT_S, checked=remark.checked)
+    await send_record(service, admin_record("remark", sent._replace(form=form), fields))
     return decision
 
 

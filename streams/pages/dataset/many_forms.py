@@ -11,16 +11,16 @@ from accountant.display.numbers import counted
 from accountant.display.refusals import refusal_words
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
-from accountant.records import Decision, decode_decision
+from accountant.records import Decision
 from accountant.records.members import ROLES
 from accountant.records.requests import SetLimit, SetMember
 from accountant.times import issued_at, uuid7
 from accountant.views.confirmations import confirmations_of_team
-from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import Context
 from streams.pages.dataset import form_data
 from streams.pages.dataset.form_data import MOST_TEXT, FormData, FormRecord, SentForm
 from streams.pages.dataset.lasting_forms import FormSubmission
+from streams.pages.dataset.send_record import send_record
 
 MANY: Final = ("lines", "reason", "by", form_data.CONFIRMED)
 _MOST_LINES: Final = 200
@@ -174,10 +174,7 @@ async def send_lines(context: Context, submission: FormSubmission) -> Decision |
     """
     decision = None
     for index, each in enumerate(submission.records):
-        answer = await context.service.submit(
-            "admin", each.body, wait=DEFAULT_WAIT_S, checked=each.checked
-        )
-        decision = None if answer.decision is None else decode_decision(answer.decision)
+        decision = await send_record(context.service, each)
         why = _not_saved(decision)
         if why:
             are = "is" if index == 1 else "are"
