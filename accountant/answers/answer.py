@@ -196,12 +196,11 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         question = self.question
         if not isinstance(question, SeveralQuestion) or not self.columns:
             return (self,)
-        clauses = {"where": question.where, "by": question.by, "rows": question.rows}
         return tuple(
             [
                 replace(
                     self,
-                    question=replace(statistic, **clauses),
+                    question=statistic,
                     values=column.values,
                     low=column.low,
                     high=column.high,
@@ -211,7 +210,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
                     else replace(self.bounds, lower=column.lower, upper=column.upper),
                     columns=(),
                 )
-                for statistic, column in zip(question.statistics, self.columns, strict=True)
+                for statistic, column in zip(question.alone, self.columns, strict=True)
             ]
         )
 

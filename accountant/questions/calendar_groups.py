@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from accountant.questions.groups import GroupSet
 from accountant.questions.local_times import LocalTime, day_number
@@ -18,9 +18,7 @@ from accountant.questions.schema_values import SchemaValue
 from accountant.questions.zone_rules import DAY_S, EPOCH_DAY
 
 CalendarPart = Literal["year", "quarter", "month", "week", "day", "weekday", "hour"]
-PARTS: Final[tuple[CalendarPart, ...]] = (
-    *("year", "quarter", "month", "week", "day", "weekday", "hour"),
-)
+PARTS: Final[tuple[CalendarPart, ...]] = get_args(CalendarPart)
 _WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _HOURS: Final = tuple(f"{hour:02}" for hour in range(24))
 

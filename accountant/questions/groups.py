@@ -1,4 +1,4 @@
-"""GroupSet of a question: what of a row sets answers apart, and all the groups that are declared.
+"""Groups of a question: what of a row sets answers apart, and all the groups that are declared.
 
 Which groups there are follows from the schema and the question alone, and each of them is answered,
 also without rows. A row is in one group, by its own value.

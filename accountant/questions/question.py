@@ -134,17 +134,17 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
 
 def _check_several(question: SeveralQuestion, schema: Schema) -> CheckedQuestion:
     """Return several statistics that the schema allows: each by itself, with the same clauses."""
-    clauses = {"where": question.where, "by": question.by, "rows": question.rows}
-    of_rows = check_question(CountQuestion(**clauses), schema)  # type: ignore[arg-type]
+    count = CountQuestion(where=question.where, by=question.by, rows=question.rows)
+    of_rows = check_question(count, schema)
+    question = msgspec.structs.replace(question, where=of_rows.question.where)
     if not 2 <= len(question.statistics) <= MAX_STATISTICS:
         rule = f"must be 2 to {MAX_STATISTICS} statistics"
         raise RequestInvalid("statistics", rule, f"{len(question.statistics)} statistics")
     each = list[CheckedQuestion]()
     for i, statistic in enumerate(question.statistics):
         _check_among_several(f"statistics[{i}]", statistic, question.statistics[:i])
-        clauses["where"] = of_rows.question.where
         try:
-            each.append(check_question(msgspec.structs.replace(statistic, **clauses), schema))
+            each.append(check_question(question.alone[i], schema))
         except RequestInvalid as error:
             raise error.under(f"statistics[{i}]") from None
         if each[i].groups != of_rows.groups or statistic.in_each_group > 1:
@@ -153,11 +153,7 @@ def _check_several(question: SeveralQuestion, schema: Schema) -> CheckedQuestion
     if of_rows.cells * len(each) > MAX_CANDIDATES:
         rule = f"must make at most {MAX_CANDIDATES} groups, each statistic counted"
         raise RequestInvalid("by", rule, f"{of_rows.cells * len(each)} groups")
-    return dataclasses.replace(
-        of_rows,
-        question=msgspec.structs.replace(question, where=of_rows.question.where),
-        each=tuple(each),
-    )
+    return dataclasses.replace(of_rows, question=question, each=tuple(each))
 
 
 def _check_among_several(field: str, statistic: Statistic, before: tuple[Statistic, ...]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from accountant.questions.statistics.base import QuestionClauses
 from accountant.questions.statistics.table import Statistic
 
@@ -18,6 +20,16 @@ class SeveralQuestion(QuestionClauses, frozen=True, tag="several"):
     """
 
     statistics: tuple[Statistic, ...]
+
+    @property
+    def alone(self) -> tuple[Statistic, ...]:
+        """Each of its statistics, as if it was asked alone."""
+        return tuple(
+            [
+                msgspec.structs.replace(each, where=self.where, by=self.by, rows=self.rows)
+                for each in self.statistics
+            ]
+        )
 
 
 Question = Statistic | SeveralQuestion
