@@ -102,8 +102,7 @@ def _fits(row: AskRow, record: Answer) -> bool:
     if isinstance(record, SetMember):
         return row.wants == "access" and record.member == row.by and row.role in record.roles
     if isinstance(record, SetLimit):
-        scope = ("team", row.team) if row.team else ("analyst", row.by)
-        is_theirs = (record.scope, record.name) == scope
+        is_theirs = (record.scope, record.name) == row.scope
         return row.wants == "limit" and is_theirs and not record.removes
     return row.wants == "budget"
 

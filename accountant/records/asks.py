@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.field_rules import Ratio
 from accountant.policy.in_force import BudgetInForce
+from accountant.records.limit_records import Scope
 from accountant.records.members import Role
 from accountant.versions import Format, reader
 
@@ -56,6 +57,16 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="a
     def is_open(self) -> bool:
         """Whether no owner has answered."""
         return self.state == "open"
+
+    @property
+    def scope(self) -> tuple[Scope, str]:
+        """Scope and name of the limit that is asked for."""
+        return limit_of_ask(self.by, self.team or None)
+
+
+def limit_of_ask(by: str, team: str | None) -> tuple[Scope, str]:
+    """Return scope and name of the limit that an ask is for: a person's own, or a team's."""
+    return ("team", team) if team else ("analyst", by)
 
 
 decode_ask_row = reader(AskRow)

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from accountant.field_rules import Count, Name, Note, Ratio, Time
 from accountant.policy.in_force import BudgetInForce
-from accountant.records.asks import AskKind, AskRow, AskState
+from accountant.records.asks import AskKind, AskRow, AskState, limit_of_ask
 from accountant.records.limit_records import Scope
 from accountant.records.members import Role
 from accountant.times import iso
@@ -50,7 +50,7 @@ class AskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def scope(self) -> tuple[Scope, str]:
         """Scope and name of the limit that is asked for."""
-        return ("team", self.team) if self.team else ("analyst", self.by)
+        return limit_of_ask(self.by, self.team)
 
     @property
     def is_open(self) -> bool:
