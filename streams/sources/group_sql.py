@@ -30,16 +30,15 @@ def _of_column(groups: ColumnGroups, value: str) -> str:
 
 @group_sql.register
 def _of_calendar(groups: CalendarGroups, value: str) -> str:
-    is_time = isinstance(groups.column, TimeColumn)
+    day = day_sql(value) if isinstance(groups.column, TimeColumn) else value
     # Days since the day before the year 1, a Sunday: `//` and `%` round to 0, and none is negative.
-    second = f"({value} + {integer_literal(EPOCH_DAY * DAY_S)})"
-    ordinal = f"({second} // {DAY_S})" if is_time else f"({value} + {EPOCH_DAY})"
-    date = f"(DATE '1970-01-01' + ({ordinal} - {EPOCH_DAY})::INTEGER)"
+    ordinal = f"({day} + {EPOCH_DAY})"
+    date = f"(DATE '1970-01-01' + ({day})::INTEGER)"
     match groups.part:
         case "weekday":
             return f"(({ordinal} - 1) % 7)"
         case "hour":
-            return f"({second} % {DAY_S} // 3600)"
+            return f"({_second_sql(value)} % {DAY_S} // 3600)"
         case "year":
             number = f"year({date})"
         case "quarter":
@@ -49,7 +48,7 @@ def _of_calendar(groups: CalendarGroups, value: str) -> str:
         case "week":
             number = f"(({ordinal} - 1) // 7)"
         case "day":
-            number = f"({ordinal} - {EPOCH_DAY})"
+            number = day
     return f"({number} - {integer_literal(groups.first_number)})"
 
 
@@ -68,4 +67,9 @@ def _of_bands(groups: BandGroups, value: str) -> str:
 
 def day_sql(value: str) -> str:
     """Return the SQL of the days from 1970 to the date of a time."""
-    return f"(({value} + {integer_literal(EPOCH_DAY * DAY_S)}) // {DAY_S} - {EPOCH_DAY})"
+    return f"({_second_sql(value)} // {DAY_S} - {EPOCH_DAY})"
+
+
+def _second_sql(value: str) -> str:
+    """Return the SQL of the seconds of a time since the day before the year 1, never negative."""
+    return f"({value} + {integer_literal(EPOCH_DAY * DAY_S)})"

@@ -12,11 +12,10 @@ from streams.cli.printing.exits import fail
 
 def check_parquet() -> None:
     """End the command where Parquet cannot be written: it names the extra to install."""
-    from importlib.util import find_spec
-
     from streams.errors import install_command
+    from streams.files.parquet import missing_parquet
 
-    if find_spec("pyarrow") is None:
+    if missing_parquet():
         hint = f"run {install_command('parquet')}"
         fail(Exit.USAGE, "--parquet needs pyarrow, which is not installed", hint=hint)
 
