@@ -158,7 +158,7 @@ def _state_of(log: tuple[bytes, ...], now: int) -> PeopleState:
     for value in log:
         replay.take_decision(value)
     partition = replay.finish()
-    rows = [_shown(json.loads(value)) for _, value in state_rows(partition)]
+    rows = [_row_of_state(json.loads(value)) for _, value in state_rows(partition)]
     return PeopleState(json.dumps([now, rows, partition.resets.number]), now, partition, log)
 
 
@@ -179,11 +179,13 @@ def _text_of(claim: Body) -> str:
     return json.dumps(claim, sort_keys=True)
 
 
-def _shown(row: Any) -> Any:
+def _row_of_state(row: Any) -> Any:
     """Return a row without what numbers and times decisions; of a request that waits, its claim."""
     if isinstance(row, list):
-        return [_shown(each) for each in row]
+        return [_row_of_state(each) for each in row]
     if not isinstance(row, dict):
         return row
-    found = {name: _shown(each) for name, each in row.items() if name not in _NOT_OF_THE_STATE}
+    found = {
+        name: _row_of_state(each) for name, each in row.items() if name not in _NOT_OF_THE_STATE
+    }
     return found | ({"claim": row["body"]["claim"]} if "body" in row else {})

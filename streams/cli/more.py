@@ -47,9 +47,8 @@ def ask(
 
     Say why by --reason. It stays in the log for ever: owners, auditors and you see it. With
     `limit`, add --part, --epsilon or --rho, and --team for the limit of your team; with `budget`,
-    --epsilon or --rho. You have at most 10
-    open asks in a dataset. Who does not see a dataset may ask for access, and gets the same answer
-    whether it exists or not.
+    --epsilon or --rho. You have at most 10 open asks in a dataset. Who does not see a dataset may
+    ask for access, and gets the same answer whether it exists or not.
 
     Example: `accountant more ask survey limit --part 0.25 --reason "a second report"`. Exit code 1
     if it is refused.

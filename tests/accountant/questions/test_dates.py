@@ -16,6 +16,7 @@ from accountant.questions.local_times import LocalTime
 from accountant.questions.schema import DateColumn, TimeColumn
 from accountant.questions.schema_values import read_cell
 from accountant.questions.zone_rules import UTC as UTC_RULES
+from accountant.questions.zone_rules import ZoneRules
 from streams.sources.zone_files import find_zone
 from tests.accountant.questions.schemas import visits
 
@@ -24,8 +25,8 @@ assert BERLIN is not None
 EVER = TimeColumn(name="t", first="0001-01-01", last="9999-12-31")
 
 
-def shown(cell: object, zone: object = BERLIN) -> str | None:
-    value = read_cell(EVER, cell, zone)  # type: ignore[arg-type]
+def text_of(cell: object, zone: ZoneRules = BERLIN) -> str | None:
+    value = read_cell(EVER, cell, zone)
     return None if value is None else str(value)
 
 
@@ -48,34 +49,34 @@ def test_a_cell_is_what_the_clocks_of_the_zone_show() -> None:
         "2016-12-31T23:59:60Z": "2017-01-01T00:59:59",
         "2017-01-01T00:59:60+01": "2017-01-01T00:59:59",
     }.items():
-        assert shown(cell) == expected, cell
+        assert text_of(cell) == expected, cell
 
 
 def test_gaps_and_hours_shown_twice_have_one_value_each() -> None:
     # No clock of Berlin shows 02:30 on that day: a cell that says so keeps it.
-    assert shown("2026-03-29T02:30") == "2026-03-29T02:30:00"
-    assert shown("2026-03-29T00:59:59Z") == "2026-03-29T01:59:59"
-    assert shown("2026-03-29T01:00:00Z") == "2026-03-29T03:00:00"
+    assert text_of("2026-03-29T02:30") == "2026-03-29T02:30:00"
+    assert text_of("2026-03-29T00:59:59Z") == "2026-03-29T01:59:59"
+    assert text_of("2026-03-29T01:00:00Z") == "2026-03-29T03:00:00"
     # Clocks show 02:30 twice: both instants, and the cell, are one value.
     again = ["2026-10-25T00:30Z", "2026-10-25T01:30Z", "2026-10-25T02:30"]
-    assert {shown(each) for each in again} == {"2026-10-25T02:30:00"}
+    assert {text_of(each) for each in again} == {"2026-10-25T02:30:00"}
 
 
 def test_what_a_zone_shifts_beyond_the_years_is_missing() -> None:
     tokyo, new_york = find_zone("Asia/Tokyo"), find_zone("America/New_York")
-    assert shown("9999-12-31T23:30Z", tokyo) is None
-    assert shown("9999-12-31T23:30Z", new_york) == "9999-12-31T18:30:00"
-    assert shown("0001-01-01T00:30Z", new_york) is None
-    assert shown("0001-01-01T00:30Z", tokyo) == "0001-01-01T09:48:59"  # by the sun, until 1888
-    assert shown(datetime.max.replace(tzinfo=timezone(-timedelta(hours=9))), UTC_RULES) is None
-    assert shown("0001-01-01T00:00+14:00", UTC_RULES) is None
+    assert text_of("9999-12-31T23:30Z", tokyo) is None
+    assert text_of("9999-12-31T23:30Z", new_york) == "9999-12-31T18:30:00"
+    assert text_of("0001-01-01T00:30Z", new_york) is None
+    assert text_of("0001-01-01T00:30Z", tokyo) == "0001-01-01T09:48:59"  # by the sun, until 1888
+    assert text_of(datetime.max.replace(tzinfo=timezone(-timedelta(hours=9))), UTC_RULES) is None
+    assert text_of("0001-01-01T00:00+14:00", UTC_RULES) is None
 
 
 def test_everything_else_is_missing() -> None:
     cells = [None, pd.NaT, True, 20260301, 1.5, b"2026-03-01", "", "NaT", "20260301", "2026-3-1"]
     cells += ["2026-02-29", "0000-01-01", "10000-01-01", "2026-03-01T24:00", "2026-03-01T12:00:61"]
     cells += ["2026-03-01T12", "2026-03-01T12:00+24:00", "2026-03-01Z", " 2026-03-01", "\u0662026"]
-    assert [each for each in cells if shown(each) is not None] == []
+    assert [each for each in cells if text_of(each) is not None] == []
     column = DateColumn(name="d", first="2026-01-01", last="2026-12-31", missing="2026-06-01")
     assert read_cell(column, "2025-12-31") == date(2026, 6, 1)
     assert read_cell(column, "2027-01-01T00:00+00:01") == date(2026, 12, 31)

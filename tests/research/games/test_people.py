@@ -335,12 +335,12 @@ def test_no_records_of_people_get_an_adversary_beyond_the_guarantee(name: str) -
     made, epsilon = GAMES[name]
     rules, beyond = made(), beyond_of(epsilon)
 
-    def kept(state: PeopleState, losses: FloatArray) -> FloatArray:
+    def gain(state: PeopleState, losses: FloatArray) -> FloatArray:
         """Return the gain beyond what is promised: nothing is, once the guarantee is void."""
         is_void = any(each.is_void for each in state.partition.ledgers.values())
         return np.zeros(len(losses)) if is_void else beyond(state, losses)
 
-    solution = solve(rules.start, rules.moves, kept, depth=DEPTH)
+    solution = solve(rules.start, rules.moves, gain, depth=DEPTH)
     assert solution.value == 0
     assert rules.granted > 10
     assert rules.approved or name == "leads"
