@@ -26,6 +26,7 @@ from accountant.questions import (
     Level,
     Schema,
     Stop,
+    as_claimed,
     check_question,
     derive,
     session_law,
@@ -80,7 +81,7 @@ def _answer_again(granted: Granted, schema: Schema, answer: NoisyAnswer) -> Nois
     """Return the answer that shows the same noisy numbers. Raises: _Differs: no run shows them."""
     try:
         checked = check_question(granted.question, schema)
-        derivation = derive(checked, granted.noise)
+        derivation = derive(checked, as_claimed(granted.noise, granted.claim))
     except RequestInvalid as error:
         _differ("question", "a question that the schema allows", str(error))
     if derivation.claim != granted.claim:

@@ -87,6 +87,8 @@ class Filter(ABC):
         sums: names of its totals; the first is the one that the budget is counted in.
         settles_ex_post: an `ex_post` claim may be settled below its bound.
         takes_beside: basic composition may stand beside it, `beside` of a policy.
+        error_law: the law of noise that a question with `error` gets by default, of the laws
+            whose claims the filter takes the one that costs it least.
         adds_up: what a batch costs is the sum of what its mechanisms cost, whatever was spent.
     """
 
@@ -97,6 +99,7 @@ class Filter(ABC):
     settles_ex_post: bool = False
     adds_up: bool = False
     takes_beside: bool = True
+    error_law: str = "discrete_laplace"
     sums: tuple[str, ...]
 
     @classmethod

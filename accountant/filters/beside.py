@@ -11,6 +11,7 @@ from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import DELTAS, Budget, Filter, Guarantee
+from accountant.filters.basic import BasicFilter
 from accountant.filters.summed import log_ratio
 
 BESIDE: Final = "basic"
@@ -48,6 +49,7 @@ class BesideBasic(Filter):
             raise RequestInvalid("beside", rule, BESIDE)
         self.kind = kind
         self.name, self.budget_fields = kind.name, ("epsilon",)
+        self.error_law = BasicFilter.error_law
         self.settles_ex_post, self.adds_up = kind.settles_ex_post, kind.adds_up
         self._compares_sums = isinstance(kind, AdditiveFilter)
         self._width = len(kind.sums)

@@ -15,6 +15,7 @@ class FullyAdaptiveFilter(AdditiveFilter):
     """
 
     name = "fully_adaptive"
+    error_law = "discrete_gaussian"
     sums = ("intrinsic_time", "delta")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:

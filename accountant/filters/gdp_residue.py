@@ -45,6 +45,7 @@ class GdpResidueFilter(Filter):
     """
 
     name = "gdp_residue"
+    error_law = "rounded_gaussian"
     sums = ("mu_squared", "delta")
     parameters: ClassVar[Parameters] = {
         "outside": Parameter(

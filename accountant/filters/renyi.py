@@ -36,6 +36,7 @@ class RenyiFilter(AdditiveFilter):
     """
 
     name = "renyi"
+    error_law = "discrete_gaussian"
     parameters: ClassVar[Parameters] = {
         "order": Parameter(
             "The order of filter renyi. Default: the best one, which is printed.", "22"

@@ -29,6 +29,7 @@ class RenyiMixtureFilter(RenyiWeightedFilter):
     """
 
     name = "renyi_mixture"
+    error_law = "discrete_gaussian"
 
     def __init__(
         self, orders: tuple[str, ...] | None = None, weights: tuple[str, ...] | None = None

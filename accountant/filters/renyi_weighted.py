@@ -33,6 +33,7 @@ class RenyiWeightedFilter(SummedFilter):
     """
 
     name = "renyi_weighted"
+    error_law = "discrete_gaussian"
     parameters: ClassVar[Parameters] = {
         "orders": Parameter(
             f"The orders of {_NAMES}, as in 22,40. Default: the best of each claim.", ("22", "40")

@@ -31,6 +31,7 @@ class SplitFilter(SummedFilter):
     """
 
     name = "split"
+    error_law = "discrete_gaussian"
     parameters: ClassVar[Parameters] = {
         "epsilon_ex_post": Parameter(
             "The epsilon that filter split sets apart for ex-post claims.", "1"

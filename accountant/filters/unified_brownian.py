@@ -22,6 +22,7 @@ class UnifiedBrownianFilter(AdditiveFilter):
     """
 
     name = "unified_brownian"
+    error_law = "discrete_gaussian"
     budget_fields = ("epsilon", "rho")
     sums = ("rho", "delta")
 

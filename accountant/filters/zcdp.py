@@ -17,6 +17,7 @@ class ZcdpFilter(AdditiveFilter):
     """
 
     name = "zcdp"
+    error_law = "discrete_gaussian"
     takes_beside = False
     budget_fields = ("rho",)
     sums = ("rho", "delta")

@@ -16,6 +16,7 @@ class ZcdpTightFilter(AdditiveFilter):
     """
 
     name = "zcdp_tight"
+    error_law = "discrete_gaussian"
     sums = ("rho", "delta")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:

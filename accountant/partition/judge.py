@@ -28,7 +28,7 @@ from accountant.limits.store import LimitStore
 from accountant.members.pauses import pause_that_stops
 from accountant.members.permits import RequestParties, may_ask
 from accountant.questions.derive import derive
-from accountant.questions.laws import is_session
+from accountant.questions.laws import is_session, with_law
 from accountant.questions.noise import Noise
 from accountant.questions.question import check_question
 from accountant.questions.schema import decode_schema
@@ -156,7 +156,7 @@ def derive_claim(
     if schema is UNSET:
         return NotDerived(Verdict(Outcome.REFUSED, Reason.NO_SCHEMA))
     try:
-        claim = _derived(bytes(schema), question, noise)
+        claim = _derived(bytes(schema), question, with_law(noise, ledger.plan.error_law))
         if is_session(noise):
             _check_curator(ledger.dataset, noise, roster, at)
         return claim

@@ -11,9 +11,12 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.amounts import Units, format_units, parse_units, part_up, units_down
+from accountant.amounts import INFINITE, Units, format_units, parse_units, part_up, units_down
+from accountant.claims import Zcdp, check_claim
+from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
+from accountant.filters.basic import BasicFilter
 from accountant.filters.beside import ENDED
 from accountant.filters.summed import SummedFilter
 from accountant.odometers import Reader, sums_of
@@ -33,6 +36,7 @@ _ENCODE = msgspec.json.encode
 # budget to the last unit.
 _NEARLY: Final = (19, 20)
 _DAY_MS: Final = 86_400_000
+_WITHOUT_EPSILON: Final = check_claim(Zcdp(rho="1"))
 
 
 class CompiledPolicy:
@@ -64,6 +68,8 @@ class CompiledPolicy:
             any refusal.
         members_only: only members may ask.
         dates_grants: the time of the first grant is stored, since the policy names a population.
+        error_law: the law of noise that a question with `error` gets by default: that of the
+            filter, but that of basic composition where an odometer needs epsilons.
         policy_wire, budget_wire: their form in the log and in snapshots. `limits_wire`: that of
             `limits` in views.
     """
@@ -79,6 +85,7 @@ class CompiledPolicy:
         "capacity",
         "dates_grants",
         "ended",
+        "error_law",
         "horizon_seconds",
         "in_force",
         "is_plain",
@@ -156,6 +163,8 @@ class CompiledPolicy:
         )
         self.members_only = policy.access == "members"
         self.dates_grants = policy.population is not UNSET
+        needs_epsilons = INFINITE in price(_WITHOUT_EPSILON, tuple(names)).amounts
+        self.error_law = (BasicFilter if needs_epsilons else kind).error_law
         self.horizon_seconds = horizon_seconds(policy)
 
     def progress(self, totals: tuple[Units, ...]) -> Units:

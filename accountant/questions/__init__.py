@@ -8,6 +8,7 @@ from accountant.questions.derive import derive as derive
 from accountant.questions.doubling import doubling_rounds as doubling_rounds
 from accountant.questions.draw import Draw as Draw
 from accountant.questions.evaluate import evaluate as evaluate
+from accountant.questions.laws import as_claimed as as_claimed
 from accountant.questions.laws import is_session as is_session
 from accountant.questions.levels import levels_of as levels_of
 from accountant.questions.levels import session_law as session_law

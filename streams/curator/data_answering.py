@@ -17,7 +17,14 @@ from accountant.answers import (
     failed_answer,
     run_question,
 )
-from accountant.questions import CheckedQuestion, Derivation, Schema, check_question, derive
+from accountant.questions import (
+    CheckedQuestion,
+    Derivation,
+    Schema,
+    as_claimed,
+    check_question,
+    derive,
+)
 from accountant.questions.parts import Vector
 from streams.answers.granted import GrantedQuestion
 from streams.curator.answering import ClaimDiffers, OpenQuestion
@@ -95,7 +102,7 @@ class DataAnswering:
         granted = question.content
         # The very derivation of the ledger. Its claim is charged, so no other noise may be drawn.
         checked = check_question(granted.question, schema)
-        derivation = derive(checked, granted.noise)
+        derivation = derive(checked, as_claimed(granted.noise, question.claim))
         if derivation.claim != question.claim:
             raise ClaimDiffers
         source = self._sources.open(schema, interruptible=guard.read_by)

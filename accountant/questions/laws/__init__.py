@@ -8,5 +8,7 @@ from accountant.questions.laws.base import SessionLaw as SessionLaw
 from accountant.questions.laws.table import ACCURACY_FIRST as ACCURACY_FIRST
 from accountant.questions.laws.table import FORMS as FORMS
 from accountant.questions.laws.table import LAWS as LAWS
+from accountant.questions.laws.table import as_claimed as as_claimed
 from accountant.questions.laws.table import is_session as is_session
 from accountant.questions.laws.table import law_of as law_of
+from accountant.questions.laws.table import with_law as with_law

@@ -48,7 +48,13 @@ class Law(ABC):
 
 
 class OneAnswerLaw(Law):
-    """A law of noise that is added once."""
+    """A law of noise that is added once.
+
+    Attributes:
+        claim_type: of each of its claims.
+    """
+
+    claim_type: ClassVar[type[Claim]]
 
     @abstractmethod
     def add(self, steps: int, spread: Fraction, *, grid: Fraction, bits: RandomBits) -> int:

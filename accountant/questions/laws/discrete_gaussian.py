@@ -23,6 +23,7 @@ class DiscreteGaussianLaw(OneAnswerLaw):
 
     name = "discrete_gaussian"
     forms = ("rho", "sigma", "error")
+    claim_type = Zcdp
     default_of = ("rho",)
 
     def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:

@@ -20,6 +20,7 @@ class DiscreteLaplaceLaw(OneAnswerLaw):
 
     name = "discrete_laplace"
     forms = ("epsilon", "error")
+    claim_type = Pure
     default_of = ("epsilon", "error")
 
     def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:

@@ -21,6 +21,7 @@ class RoundedGaussianLaw(OneAnswerLaw):
 
     name = "rounded_gaussian"
     forms = ("rho", "sigma", "error")
+    claim_type = Gaussian
     default_of = ("sigma",)
 
     def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:

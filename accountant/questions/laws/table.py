@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from accountant.questions.laws.base import Law, SessionLaw
+from accountant.claims import Claim
+from accountant.questions.laws.base import Law, OneAnswerLaw, SessionLaw
 from accountant.questions.laws.discrete_gaussian import DiscreteGaussianLaw
 from accountant.questions.laws.discrete_laplace import DiscreteLaplaceLaw
 from accountant.questions.laws.gaussian_refinement import GaussianRefinementLaw
@@ -45,6 +47,25 @@ ACCURACY_FIRST: Final[tuple[NoiseLaw, ...]] = tuple(
 def law_of(noise: Noise) -> Law:
     """Return the law of checked noise: the named one, or its form's default."""
     return LAWS[FORMS[noise.form][0] if noise.law is UNSET else noise.law]
+
+
+def with_law(noise: Noise, law: str) -> Noise:
+    """Return the noise with a law, if it is an error that names none."""
+    if noise.error is UNSET or noise.law is not UNSET:
+        return noise
+    return replace(noise, law=cast(NoiseLaw, law))
+
+
+def as_claimed(noise: Noise, claim: Claim) -> Noise:
+    """Return the noise with the law that a ledger took where the request named none.
+
+    The law depends on the policy, which a reader of the decision need not have: each law of one
+    answer has a type of claim of its own.
+    """
+    for law in LAWS.values():
+        if isinstance(law, OneAnswerLaw) and isinstance(claim, law.claim_type):
+            return with_law(noise, law.name)
+    return noise
 
 
 def is_session(noise: Noise) -> bool:

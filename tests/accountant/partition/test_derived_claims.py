@@ -94,6 +94,28 @@ def test_each_kind_of_question_has_its_claim(asked: object, noise: object, claim
     assert found.replace(" ", "") == claim.replace(" ", "")
 
 
+WITHIN_150 = {"error": "150", "confidence": "0.95"}
+"""Of a count of units with two rows each."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "claim"),
+    [
+        ({"filter": "zcdp_tight"}, "zcdp:0.000339194"),
+        ({"filter": "gdp_residue"}, "gaussian:sigma=76.7871,sensitivity=2"),
+        ({"filter": "zcdp_tight", "beside": "basic"}, "pure:0.0398098"),
+    ],
+)
+def test_an_error_gets_the_law_of_the_policy(policy: dict[str, str], claim: str) -> None:
+    world = opened(**policy)
+    assert derived(ask(world, noise=WITHIN_150)) == claim
+    # Whatever was spent, by whichever claims: the law follows from the policy alone.
+    assert ask(world, noise={"sigma": "30"}).outcome is Outcome.GRANTED
+    assert derived(ask(world, noise=WITHIN_150)) == claim
+    law = {"law": "discrete_laplace"}
+    assert derived(ask(world, noise=WITHIN_150 | law)) == "pure:0.0398098"
+
+
 def test_more_than_the_budget_is_refused_with_its_claim() -> None:
     world = opened()
     decision = ask(world, noise={"epsilon": "20"})

@@ -52,7 +52,7 @@ def write_data(path: Path, rows: int = ROWS) -> None:
 
 def opened(dataset: str, *, schema: object = SCHEMA, **policy: str) -> bytes:
     """Return the opening of a dataset with a schema."""
-    body = json.loads(opening(dataset, epsilon="1000", filter="basic", **policy))
+    body = json.loads(opening(dataset, **({"epsilon": "1000", "filter": "basic"} | policy)))
     return json.dumps(body | {"schema": schema}).encode()
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from accountant.answers import FAILED
-from accountant.claims import Pure
+from accountant.claims import Pure, Zcdp
 from streams.answers.granted import GrantedQuestion, granted_question
 from streams.clock import SystemClock
 from streams.curator.answering import ClaimDiffers
@@ -56,6 +56,18 @@ async def test_a_question_gets_an_answer_near_the_truth(ledger: CuratedLedger) -
         assert found.value == (await ledger.stored(answer.grant)).value
         await until(lambda: curator.counts.answered == 1, "it is counted")
         assert curator.counts.failed == 0
+
+
+async def test_an_error_gets_the_noise_of_the_law_that_the_ledger_took(tmp_path: Path) -> None:
+    made = CuratedLedger(tmp_path)
+    async with made.open():
+        await made.send(opened("census", filter="zcdp_tight", delta="1e-6"), "admin")
+        async with made.curated():
+            body = question(noise={"error": "20", "confidence": "0.95"})
+            answer = await made.answer(await made.ask(body))
+    assert isinstance(answer.claim, Zcdp)
+    assert answer.statistics[0].law == "discrete_gaussian"
+    assert abs(int(str(answer.values[0])) - ROWS) < 100
 
 
 async def test_a_grant_that_nobody_announces_is_found(
