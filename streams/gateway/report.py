@@ -30,8 +30,9 @@ from streams.http.problems import JSON
 from streams.http.refusal import forbidden
 
 FORMATS: Final = ("json", "csv", "parquet")
-_MONTH: Final = {"pattern": "^[12][0-9]{3}-(0[1-9]|1[0-2])$"}
-_DAY: Final = {"format": "date"}
+# An empty text is one that is not given, as a form sends it.
+_MONTH: Final = {"pattern": "^([12][0-9]{3}-(0[1-9]|1[0-2]))?$"}
+_DAY: Final = {"anyOf": [{"format": "date"}, {"maxLength": 0}]}
 
 
 @get("/datasets/{dataset:str}/report", tags=["datasets"])

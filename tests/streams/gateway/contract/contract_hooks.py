@@ -429,7 +429,12 @@ def ndjson_text(_context: object, response: schemathesis.Response) -> str:
 @schemathesis.hook
 def before_call(_context: HookContext, case: schemathesis.Case, _kwargs: Fields) -> None:
     """Mend what ought to be accepted; what ought to be refused stays as it is."""
-    if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
+    if case.meta is None:
+        return
+    if all(each.mode is GenerationMode.POSITIVE for each in case.meta.components.values()):
+        # A value of the document may have replaced the one that broke a rule.
+        case.meta.generation.mode = GenerationMode.POSITIVE
+    if case.meta.generation.mode is not GenerationMode.POSITIVE:
         return
     about_a_known_request(case)
     period_of_a_report(case)
