@@ -88,7 +88,7 @@ LAYERS = {
 # Lines of code: docstrings, comments, imports and blank lines are not counted.
 MOST_LINES = 500
 # Copied alone to whoever checks evidence: what it needs cannot lie in another file.
-MOST_LINES_ALONE = {"streams/evidence/verify.py": 1119}
+MOST_LINES_ALONE = {"streams/evidence/verify.py": 1130}
 # Sources of I/O: the core gets their values as arguments.
 IMPURE = {
     "aiokafka",

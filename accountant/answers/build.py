@@ -177,6 +177,7 @@ def _bounds(checked: CheckedQuestion) -> AnswerBounds:
     unit, column = checked.schema.unit, checked.column
     return AnswerBounds(
         rows=checked.rows,
+        rows_per_group=UNSET if checked.rows_per_group >= checked.rows else checked.rows_per_group,
         unit=UNSET if unit is UNSET else unit.column,
         lower=column.lower if isinstance(column, NumberColumn) else UNSET,
         upper=column.upper if isinstance(column, NumberColumn) else UNSET,

@@ -175,6 +175,8 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
     else:
         rows = counted(bounds.rows, "row")
         words = f"at most {rows} per {bounds.unit}"
+        if bounds.rows_per_group is not UNSET:
+            words += f", {bounds.rows_per_group} in each group"
     for within in dict.fromkeys(_column_bounds(each) for each in answer.alone):
         words += within
     return [f"bounds: {escape_text(words)}", *_notes(answer)]

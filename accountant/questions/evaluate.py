@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -85,7 +85,7 @@ def _is_relevant(checked: CheckedQuestion, row: SchemaRow) -> bool:
 def bound_contributions(
     checked: CheckedQuestion, rows: Iterable[SchemaRow], *, key: bytes
 ) -> list[SchemaRow]:
-    """Return at most `checked.rows` rows of each unit: those of the least keyed hash.
+    """Return at most `checked.rows` rows of each unit, so many in each group, of least keyed hash.
 
     Which of them depends on that unit's rows alone, never on the order of the rows. Equal rows
     have equal hashes, and it does not matter which of them stays.
@@ -100,7 +100,12 @@ def bound_contributions(
     bounded = list[SchemaRow]()
     for of_one in of_unit.values():
         of_one.sort(key=lambda each: each[:2])
-        bounded += [row for _, _, row in of_one[: checked.rows]]
+        in_group, entered = Counter[int](), 0
+        for _, _, row in of_one:
+            place = checked.group_place(row.values)
+            if entered < checked.rows and in_group[place] < checked.rows_per_group:
+                bounded.append(row)
+                in_group[place], entered = in_group[place] + 1, entered + 1
     return bounded
 
 

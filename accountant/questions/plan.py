@@ -101,7 +101,7 @@ def _identity(scope: CheckedQuestion, part: ExactPart, owner: int) -> Hashable:
     if not isinstance(statistic, VectorStatistic):
         return owner, part  # a choice is of its own
     left_out_by = None if column is None or column.missing is not UNSET else column.name
-    rows = scope.filter, scope.groups, scope.rows, left_out_by
+    rows = scope.filter, scope.groups, scope.rows, scope.rows_per_group, left_out_by
     question = scope.statistic
     given = tuple(getattr(question, argument.name) for argument in question.arguments)
     return rows, statistic, None if statistic.name == "count" else column, given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -115,6 +116,10 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
     if not 1 <= rows <= schema.rows_per_unit:
         rule = f"must be between 1 and {schema.rows_per_unit}, the schema's rows per unit"
         raise RequestInvalid("rows", rule, rows)
+    per_group = rows if question.rows_per_group is UNSET else question.rows_per_group
+    if not 1 <= per_group <= rows:
+        rule = f"must be between 1 and {rows}, the most rows of a unit in all groups together"
+        raise RequestInvalid("rows_per_group", rule, per_group)
     where = "" if expression is None else filter_text(expression)
     if len(where) > MAX_TEXT:
         rule = f"must be at most {MAX_TEXT} characters in its canonical form"
@@ -125,7 +130,9 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
         filter=expression,
         column=column,
         groups=groups,
-        rows=rows,
+        # No more fit into so many groups, and no more are paid for.
+        rows=min(rows, per_group * math.prod(each.size for each in groups)),
+        rows_per_group=per_group,
     )
     question.check(checked)
     _check_size(checked)
@@ -134,8 +141,7 @@ def check_question(question: Question, schema: Schema) -> CheckedQuestion:
 
 def _check_several(question: SeveralQuestion, schema: Schema) -> CheckedQuestion:
     """Return several statistics that the schema allows: each by itself, with the same clauses."""
-    count = CountQuestion(where=question.where, by=question.by, rows=question.rows)
-    of_rows = check_question(count, schema)
+    of_rows = check_question(CountQuestion().with_clauses_of(question), schema)
     question = msgspec.structs.replace(question, where=of_rows.question.where)
     if not 2 <= len(question.statistics) <= MAX_STATISTICS:
         rule = f"must be 2 to {MAX_STATISTICS} statistics"
@@ -160,8 +166,8 @@ def _check_among_several(field: str, statistic: Statistic, before: tuple[Statist
     """Check that a statistic has one value in each group, its own place, and no clauses."""
     if statistic in before:
         raise RequestInvalid(field, "must be another statistic than those before", statistic.name)
-    if statistic.where or statistic.by or statistic.rows is not UNSET:
-        rule = "must have no where, by or rows of its own: all statistics share those"
+    if statistic.with_clauses_of(CountQuestion()) != statistic:
+        rule = "must have no clauses of its own: all statistics share those"
         raise RequestInvalid(field, rule, statistic.name)
 
 

@@ -4,7 +4,7 @@ question = statistic { "," statistic } { clause }, each clause at most once
 statistic = word [ "(" numbers { "," number } [ "," width ] ")" ], by the table of statistics
 numbers = column | "clamp" "(" column "," number "," number ")"
 width = "width" number
-clause = "where" expression | "by" group { "," group } | "rows" number
+clause = "where" expression | "by" group { "," group } | "rows" number | "rows_per_group" number
 group = column | word "(" column ")" | "band" "(" column "," cuts ")"
 cuts = number { "," number } | width
 column = word | name in double quotes
@@ -32,7 +32,7 @@ from accountant.questions.statistics import (
     SeveralQuestion,
     StatisticQuestion,
 )
-from accountant.questions.statistics.base import ColumnQuestion
+from accountant.questions.statistics.base import ColumnQuestion, QuestionClauses
 from accountant.questions.tokens import COUNT_HINT, TokenReader
 from accountant.suggest import did_you_mean
 
@@ -49,11 +49,11 @@ def parse_question(text: str, schema: Schema) -> CheckedQuestion:
     kind, fields = _statistics(reader)
     also = "a comma, "  # what may follow the statistics, or the last clause, too
     while reader.peek().kind != "end":
-        clause = reader.take_if("where", "by", "rows")
+        clause = reader.take_if(*QuestionClauses.__struct_fields__)
         if clause is None:
             is_count = kind is CountQuestion and not fields and reader.peek().written == "("
             hint = (lambda: COUNT_HINT) if is_count else None
-            raise reader.error(f"{also}where, by, rows or the end", hint=hint)
+            raise reader.error(f"{also}where, by, rows, rows_per_group or the end", hint=hint)
         if clause.written in fields:
             raise reader.error(f"{clause.written} only once", clause)
         fields[clause.written] = _clause(reader, clause.written, schema)
@@ -84,7 +84,11 @@ def question_text(question: Question) -> str:
         text += f" where {question.where}"
     if question.by:
         text += f" by {', '.join(map(group_text, question.by))}"
-    return text if question.rows is UNSET else f"{text} rows {question.rows}"
+    if question.rows is not UNSET:
+        text += f" rows {question.rows}"
+    if question.rows_per_group is not UNSET:
+        text += f" rows_per_group {question.rows_per_group}"
+    return text
 
 
 def statistic_text(question: StatisticQuestion) -> str:
@@ -159,7 +163,7 @@ def _argument(reader: TokenReader, argument: Argument) -> int | str:
 def _clause(reader: TokenReader, clause: str, schema: Schema) -> Any:
     if clause == "where":
         return filter_text(FilterParser(reader, schema).parse())
-    if clause == "rows":
+    if clause.startswith("rows"):
         return _whole(reader)
     groups = [read_group(reader)]
     while reader.take_if(","):

@@ -32,7 +32,10 @@ MAX_CANDIDATES: Final = 10_000
 
 SourceKind = Literal["parquet", "csv", "duckdb", "postgresql"]
 RESERVED: Final = frozenset(
-    ("and", "or", "not", "in", "is", "missing", "true", "false", "where", "by", "rows")
+    (
+        *("and", "or", "not", "in", "is", "missing", "true", "false"),
+        *("where", "by", "rows", "rows_per_group"),
+    )
 )
 """Words of the grammar, in lower or upper case: a column of such a name is quoted."""
 

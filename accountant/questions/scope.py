@@ -25,6 +25,7 @@ class Scope:
         column: of the statistic, None of a count.
         groups: what sets the answers apart; of a histogram its own column is the first.
         rows: the most rows of a unit that enter the statistic.
+        rows_per_group: the most of them in each group.
     """
 
     schema: Schema
@@ -32,6 +33,7 @@ class Scope:
     column: Column | None
     groups: tuple[GroupSet, ...]
     rows: int
+    rows_per_group: int
 
     @property
     def cells(self) -> int:

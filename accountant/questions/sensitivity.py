@@ -1,9 +1,9 @@
 """What one unit can change in the exact statistics of a question, for both neighbouring relations.
 
 With at most k rows of a unit, each of them clamped, the change is a convex function of what the
-unit's rows add to the cells, so that its largest value is at an extreme point: k equal rows in one
-cell, or none. docs/reference/questions.md has the table, docs/theory.md P14 the proof; tests
-compare both with all small neighbouring tables.
+unit's rows add to the cells, so that its largest value is at an extreme point: k equal rows in as
+few cells as may have them, or none. docs/reference/questions.md has the table, docs/theory.md P14
+and P16 the proofs; tests compare both with all small neighbouring tables.
 """
 
 from __future__ import annotations
@@ -72,16 +72,21 @@ def sum_over_rows(
 ) -> VectorStatistic:
     """Return a sum over rows of values in [lower, upper], for each group.
 
-    Added or removed, a unit adds up to k rows of size M = max(|lower|, |upper|). Replaced, its rows
-    leave one cell for another (k M in both), or change from one extreme to the other in the same
-    one; none at all counts as 0. Source: docs/theory.md P14 (own derivation).
+    Added or removed, a unit adds up to k rows of size M = max(|lower|, |upper|), at most m of them
+    in a group. Replaced, its rows leave cells for others, or change from one extreme to the other
+    in the same ones; none at all counts as 0. Source: docs/theory.md P14 and P16 (own derivations).
     """
-    k, size = scope.rows, max(abs(lower), abs(upper))
-    l1 = k * size
-    l2_squared = l1**2
+    k, m = scope.rows, min(scope.rows, scope.rows_per_group)
+    full, rest = divmod(k, m)
+    shorter, size = sorted((max(Fraction(0), -lower), max(Fraction(0), upper)))
+    l1, l2_squared = k * size, (full * m**2 + rest**2) * size**2
     if scope.schema.neighbours == "replace":
-        within = k * (max(Fraction(0), upper) - min(Fraction(0), lower))
-        l1, l2_squared = within, within**2
+        across = size + shorter
+        l1, l2_squared = k * across, (k * across) ** 2
         if scope.cells > 1:
-            l1, l2_squared = 2 * k * size, max(2 * (k * size) ** 2, l2_squared)
+            each = max(across**2, 2 * size**2)
+            # A full group of one table may meet the rest of the other's, in two groups.
+            crossed = 2 * (m * size + rest * shorter) ** 2
+            last = max((m**2 + rest**2) * each, crossed)
+            l1, l2_squared = 2 * k * size, (full - 1) * m**2 * each + last
     return VectorStatistic(name=name, cells=scope.cells, grid=grid, l1=l1, l2_squared=l2_squared)

@@ -988,25 +988,29 @@ def ends(column: Record, clamp: list[str] | None = None) -> list[Fraction]:
     return [Fraction(each) for each in clamp or (column.get("lower", 1), column.get("upper", 1))]
 
 
-def has_one_group(group: Any, columns: Record, clamp: list[str] | None = None) -> bool:
-    """Tell whether a column, bands or a part of dates makes one group alone."""
+def groups_in(group: Any, columns: Record, clamp: list[str] | None = None) -> int:
+    """Return how many groups a column, bands or a part of dates makes."""
     if isinstance(group, str):
-        return len(columns[group].get("categories", "ab")) == 1
+        return len(columns[group].get("categories", "ab"))
     column = columns[group["column"]]
     if group["group"] == "band":
         (low, high), cuts = ends(column, clamp), [Fraction(each) for each in group.get("cuts", ())]
         if "width" in group:
-            cuts = [(low // Fraction(group["width"]) + 1) * Fraction(group["width"])]
-        return not any(low < cut < high for cut in cuts)
+            width = Fraction(group["width"])
+            return int(-(-high // width) - low // width)
+        return 1 + sum(low < cut < high for cut in cuts)
     days = [date.fromisoformat(column[name]) for name in ("first", "last")]
-    found: dict[str, list[Any]] = {
+    numbers = {
         "year": [day.year for day in days],
-        "quarter": [(day.year, (day.month - 1) // 3) for day in days],
-        "month": [(day.year, day.month) for day in days],
+        "quarter": [day.year * 4 + (day.month - 1) // 3 for day in days],
+        "month": [day.year * 12 + day.month for day in days],
         "week": [(day.toordinal() - 1) // 7 for day in days],
-        "day": days,
+        "day": [day.toordinal() for day in days],
+        "weekday": [1, 7],
+        "hour": [1, 24],
     }
-    return group["part"] in found and len(set(found[group["part"]])) == 1
+    first, last = numbers[group["part"]]
+    return last - first + 1
 
 
 def change(noise: Record, question: Record, schema: Record) -> tuple[Fraction, Fraction] | None:
@@ -1015,9 +1019,16 @@ def change(noise: Record, question: Record, schema: Record) -> tuple[Fraction, F
     None: the question narrows the column's bounds in two ways, and the noise does not say which.
     """
     columns = {each["name"]: each for each in schema["columns"]}
+    of, name = noise.get("column") or question.get("column"), noise["statistic"]
+    cells = math.prod(groups_in(each, columns) for each in question.get("by") or ())
+    if question["ask"] == "histogram":
+        bands = {"group": "band", "column": of, "width": question.get("width")}
+        own = bands if bands["width"] else of
+        cells *= groups_in(own, columns, question.get("clamp"))
     k = int((schema.get("unit") or {"rows": 1})["rows"])
-    k, name = min(k, int(question.get("rows") or k)), noise["statistic"]
-    of = noise.get("column") or question.get("column")
+    k = min(k, int(question.get("rows") or k))
+    m = int(question.get("rows_per_group") or k)
+    k, m = min(k, m * cells), min(k, m)
     column, numbers = columns.get(of, {}), name != "count" and of
     asked = [each for each in question.get("statistics", [question]) if each.get("column") == of]
     asked = [each for each in asked if numbers and each["ask"] not in ("quantile", "top")]
@@ -1033,16 +1044,16 @@ def change(noise: Record, question: Record, schema: Record) -> tuple[Fraction, F
         high = most + low
     if name == "count":
         low, high = Fraction(1), Fraction(1)
-    size = k * max(abs(low), abs(high))
-    within = k * (max(Fraction(0), high) - min(Fraction(0), low))
+    full, rest = divmod(k, m)
+    less, most = sorted((max(Fraction(0), -low), max(Fraction(0), high)))
     if schema["neighbours"] != "replace":
-        return size, size**2
-    one = all(has_one_group(each, columns) for each in question.get("by") or ())
-    if question["ask"] == "histogram":
-        bands = {"group": "band", "column": of, "width": question.get("width")}
-        own = bands if bands["width"] else of
-        one = one and has_one_group(own, columns, question.get("clamp"))
-    return (within, within**2) if one else (2 * size, max(2 * size**2, within**2))
+        return k * most, (full * m**2 + rest**2) * most**2
+    within = most + less
+    if cells == 1:
+        return k * within, (k * within) ** 2
+    each = max(within**2, 2 * most**2)
+    last = max((m**2 + rest**2) * each, 2 * (m * most + rest * less) ** 2)
+    return 2 * k * most, (full - 1) * m**2 * each + last
 
 
 LAWS = "discrete_laplace discrete_gaussian rounded_gaussian laplace_reduction gaussian_refinement"

@@ -72,7 +72,8 @@ def statistics(
 
 def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str:
     """Return SQL of the rows that enter: at most so many of each unit."""
-    most = query.checked.rows
+    checked = query.checked
+    most, per_group = checked.rows, min(checked.rows, checked.rows_per_group)
     for table in ("relevant", "crowded", "hashed", "chosen"):  # of the statistic before
         run(connection, f"DROP TABLE IF EXISTS {table}")
     run(connection, f"CREATE TEMP TABLE relevant AS {query.relevant('u, cell, v', query.needed)}")
@@ -81,7 +82,7 @@ def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str
     run(
         connection,
         f"CREATE TEMP TABLE crowded AS SELECT u, {part} AS part "
-        f"FROM (SELECT u FROM relevant GROUP BY u HAVING count(*) > {most})",
+        f"FROM (SELECT u FROM relevant GROUP BY u HAVING count(*) > {per_group})",
     )
     parts = run(connection, "SELECT DISTINCT part FROM crowded")
     if not parts:
@@ -97,25 +98,27 @@ def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str
     run(connection, "CREATE TEMP TABLE chosen (cell BIGINT, v HUGEINT)")
     for (part,) in parts:
         of_part = f"(SELECT * FROM ({hashed}) WHERE part = {part})"
-        run(connection, f"INSERT INTO chosen {_least(of_part, most, at_once)}")
+        run(connection, f"INSERT INTO chosen {_least(of_part, most, per_group, at_once)}")
     return (
         "(SELECT cell, v FROM relevant ANTI JOIN crowded USING (u) "
         f"UNION ALL SELECT cell, v::{query.value_type} FROM chosen)"
     )
 
 
-def _least(hashed: str, most: int, at_once: int) -> str:
+def _least(hashed: str, most: int, per_group: int, at_once: int) -> str:
     """Return SQL of the rows that have the least hashes of their unit.
 
     Equal rows have equal hashes, and it does not matter which of them stays.
     """
-    if most <= min(at_once, _MOST_IN_A_HEAP):
+    if per_group == most <= min(at_once, _MOST_IN_A_HEAP):
         # However many rows a unit has, no more than these are kept at any time.
         least = f"arg_min({{'cell': cell, 'v': v}}, digest, {most})"
         kept = f"SELECT unnest({least}) AS kept FROM {hashed} GROUP BY u"
         return f"SELECT kept.cell, kept.v FROM ({kept})"
-    order = "row_number() OVER (PARTITION BY u ORDER BY digest)"
-    placed = f"SELECT cell, v, {order} AS place FROM {hashed}"
+    of_group = "row_number() OVER (PARTITION BY u, cell ORDER BY digest)"
+    placed = f"SELECT *, {of_group} AS place FROM {hashed}"
+    of_unit = "row_number() OVER (PARTITION BY u ORDER BY digest)"
+    placed = f"SELECT cell, v, {of_unit} AS place FROM ({placed}) WHERE place <= {per_group}"
     return f"SELECT cell, v FROM ({placed}) WHERE place <= {most}"
 
 

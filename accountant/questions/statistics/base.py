@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -58,11 +58,19 @@ class QuestionClauses(
         by: columns of categories or of true and false, or functions of columns; there is an answer
             for each group.
         rows: the most rows of a unit that enter a statistic, at most the schema's.
+        rows_per_group: the most of them in each group, at most `rows`.
     """
 
     where: str = ""
     by: tuple[GroupText, ...] = ()
     rows: int | UnsetType = UNSET
+    rows_per_group: int | UnsetType = UNSET
+
+    def with_clauses_of(self, other: QuestionClauses) -> Self:
+        """Return the question with another one's filter, groups and bounds."""
+        return msgspec.structs.replace(
+            self, **{name: getattr(other, name) for name in QuestionClauses.__struct_fields__}
+        )
 
 
 class StatisticQuestion(QuestionClauses, frozen=True):

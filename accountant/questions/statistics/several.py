@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from accountant.questions.statistics.base import QuestionClauses
 from accountant.questions.statistics.table import Statistic
 
@@ -24,12 +22,7 @@ class SeveralQuestion(QuestionClauses, frozen=True, tag="several"):
     @property
     def alone(self) -> tuple[Statistic, ...]:
         """Each of its statistics, as if it was asked alone."""
-        return tuple(
-            [
-                msgspec.structs.replace(each, where=self.where, by=self.by, rows=self.rows)
-                for each in self.statistics
-            ]
-        )
+        return tuple([each.with_clauses_of(self) for each in self.statistics])
 
 
 Question = Statistic | SeveralQuestion

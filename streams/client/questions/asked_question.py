@@ -34,6 +34,7 @@ from accountant.questions.noise import NoiseForm, NoiseLaw
 from accountant.questions.noise_wanted import check_noise_wanted, weights_of
 from accountant.questions.plan import check_weights
 from accountant.questions.statistics import SeveralQuestion
+from accountant.questions.statistics.base import QuestionClauses
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
@@ -43,7 +44,7 @@ CONFIDENCE: Final = "0.95"
 UNTIL: Final = "PT1H"
 _WRITTEN_DIGITS: Final = 6
 """A float that prints with at most so many was typed, also one of 32 bits."""
-_CLAUSES: Final = ("where", "by", "rows")
+_CLAUSES: Final = QuestionClauses.__struct_fields__
 _SAMPLE: Final = 'epsilon="0.5", rho="0.01", sigma="20" or error="50"'
 
 
@@ -104,11 +105,13 @@ class QuestionArguments(AnswerArguments, total=False):
         by: columns, or functions such as `month(visited)`; there is a value for each combination
             of their declared values.
         rows: the most rows of one unit that enter, at most as many as the schema says.
+        rows_per_group: the most of them in each group.
     """
 
     where: str
     by: str | Sequence[str]
     rows: int | None
+    rows_per_group: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +281,7 @@ def question_of(
     where: object = "",
     by: object = (),
     rows: object = None,
+    rows_per_group: object = None,
     **fields: object,
 ) -> Question:
     """Return the question of a call's arguments, before a schema has checked it.
@@ -291,7 +295,8 @@ def question_of(
         wire["column"] = coerce_text("column", fields["column"])
     if "fraction" in fields:
         wire["fraction"] = _amount("fraction", fields["fraction"])
-    for name, value in (("rows", rows), ("most", fields.get("most"))):
+    numbers_of = {"rows": rows, "rows_per_group": rows_per_group, "most": fields.get("most")}
+    for name, value in numbers_of.items():
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):

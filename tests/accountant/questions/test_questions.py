@@ -95,12 +95,15 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ),
             (
                 "count were age > 5",
-                "must have a comma, where, by, rows or the end at character 7, got were",
+                "a comma, where, by, rows, rows_per_group or the end at character 7, got were",
             ),
-            ("count where age > 5 smoker", "must have and, or, where, by, rows or the end at"),
+            (
+                "count where age > 5 smoker",
+                "must have and, or, where, by, rows, rows_per_group or the end at",
+            ),
             (
                 "count by job region",
-                "must have a comma, where, by, rows or the end at character 14",
+                "must have a comma, where, by, rows, rows_per_group or the end at character 14",
             ),
             ("count where", "must have a column, not or ( at character 12, got the end"),
             ("count where age > 5 where age > 6", "must have where only once at character 21"),

@@ -90,7 +90,7 @@ def test_several_are_refused_where_they_make_no_columns() -> None:
         several = SeveralQuestion(
             statistics=(CountQuestion(), MeanQuestion(column="age", **own))  # type: ignore[arg-type]
         )
-        with pytest.raises(RequestInvalid, match="no where, by or rows of its own"):
+        with pytest.raises(RequestInvalid, match="no clauses of its own"):
             check_question(several, CENSUS)
     with pytest.raises(RequestInvalid, match="2 to 10 statistics"):
         check_question(SeveralQuestion(statistics=(CountQuestion(),)), CENSUS)

@@ -9,6 +9,7 @@ from accountant.questions.laws import FORMS, LAWS
 from accountant.questions.noise import NoiseLaw
 from accountant.questions.sensitivity import SelectionName, VectorName
 from accountant.questions.statistics import STATISTICS
+from accountant.questions.statistics.base import QuestionClauses
 from tests.accountant.answers.runs import RUNS, SESSIONS, ask
 from tests.accountant.questions.schemas import CENSUS
 
@@ -42,7 +43,7 @@ def test_each_argument_is_a_field() -> None:
     for statistic in STATISTICS.values():
         # Width and clamp belong to the column's text.
         of_column = {"column", "clamp", "width"}
-        fields = {*statistic.__struct_fields__} - of_column - {"where", "by", "rows"}
+        fields = {*statistic.__struct_fields__} - of_column - {*QuestionClauses.__struct_fields__}
         assert fields == {argument.name for argument in statistic.arguments}
         for given in statistic.shorthands.values():
             assert fields >= {*given}

@@ -10,7 +10,7 @@ import pytest
 from accountant.answers import encode_answer
 from accountant.policy import Neighbours
 from accountant.questions import encode_schema
-from accountant.questions.schema import DateColumn, TimeColumn
+from accountant.questions.schema import DateColumn, TimeColumn, UnitColumn
 from accountant.questions.sensitivity import VectorStatistic
 from streams.evidence import verify
 from tests.accountant.answers.runs import RUNS, Asked, answer, ask, zeros
@@ -77,6 +77,36 @@ def test_parts_of_dates_are_one_group_or_more() -> None:
         assert not why_not(asked)
 
     check_each(check_case, OF_DATES, RELATIONS, RANGES)
+
+
+PER_GROUP = [
+    *("count by region, job rows_per_group 2", "sum(income) by region rows_per_group 1"),
+    *("mean(age) by band(age, width 30), smoker rows_per_group 3", "count rows_per_group 2"),
+    *("histogram(age, width 10) rows 5 rows_per_group 2", "sum(income) by job rows_per_group 4"),
+]
+
+
+def test_rows_in_each_group_are_read_from_the_question() -> None:
+    def check_case(text: str, noise: str, relation: Neighbours) -> None:
+        unit = UnitColumn(column="person", rows=7)
+        schema = replaced(CENSUS, neighbours=relation, unit=unit)
+        assert not why_not(ask(text, noise, schema=schema))
+
+    check_each(check_case, PER_GROUP, ["epsilon: 0.5", "rho: 0.01"], RELATIONS)
+
+
+def test_groups_of_dates_are_counted() -> None:
+    def check_case(text: str, ends: tuple[str, str]) -> None:
+        first, last = ends
+        columns = (
+            DateColumn(name="d", first=first, last=last),
+            TimeColumn(name="t", first=first, last=last),
+        )
+        unit = UnitColumn(column="unit", rows=500)
+        schema = visits(columns=columns, unit=unit)
+        assert not why_not(ask(f"{text} rows_per_group 1", "epsilon: 0.5", schema=schema))
+
+    check_each(check_case, OF_DATES, RANGES)
 
 
 def test_bounds_that_the_noise_does_not_name_are_left_to_the_audit() -> None:

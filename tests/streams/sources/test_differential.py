@@ -244,8 +244,11 @@ def questions(draw: st.DrawFn, schema: Schema) -> str:
     )
     if by:
         text += f" by {by}"
-    if schema.rows_per_unit > 1 and draw(st.booleans()):
-        text += " rows 1"
+    rows = draw(st.sampled_from([None, 1, schema.rows_per_unit]))
+    text += "" if rows is None else f" rows {rows}"
+    per_group = draw(st.sampled_from([None, None, 1, 2]))
+    if per_group is not None and per_group <= (rows or schema.rows_per_unit):
+        text += f" rows_per_group {per_group}"
     return text
 
 
