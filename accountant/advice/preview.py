@@ -5,12 +5,14 @@ It calls `decide_request`, as `decide` does: a second implementation could disag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.advice.fit import budget_of, fit
+from accountant.advice.question_prices import FittingNoise, QuestionPrice, question_prices
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import Price, price
 from accountant.dataset_ledger import DatasetLedger
@@ -19,7 +21,7 @@ from accountant.filters.beside import WITHOUT
 from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.snapshots import remaining_wire
-from accountant.limits.applicable_limits import ApplicableLimits, team_of
+from accountant.limits.applicable_limits import ApplicableLimits, remaining_at, team_of
 from accountant.partition.judge import (
     Members,
     NotDerived,
@@ -30,6 +32,10 @@ from accountant.partition.judge import (
     decide_request,
     derive_claim,
 )
+from accountant.questions.expected_error import ExpectedError, expected_errors
+from accountant.questions.noise import Noise
+from accountant.questions.question import check_question
+from accountant.questions.schema import decode_schema
 from accountant.records import Decision, FieldError
 from accountant.records.limit_records import LimitName, LimitRemaining
 from accountant.records.members import MemberRow
@@ -66,6 +72,11 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         holder, pause: as in a decision; left out otherwise.
         level, left_at: as in a decision, if a limit would refuse it.
         needs_approval: whether it would wait until an owner approves it; left out otherwise.
+        limits_left: what would remain under each limit of the analyst after the grant; left out
+            without one, or if refused.
+        expected_errors, prices: of a question, how far its answer may be from the exact values, and
+            the same at five prices; they follow from schema, question, noise and guess, never
+            from the data. Left out otherwise.
         more: how many more such requests would be granted after this one; null if unlimited, 0 if
             this one is refused. Under `gdp_residue` batches are counted from below, too few by a
             few, and at most 100 reservations.
@@ -90,6 +101,9 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     holder: HolderCount | UnsetType = UNSET
     pause: PersonPause | UnsetType = UNSET
     needs_approval: bool | UnsetType = UNSET
+    limits_left: tuple[LimitRemaining, ...] | UnsetType = UNSET
+    expected_errors: tuple[ExpectedError, ...] | UnsetType = UNSET
+    prices: tuple[QuestionPrice, ...] | UnsetType = UNSET
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -133,42 +147,107 @@ def preview(
         LogDamaged: the view does not fit its own policy.
     """
     claim = check_asked(asked)
-    analyst, reserve = asked.analyst or "", asked.reserve is not UNSET
+    analyst = asked.analyst or ""
     ledger = ledger_of(view) if divided is None else divided.ledger
     at = ledger.changed_at if divided is None else divided.at
     team = team_of(members(view.dataset, analyst), at)
     open_of = None if divided is None else _open_of(divided)
-    decided = _decide(ledger, asked, claim, divided, members, roster, at, open_of)
-    after, verdict, claim = decided.after, decided.verdict, decided.claim
-    granted = verdict.outcome.charges
-    more: int | None = 0
-    if granted and verdict.price is not None and claim is not None:
-        levels = [each.after for each in verdict.charged]
-        limits = divided and divided.applicable_after(after, levels, analyst, team)
-        more = _more(limits, after, claim, reserve=reserve)
-        room = _room_of_holders(ledger, asked, open_of) if reserve else None
-        more = more if room is None else room if more is None else min(more, room)
-    refused = None if granted else verdict.price
-    return Preview(
+
+    def judge(asked: PreviewRequest) -> _Judged:
+        decided = _decide(ledger, asked, claim, divided, members, roster, at, open_of)
+        return _count_more(ledger, asked, decided, divided, team, open_of)
+
+    judged = judge(asked)
+    after, verdict, derived, error = judged.decided
+    refused = None if judged.granted else verdict.price
+    found = Preview(
         dataset=view.dataset,
         sequence=ledger.sequence,
-        granted=granted,
+        granted=judged.granted,
         reason=verdict.reason,
         cost=verdict.cost,
         asked=None if refused is None else refused.wire,
         left=remaining_wire(after),
         fits=verdict.fits,
-        more=more,
+        more=judged.more,
         ends=verdict.ends,
         level=verdict.level,
         left_at=verdict.left_at,
         ends_basic=_ends_basic(ledger, after),
         halts=after.halted and not ledger.halted,
-        derived=UNSET if claim is None or asked.question is UNSET else Derived(claim.claim),
-        error=decided.error or UNSET,
+        derived=UNSET if derived is None or asked.question is UNSET else Derived(derived.claim),
+        error=error or UNSET,
         holder=verdict.holder or UNSET,
         pause=verdict.pause or UNSET,
         needs_approval=_needs_approval(ledger, verdict) or UNSET,
+        limits_left=UNSET if judged.limits is None else remaining_at(judged.limits, after),
+    )
+    return found if found.derived is UNSET else _with_errors(found, ledger, asked, judge)
+
+
+class _Judged(NamedTuple):
+    """A decision, and after a grant the analyst's limits and how many more would be granted."""
+
+    decided: QuestionVerdict
+    limits: ApplicableLimits | None
+    more: int | None
+
+    @property
+    def granted(self) -> bool:
+        return self.decided.verdict.outcome.charges
+
+    @property
+    def fitting(self) -> FittingNoise | None:
+        """What it costs, and how many such requests would be granted."""
+        verdict = self.decided.verdict
+        if verdict.price is None:
+            return None
+        return FittingNoise(
+            verdict.price.wire, None if self.more is None else self.more + self.granted
+        )
+
+
+def _count_more(
+    ledger: DatasetLedger,
+    asked: PreviewRequest,
+    decided: QuestionVerdict,
+    divided: DatasetLimits | None,
+    team: str,
+    open_of: OpenOfHolder | None,
+) -> _Judged:
+    after, verdict, claim, _ = decided
+    if not verdict.outcome.charges or verdict.price is None or claim is None:
+        return _Judged(decided, None, 0)
+    levels, reserve = [each.after for each in verdict.charged], asked.reserve is not UNSET
+    limits = divided and divided.applicable_after(after, levels, asked.analyst or "", team)
+    more = _more(limits, after, claim, reserve=reserve)
+    room = _room_of_holders(ledger, asked, open_of) if reserve else None
+    return _Judged(
+        decided, limits, more if room is None else room if more is None else min(more, room)
+    )
+
+
+def _with_errors(
+    found: Preview,
+    ledger: DatasetLedger,
+    asked: PreviewRequest,
+    judge: Callable[[PreviewRequest], _Judged],
+) -> Preview:
+    """Return the preview of a question with its expected errors, at the price asked and others."""
+    schema, question, noise = ledger.facts.schema, asked.question, asked.noise
+    assert schema is not UNSET
+    assert question is not UNSET
+    assert noise is not UNSET
+    checked = check_question(question, decode_schema(bytes(schema)))
+    guess = None if asked.guess is UNSET else asked.guess
+
+    def fit_with(other: Noise) -> FittingNoise | None:
+        return judge(msgspec.structs.replace(asked, noise=other)).fitting
+
+    return msgspec.structs.replace(
+        found,
+        expected_errors=expected_errors(checked, noise, guess),
+        prices=question_prices(checked, noise, guess, fit_with),
     )
 
 

@@ -11,6 +11,7 @@ from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.errors import RequestInvalid
 from accountant.field_rules import Name
 from accountant.policy import Neighbours
+from accountant.questions.expected_error import check_guess
 from accountant.questions.noise import Noise
 from accountant.questions.statistics import Question
 from accountant.records.inputs import (
@@ -34,6 +35,7 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     Attributes:
         claim, unit, neighbours: as in a request; all required, if there is no question.
         question, noise: both of these instead.
+        guess: of a question, how many rows each group may have: the error of a mean depends on it.
         analyst: whose role and limits count. Left out: a caller who may ask, without limits.
         via: the engine that would ask.
         reserve: as in a request: whether it would be reserved. Under `gdp_residue` a pure mechanism
@@ -48,6 +50,7 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     reserve: Reserve | UnsetType = UNSET
     question: Question | UnsetType = UNSET
     noise: Noise | UnsetType = UNSET
+    guess: int | UnsetType = UNSET
 
 
 class _Wish(PreviewRequest, frozen=True, forbid_unknown_fields=False):
@@ -72,6 +75,8 @@ def check_asked(asked: PreviewRequest) -> CheckedClaim | None:
         check_question_fields(asked)
         return None
     check_no_question(asked)
+    if asked.guess is not UNSET:
+        raise RequestInvalid("guess", "must be left out without a question", asked.guess)
     try:
         return check_claim(asked.claim)
     except RequestInvalid as error:
@@ -99,6 +104,8 @@ def check_preview(value: bytes) -> PreviewRequest:
     check_asked(asked)
     if asked.reserve is not UNSET:
         check_until(asked.reserve.until)
+    if asked.guess is not UNSET:
+        check_guess(asked.guess)
     if asked.analyst is not None:
         check_name("analyst", asked.analyst)
     if asked.via is not UNSET:

@@ -77,6 +77,13 @@ def ask(
         str | None,
         typer.Option(help="Of several statistics: how they divide the amount, as in '1 2 1'."),
     ] = None,
+    guess: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a question, with --dry-run: how many rows each group may have, by which the "
+            "error of a mean, a variance or a standard deviation is shown."
+        ),
+    ] = None,
     others: Annotated[
         list[str] | None,
         typer.Option(
@@ -134,7 +141,7 @@ def ask(
     from streams.cli.reading.dataset_reader import first_refusal, warn_if_void
 
     question = WantedQuestion(
-        dataset, claim, epsilon, rho, sigma, error, relative_error, law, weights
+        dataset, claim, epsilon, rho, sigma, error, relative_error, law, weights, guess
     )
     if question.is_one:
         if others or unit is not None or neighbours is not None:

@@ -37,6 +37,7 @@ class WantedQuestion:
     relative_error: str | None
     law: str | None
     weights: str | None = None
+    guess: int | None = None
 
     @property
     def is_one(self) -> bool:
@@ -57,6 +58,7 @@ class WantedQuestion:
             "--relative-error": self.relative_error,
             "--law": self.law,
             "--weights": self.weights,
+            "--guess": self.guess,
         }
         return [option for option, value in values.items() if value is not None]
 
@@ -132,9 +134,9 @@ def ask_question(
 
     with explain_errors():
         if dry_run:
-            if request_id is not None:
-                fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
-            _dry_run(wanted, analyst, via, url, token_file, json)
+            _dry_run(wanted, request_id, analyst, via, url, token_file, json)
+        if wanted.guess is not None:
+            fail(Exit.USAGE, "--guess is for --dry-run: an answer says its own error")
         sending = CommandRequest(request_id, promise=CHARGED_ONCE)
         with connect(url, token_file, wait=wait) as ledger:
             if analyst is None and not ledger.token_source:
@@ -199,6 +201,7 @@ def _print_answer(answer: PrivateAnswer, *, json: bool) -> None:
 
 def _dry_run(
     wanted: WantedQuestion,
+    request_id: str | None,
     analyst: str | None,
     via: str | None,
     url: str,
@@ -209,9 +212,12 @@ def _dry_run(
     from accountant.claims.text import claim_text
     from streams.cli.printing.dry_run import dry_run
 
+    if request_id is not None:
+        fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
+
     def cost(ledger: Accountant) -> Preview:
         asked = wanted.checked(ledger)
-        return ledger.cost(wanted.dataset, asked, analyst=analyst, via=via)
+        return ledger.cost(wanted.dataset, asked, analyst=analyst, via=via, guess=wanted.guess)
 
     def claim(shown: Preview, _: DatasetView) -> str | None:
         return f"  claim {claim_text(shown.derived.claim)}" if shown.derived else None

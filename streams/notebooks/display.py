@@ -9,6 +9,7 @@ from typing import Any, Final
 from accountant.advice.preview import Preview
 from accountant.display.datasets import more_words, present_guarantee
 from accountant.display.endings import ending_words
+from accountant.display.expected_errors import error_words, price_table
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.may_use import may_use, state_of
 from accountant.display.members import member_sentence
@@ -171,9 +172,13 @@ def preview_html(preview: Preview) -> str:
             remaining_line(counting_amounts(preview.left)),
         ),
         ("then", more_words(preview.more) if preview.granted else ""),
+        ("left at", "; ".join(left_at_words(preview.limits_left or (), preview.left))),
         ("ends", ending_words(preview)),
+        *(("error", error_words(each)) for each in preview.expected_errors or ()),
     )
-    return table("Preview", rows)
+    head, prices = price_table(preview)
+    shown = table("Preview", rows)
+    return shown + grid("The same question at five prices", head, prices) if prices else shown
 
 
 def budget_html(budget: AnalystBudget) -> str:

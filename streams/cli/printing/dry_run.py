@@ -13,6 +13,8 @@ from accountant.display.approvals import approval_words
 from accountant.display.current_dataset import CurrentDataset, owner_words
 from accountant.display.datasets import more_words, void_sentence
 from accountant.display.endings import ending_words
+from accountant.display.expected_errors import error_words, price_table
+from accountant.display.limits import left_at_words
 from accountant.display.refusals import when_more
 from accountant.errors import BudgetError
 from streams.cli.printing.exit_codes import Exit
@@ -126,6 +128,8 @@ def _lines(
         cost=shown.cost,
         asked=shown.asked,
     )
+    for words in left_at_words(shown.limits_left or (), shown.left):
+        lines.append(Text(f"        {words}"))
     if shown.needs_approval:
         lines.append(Text(f"  wait  a request {approval_words(current.view.policy)}"))
     if shown.granted:
@@ -138,4 +142,18 @@ def _lines(
             lines.append(Text(f"  ask   {command}"))
     if ends := ending_words(shown):
         lines.append(Text(f"  ends  {ends}", style="yellow"))
-    return lines
+    lines += [Text(f"  error {error_words(each)}") for each in shown.expected_errors or ()]
+    return lines + _price_lines(shown)
+
+
+def _price_lines(shown: Preview) -> list[Text]:
+    """Return the table of the question at several prices, none of a claim."""
+    head, rows = price_table(shown)
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [
+        "  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip()
+        for row in (head, *rows)
+    ]
+    return [Text("  at five prices:"), *(Text(f"    {each}") for each in lines)]

@@ -166,6 +166,7 @@ class Accountant(Questions):
         neighbours: Neighbours | None = None,
         via: str | None = None,
         reserve: str | None = None,
+        guess: int | None = None,
         wait: float = WAIT_S,
     ) -> Preview:
         """Return how a request would be decided now: granted or not, its cost, what would remain.
@@ -175,6 +176,8 @@ class Accountant(Questions):
 
         Args:
             reserve: of a reservation, its `until`: gdp_residue charges more for what may be voided.
+            guess: of a `question`, how many rows each group may have, by which `expected_errors`
+                says the error of a mean, a variance or a standard deviation.
 
         Raises: RequestInvalid. UnknownDataset: the dataset does not exist.
         """
@@ -182,13 +185,18 @@ class Accountant(Questions):
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
         dataset = coerce_text("dataset", dataset)  # a preview is about one
         draft = self._draft(dataset, claim, name or _PREVIEW_NAME, "", unit, neighbours, None, via)
-        return self._cost(draft, name, reserve, wait)
+        return self._cost(draft, name, reserve, guess, wait)
 
     def _cost(
-        self, draft: RequestDraft, name: str | None, reserve: str | None, wait: float
+        self,
+        draft: RequestDraft,
+        name: str | None,
+        reserve: str | None,
+        guess: int | None,
+        wait: float,
     ) -> Preview:
         call = self._sender.prepare(draft, wait)
-        asked = preview_question(call.body, name, reserve)
+        asked = preview_question(call.body, name, reserve, guess)
         return self._find(draft.dataset, lambda service: service.preview(draft.dataset, asked))
 
     def new_request_id(self) -> str:

@@ -15,6 +15,7 @@ from accountant.display.current_dataset import CurrentDataset
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.questions import Schema
+from accountant.questions.expected_error import check_guess
 from accountant.records import Decision, decode_decision
 from accountant.records.coerce import coerce_text
 from accountant.records.http_bodies import Me
@@ -83,13 +84,16 @@ async def list_of_dataset(
     return found
 
 
-def preview_question(body: bytes, analyst: str | None, reserve: str | None) -> PreviewRequest:
+def preview_question(
+    body: bytes, analyst: str | None, reserve: str | None, guess: int | None
+) -> PreviewRequest:
     """Return the question whether a request would be granted.
 
     Args:
         body: the request; its analyst stands for an unknown one.
         analyst: with a token and without one, the server fills in the name.
         reserve: how long a reservation may take; None for a plain request.
+        guess: of the rows of each group of a question; None without one.
     Raises: RequestInvalid.
     """
     asked = preview_request_of(body)
@@ -100,6 +104,7 @@ def preview_question(body: bytes, analyst: str | None, reserve: str | None) -> P
         analyst=analyst,
         via=asked.via if analyst else UNSET,
         reserve=asked.reserve if reserve is None else Reserve(reserve),
+        guess=UNSET if guess is None else check_guess(guess),
     )
 
 

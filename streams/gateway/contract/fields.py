@@ -31,6 +31,7 @@ from accountant.policy.policy import (
     UNIT_PATTERN,
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
+from accountant.questions.expected_error import MAX_GUESS
 from accountant.questions.group_functions import MAX_CUTS
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
 from accountant.questions.noise_wanted import MAX_WEIGHT
@@ -296,7 +297,7 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "unit": _PLAIN,
         "other_datasets": _listed("Name", MAX_OTHERS, 1) | {"uniqueItems": True},
     },
-    "PreviewRequest": {"unit": _PLAIN},
+    "PreviewRequest": {"unit": _PLAIN, "guess": _between(1, MAX_GUESS)},
     "Reserve": {"until": text(_UNTIL, "at most 30 days")},
     "Remark": {"remark": _NOTE | {"minLength": 1}},
     "RecordRelease": {"evidence": _NOTE | {"minLength": 1}},

@@ -139,6 +139,18 @@ def test_no_more_than_the_tightest_of_all_levels_has_room_for() -> None:
     assert previewed(world, preview_request("pure:0.01", "zoe")).more == 19
 
 
+def test_a_granted_preview_says_what_its_analyst_s_limits_have_left() -> None:
+    world = divided()
+    assert previewed(world, preview_request("pure:0.1")).limits_left is msgspec.UNSET
+    divide(world, "analyst", "ana", part="0.3")
+    shown = previewed(world, preview_request("pure:0.1"))
+    assert shown.limits_left is not msgspec.UNSET
+    (own,) = shown.limits_left
+    assert (own.name, own.left) == ("ana", {"epsilon": "0.2", "delta": "0"})
+    assert previewed(world, preview_request("pure:0.4")).limits_left is msgspec.UNSET
+    assert previewed(world, preview_request("pure:0.1", None)).limits_left is msgspec.UNSET
+
+
 def test_one_s_own_share_counts_for_oneself() -> None:
     world = divided()
     divide(world, "analyst", "ana", reserved="0.4")

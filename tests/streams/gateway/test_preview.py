@@ -14,7 +14,9 @@ from accountant.records.previews import PreviewRequest
 from streams.client import Accountant, NoSuchLedger
 from streams.client.http.service import HttpService
 from streams.service.ledger_service import Service
-from tests.streams.gateway.asking import opening_with_schema
+from streams.settings import Settings
+from tests.streams.clock import TestClock
+from tests.streams.gateway.asking import data_settings, opening_with_schema
 from tests.streams.gateway.local_server import LocalServer
 
 SMALL = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbours": "add_remove"}
@@ -72,9 +74,46 @@ def test_a_preview_says_that_a_request_would_wait(server: LocalServer) -> None:
     assert server.post("/datasets/ages/preview", question).json()["needs_approval"]
 
 
+def test_errors_and_prices_before_a_question_are_the_same_for_any_file(
+    tmp_path: Path, clock: TestClock
+) -> None:
+    """They follow from schema, question and noise: a server with other rows says the same."""
+    question = {
+        "ask": "several",
+        "statistics": [{"ask": "count"}, {"ask": "mean", "column": "age"}],
+    }
+    body = {"question": question, "noise": {"epsilon": "0.1"}, "guess": 1000}
+
+    def shown(rows: int) -> dict[str, Any]:
+        directory = tmp_path / str(rows)
+        directory.mkdir()
+        settings = Settings(port=0, **data_settings(directory, rows=rows))
+        with LocalServer(directory / "ledger.db", clock, settings) as server:
+            server.post("/datasets", opening_with_schema(clock, "ages"))
+            found: dict[str, Any] = server.post("/datasets/ages/preview", body).json()
+            return found
+
+    found = shown(5)
+    assert found == shown(400)
+    assert found["expected_errors"] == [
+        {"statistic": "count", "error": "60"},
+        {"statistic": "mean(age)", "error": "15.7"},
+    ]
+    prices = [(each["noise"], each["fits"]) for each in found["prices"]]
+    assert prices == [
+        ("epsilon: 0.025", 40),
+        ("epsilon: 0.05", 20),
+        ("epsilon: 0.1", 10),
+        ("epsilon: 0.2", 5),
+        ("epsilon: 0.4", 2),
+    ]
+    assert (found["more"], found["left"]["epsilon"]) == (9, "0.9")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "field"),
     [
+        ("census", SMALL | {"guess": 5}, 422, "guess"),
         ("nowhere", SMALL, 404, "dataset"),
         ("census", SMALL | {"analyst": "a b"}, 422, "analyst"),
         ("census", {"claim": SMALL["claim"], "unit": "person"}, 422, "neighbours"),

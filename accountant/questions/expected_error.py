@@ -1,0 +1,125 @@
+"""The error of an answer before it is asked for: by schema, question and noise, never by data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from numbers import Integral
+from typing import Final
+
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.questions.derive import derive
+from accountant.questions.draw import Draw
+from accountant.questions.error_at_confidence import confidence_of_each
+from accountant.questions.laws import LAWS
+from accountant.questions.noise import Noise
+from accountant.questions.parts import middle_of
+from accountant.questions.plan import plan_of
+from accountant.questions.question import CheckedQuestion
+from accountant.questions.question_text import statistic_text
+from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
+from accountant.questions.statistics import EstimateQuestion
+
+CONFIDENCE: Final = "0.95"
+MAX_GUESS: Final = 10**12
+_DIGITS: Final = 3
+
+
+class ExpectedError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far an answer's values may be from the exact ones, each with a confidence of 0.95.
+
+    Attributes:
+        statistic: its text.
+        error: of each value, in its units, rounded up to three digits; null where schema, question
+            and noise do not say it. A session's is that of its finest level.
+        why: what it depends on, where there is none.
+    """
+
+    statistic: str
+    error: str | None
+    why: str = ""
+
+
+def check_guess(guess: object) -> int:
+    """Return a guess of the rows of each group. Raises: RequestInvalid: it is out of range."""
+    is_whole = isinstance(guess, Integral) and not isinstance(guess, bool)
+    rows = int(guess) if is_whole else 0  # type: ignore[call-overload]
+    if not 1 <= rows <= MAX_GUESS:
+        rule = f"must be a whole number of rows between 1 and {MAX_GUESS}"
+        raise RequestInvalid("guess", rule, guess)
+    return rows
+
+
+def expected_errors(
+    checked: CheckedQuestion, noise: Noise, guess: int | None = None
+) -> tuple[ExpectedError, ...]:
+    """Return the error of each statistic of a question.
+
+    Args:
+        guess: of the rows of each group, which the error of a quotient depends on.
+    Raises: RequestInvalid: the question cannot have this noise.
+    """
+    draws = derive(checked, noise).draws
+    return tuple(
+        [
+            _expected(alone, [draws[i] for i in places], guess)
+            for alone, places in zip(checked.alone, plan_of(checked).of_each, strict=True)
+        ]
+    )
+
+
+def _expected(scope: CheckedQuestion, draws: Sequence[Draw], guess: int | None) -> ExpectedError:
+    question, name = scope.statistic, statistic_text(scope.statistic)
+    first = draws[0].statistic
+    if isinstance(first, SelectionStatistic):
+        why = (
+            f"it chooses one of {first.candidates} candidates, and misses by fewer of the rows "
+            "the more rows there are"
+        )
+        return ExpectedError(statistic=name, error=None, why=why)
+    confidence = confidence_of_each(Decimal(CONFIDENCE), len(draws))
+    widths = [_half_width(draw, confidence) for draw in draws]
+    if not isinstance(question, EstimateQuestion):
+        return ExpectedError(statistic=name, error=_digits(widths[0]))
+    if guess is None:
+        why = "it depends on how many rows each group has: give a guess of them, such as 1000"
+        return ExpectedError(statistic=name, error=None, why=why)
+    return ExpectedError(statistic=name, error=_digits(_of_estimate(scope, widths, guess)))
+
+
+def _half_width(draw: Draw, confidence: Decimal) -> Fraction:
+    assert isinstance(draw.statistic, VectorStatistic), "a choice has no noise on a grid"
+    law, grid = LAWS[draw.law], draw.statistic.grid
+    return law.half_width(draw.spread, confidence=confidence, grid=grid)
+
+
+def _of_estimate(scope: CheckedQuestion, widths: Sequence[Fraction], rows: int) -> Fraction:
+    """Return the largest error of a quotient over some groups of that many rows.
+
+    If each part is within its width, the value is within its interval about the exact parts. The
+    rows are at two of: the bounds and their middle. Of a mean one of them is the worst of all
+    groups: its error (w + |m - c| v)/(n - v) grows with the mean's distance from the middle.
+    """
+    question, column = scope.statistic, scope.numbers
+    assert isinstance(question, EstimateQuestion), "others have their own numbers' error"
+    parts, errors = question.parts(scope), list[Fraction]()
+    places = (*column.bounds, middle_of(column))
+    for pair in combinations_with_replacement(places, 2):
+        # A part adds up what each row adds, so half of the rows are at each of the two.
+        exact = [part.exact(scope, [pair])[0] * Fraction(rows, 2) for part in parts]
+        value = question.value(scope, exact)
+        within = [(each - width, each + width) for each, width in zip(exact, widths, strict=True)]
+        low, high = question.interval(scope, within)
+        errors.append(max(value - low, high - value))
+    return max(errors)
+
+
+def _digits(error: Fraction) -> str:
+    """Return an error rounded up to three digits."""
+    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    rounded = context.divide(Decimal(error.numerator), Decimal(error.denominator))
+    return f"{rounded.normalize():f}"
