@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
+from accountant.questions.column_questions import questions_hint
 from accountant.questions.filter_expression import filter_text
 from accountant.questions.filter_parser import parse_filter
 from accountant.questions.group_functions import group_text, groups_of
@@ -18,11 +19,8 @@ from accountant.questions.groups import ColumnGroups, GroupSet
 from accountant.questions.schema import (
     MAX_CANDIDATES,
     CalendarColumn,
-    CategoryColumn,
     Column,
-    NumberColumn,
     Schema,
-    name_text,
 )
 from accountant.questions.scope import Scope
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
@@ -179,21 +177,9 @@ def _statistic_column(question: StatisticQuestion, schema: Schema) -> Column | N
     if not isinstance(column, (kind, *question.other_kinds)):
         rule = f"must be a {kind.__struct_config__.tag} column"
         named = f"{column.name}, a {column.__struct_config__.tag} column"
-        raise RequestInvalid("column", rule, named, hint=lambda: _kind_hint(column))
+        raise RequestInvalid("column", rule, named, hint=lambda: questions_hint(column))
     assert isinstance(question, ColumnQuestion), "others have no column"
     return question.of_column(column)
-
-
-def _kind_hint(column: Column) -> str:
-    """Return what may be asked of a column where another kind is wanted."""
-    name = name_text(column.name)
-    if isinstance(column, NumberColumn):
-        return f"of numbers ask mean({name}) or quantile({name}, 0.5), or a count of a range"
-    if isinstance(column, CategoryColumn):
-        return f"of categories ask histogram({name}) or count by {name}"
-    if isinstance(column, CalendarColumn):
-        return f"ask count by month({name}), or count where {name} >= '{column.first}'"
-    return f"ask count by {name}, or count where {name} = true"
 
 
 def _all_groups(

@@ -16,6 +16,7 @@ from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.dataset_budget import set_budget
+from streams.cli.dataset_columns import columns
 from streams.cli.dataset_outside import Name, record, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import IF_MEANT, ask_back, explain_errors, fail
@@ -577,11 +578,8 @@ def resolve(
     from streams.cli.reading.grants import whole_grant
 
     if (claim is None) == (mistaken is None):
-        fail(
-            Exit.USAGE,
-            "say what was released beyond the maximum",
-            hint="add --claim CLAIM for a release, or --mistaken WHY if there was none",
-        )
+        hint = "add --claim CLAIM for a release, or --mistaken WHY if there was none"
+        fail(Exit.USAGE, "say what was released beyond the maximum", hint=hint)
     charged = None if claim is None else parse_claim(claim)
     with admin.ledger() as (ledger, request):
         caller = admin.name(ledger) or ledger.me().name or ""
@@ -651,6 +649,9 @@ def show(
             "`accountant audit` lists them",
             err=True,
         )
+
+
+app.command("columns")(columns)
 
 
 @app.command("list")

@@ -48,6 +48,7 @@ from streams.client.requests.requests import (
 )
 from streams.clock import Clock
 from streams.errors import AccountantWarning
+from streams.notebooks.columns import SchemaColumns
 from streams.replies.reply import Call, awaitable_call
 
 ANSWER_WAIT_S: Final = 60.0
@@ -167,6 +168,16 @@ class AsyncQuestions(AsyncLedgerReader):
         """
         schema = await self._schema(coerce_text("dataset", dataset))
         return asked_question(question, schema, **noise)
+
+    @awaitable_call
+    async def columns(self, dataset: str) -> SchemaColumns:
+        """Return each column of a dataset, and what can be asked of it, by its schema alone.
+
+        Print it, or show it in a notebook.
+
+        Raises: UnknownDataset. RequestInvalid: it has no schema, so nobody can ask a question.
+        """
+        return SchemaColumns(await self._schema(coerce_text("dataset", dataset)))
 
     @awaitable_call
     async def find_answer(

@@ -49,6 +49,7 @@ from streams.client.requests.requests import (
 )
 from streams.clock import Clock
 from streams.errors import AccountantWarning
+from streams.notebooks.columns import SchemaColumns
 
 ANSWER_WAIT_S: Final = 60.0
 """Default wait for a decision and its answer, in seconds."""
@@ -166,6 +167,15 @@ class Questions(LedgerReader):
         """
         schema = self._schema(coerce_text("dataset", dataset))
         return asked_question(question, schema, **noise)
+
+    def columns(self, dataset: str) -> SchemaColumns:
+        """Return each column of a dataset, and what can be asked of it, by its schema alone.
+
+        Print it, or show it in a notebook.
+
+        Raises: UnknownDataset. RequestInvalid: it has no schema, so nobody can ask a question.
+        """
+        return SchemaColumns(self._schema(coerce_text("dataset", dataset)))
 
     def find_answer(
         self,

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from accountant.advice.fit import budget_of
 from accountant.display.approvals import idle_approval
 from accountant.display.asks import wanted_words
+from accountant.display.columns import column_views, schema_words
 from accountant.display.current_dataset import owner_words
 from accountant.display.datasets import alert_words
 from accountant.display.limits import by_use, whole_of_limits
@@ -221,6 +222,8 @@ def _page_values(found: PageData) -> dict[str, Any]:
         "recent": found.recent,
         "too_young": TOO_YOUNG,
         "forecast_note": forecast_notes(found.usage.forecasts),
+        "columns": () if view.schema is UNSET else column_views(view.schema),
+        "schema_note": "" if view.schema is UNSET else schema_words(view.schema),
         "odometers": odometer_rows(view),
         "members": [_member_row(each, found) for each in found.members[:_MOST_MEMBERS]],
         "person_pauses": list(map(person_pause_words, view.person_pauses)),

@@ -15,6 +15,7 @@ from accountant.claims import Claim
 from accountant.display.current_dataset import CurrentDataset
 from accountant.display.datasets import more_words
 from accountant.display.endings import ending_words
+from accountant.display.expected_errors import error_words
 from accountant.display.forecasts import is_too_young
 from accountant.display.numbers import counting_amounts, counting_cost, remaining_line, spent_line
 from accountant.display.other_filter import other_filter_words
@@ -337,6 +338,8 @@ def _preview_result(
         refusal=refusal(preview, levels, found.now, found.now, found.current, asked),
         other_filter=other_filter,
         waits=bool(preview.needs_approval),
+        # The form takes no guess of the rows, so that what depends on them has no line.
+        errors=[error_words(each) for each in preview.expected_errors or () if each.error],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -68,6 +68,7 @@ class PreviewResult(NamedTuple):
         other_filter: after a refusal, which other filter would grant the claim; "" if none.
         waits: it would wait until an owner approves it.
         command: what asks with the claim, in a terminal.
+        errors: of a question, how far each statistic may be from the exact one.
     """
 
     claim: str
@@ -80,6 +81,7 @@ class PreviewResult(NamedTuple):
     other_filter: str
     waits: bool = False
     command: str = ""
+    errors: Sequence[str] = ()
 
 
 class PreviewForm(NamedTuple):

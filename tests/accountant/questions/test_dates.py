@@ -159,7 +159,7 @@ def test_refusals_say_what_to_write() -> None:
         "count where t > 5": "a quoted date for t, such as '2025-11-01' at character 17, got 5",
         "count where t > '2026-02-30'": "a quoted date for t",
         "count where t > '2026-01-01T12:00'": "a quoted date for t",
-        "mean(t)": "ask count by month(t), or count where t >= '2025-11-01'",
+        "mean(t)": "ask count by month(t), count by hour(t) or count where t >= '2025-12-30'",
         "count by day(d), day(t)": "must make at most 10000 groups",
     }.items():
         with pytest.raises(RequestInvalid) as refused:

@@ -111,7 +111,10 @@ def test_what_a_schema_does_not_allow_is_refused() -> None:
             ("mean(income", "must have ) at character 12, got the end"),
             ("mean()", "must have a column at character 6, got )"),
             ("mean(incom)", "column incom: did you mean income? column must name a column"),
-            ("mean(region)", "got region, a category column: of categories ask histogram(region)"),
+            (
+                "mean(region)",
+                "got region, a category column: ask histogram(region)",
+            ),
             ("histogram(age)", "got age: write histogram(age, width 10)"),
             ("top(smoker, 1)", "got smoker, a boolean column: ask count by smoker"),
             ("count(*)", "at character 7, got *: count has no column: write count, as in"),

@@ -97,6 +97,17 @@ def test_a_relative_error_in_percent_gets_the_part_to_write(ledger: Command, par
     assert "write 0.1" in done.err
 
 
+def test_columns_shows_what_can_be_asked(ledger: Command) -> None:
+    done = ledger("dataset", "columns", "survey")
+    assert (done.code, done.err) == (0, "")
+    assert "histogram(region)" in done.out
+    assert done.out.endswith("each row counts as one unit\n")
+    lines = ledger("dataset", "columns", "survey", "--json").out.splitlines()
+    assert json.loads(lines[0])["questions"][0] == "mean(age)"
+    assert ledger("dataset", "open", "plain", "--epsilon", "1", "--delta", "1e-6").code == 0
+    assert "it was opened without a schema" in ledger("dataset", "columns", "plain").err
+
+
 def test_a_dry_run_shows_the_derived_claim(ledger: Command) -> None:
     done = ask(ledger, "count by region", "--rho", "0.01", "--dry-run")
     assert done.code == 6

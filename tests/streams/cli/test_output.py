@@ -65,6 +65,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "accept-rollback": ("--lost", "1-2", "--reason", HOSTILE),
     "evidence": ("folder",),
     "dataset show": ("census",),
+    "dataset columns": (HOSTILE,),
     "dataset list": (),
     "approval list": ("census",),
     "member list": ("census",),

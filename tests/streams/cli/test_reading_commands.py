@@ -27,6 +27,7 @@ ARGUMENTS: Final = {
 }
 
 ELSEWHERE: Final = {
+    "dataset columns",  # reads as `dataset show` does
     "answers",  # tests/streams/cli/test_ask_question.py
     "me",  # asks a server
     "ready",  # asks a server

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from accountant.questions import Schema
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 from streams.client import Accountant
@@ -23,6 +24,7 @@ from streams.notebooks import client_html, reply_html, rows_of, to_arrow, to_pan
 from streams.replies.reply import Reply
 from tests.accountant.world import opened as opened_world
 from tests.streams.clock import TestClock
+from tests.streams.gateway.asking import SCHEMA
 
 OPENS = ()
 STARTS = ()
@@ -144,6 +146,23 @@ def test_a_preview_and_a_budget_are_shown_as_tables(ledger: Accountant) -> None:
     budget: Any = ledger.budget("census", "ana")
     assert '<tr><th scope="row">may still use</th><td>' in budget._repr_html_()
     assert "of the budget (ε " in budget._repr_html_()
+
+
+def test_columns_are_text_and_a_table(ledger: Accountant) -> None:
+    schema = msgspec.convert(SCHEMA, Schema)
+    policy = {"filter": "basic", "epsilon": "1"}
+    ledger.as_owner("owner").open("survey", policy, as_given=True, schema=schema)
+    found: Any = ledger.columns("survey")
+    assert [each.column.name for each in found] == ["age", "region"]
+    head, age, region, note = str(found).splitlines()
+    assert head.split()[:3] == ["column", "type", "values"]
+    assert "0 to 120" in age
+    assert "histogram(region); top(region, 2)" in region
+    assert note == "each row counts as one unit"
+    assert "<td>histogram(region); top(region, 2)" in found._repr_html_()
+    price: Any = ledger.cost("survey", ledger.question("survey", "mean(age)", epsilon=0.1))
+    assert "give a guess" in price._repr_html_()
+    assert "The same question at five prices" in price._repr_html_()
 
 
 def test_the_reply_that_ends_a_filter_says_so() -> None:

@@ -87,6 +87,8 @@ def test_a_preview_says_what_a_question_costs_and_writes_nothing(
     text = preview(person)
     assert "histogram(region) where age &gt; 30 (epsilon: 0.5)" in text
     assert "It costs ρ 0.1225" in text
+    assert "histogram(region): each value ± 6 with 95 % confidence." in text
+    assert "<code>histogram(region)</code>" in section(person.look(PAGE).text, "columns")
     assert hidden(text)["question"].startswith('{"ask":"histogram"')
     assert server.last_sequence() == before
 
