@@ -33,6 +33,7 @@ from accountant.partition.judge import (
     derive_claim,
 )
 from accountant.questions.expected_error import ExpectedError, expected_errors
+from accountant.questions.laws import with_law
 from accountant.questions.noise import Noise
 from accountant.questions.question import check_question
 from accountant.questions.schema import decode_schema
@@ -234,10 +235,11 @@ def _with_errors(
     judge: Callable[[PreviewRequest], _Judged],
 ) -> Preview:
     """Return the preview of a question with its expected errors, at the price asked and others."""
-    schema, question, noise = ledger.facts.schema, asked.question, asked.noise
+    schema, question = ledger.facts.schema, asked.question
     assert schema is not UNSET
     assert question is not UNSET
-    assert noise is not UNSET
+    assert asked.noise is not UNSET
+    noise = with_law(asked.noise, ledger.plan.error_law)  # prices name it
     checked = check_question(question, decode_schema(bytes(schema)))
     guess = None if asked.guess is UNSET else asked.guess
 

@@ -110,6 +110,16 @@ def test_errors_and_prices_before_a_question_are_the_same_for_any_file(
     assert (found["more"], found["left"]["epsilon"]) == (9, "0.9")
 
 
+def test_a_preview_of_an_error_names_the_law_that_the_policy_takes(server: LocalServer) -> None:
+    policy = {"filter": "zcdp_tight", "delta": "1e-6"}
+    server.post("/datasets", opening_with_schema(server.clock, "ages", **policy))
+    body = {"question": {"ask": "count"}, "noise": {"error": "150", "confidence": "0.95"}}
+    shown = server.post("/datasets/ages/preview", body).json()
+    assert shown["derived"]["claim"] == {"type": "zcdp", "rho": "0.0000847983"}
+    assert shown["prices"][2]["noise"] == "error: 150 at 0.95, discrete_gaussian"
+    assert shown["prices"][2]["cost"] == shown["cost"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "field"),
     [
