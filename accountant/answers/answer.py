@@ -94,7 +94,7 @@ class AnswerColumn(_Fields, frozen=True):
     """The values of one of several statistics.
 
     Attributes:
-        values, low, high: as of an answer to this statistic alone.
+        values, low, high, rank_error: as of an answer to this statistic alone.
         lower, upper: of a number column, its bounds.
     """
 
@@ -103,6 +103,12 @@ class AnswerColumn(_Fields, frozen=True):
     high: tuple[str | None, ...] = ()
     lower: str | UnsetType = UNSET
     upper: str | UnsetType = UNSET
+    rank_error: str | UnsetType = UNSET
+
+    @property
+    def has_error(self) -> bool:
+        """Whether it says how far its values may be off, with a confidence."""
+        return bool(self.low) or self.rank_error is not UNSET
 
 
 class ShownLevel(_Fields, frozen=True):
@@ -133,7 +139,9 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
             of a quotient whose noisy count carries no estimate. () of several statistics.
         columns: the values of each of several statistics, in the order of the question.
         low, high: ends of an interval around each value, () of choices.
-        confidence: the probability with which an interval holds, if there are any.
+        rank_error: of choices, how many rows each is at most from the best candidate: too many on
+            one side of a quantile, too few of a category. By schema, question and noise alone.
+        confidence: the probability with which an interval or a rank error holds, if there are any.
         bounds: which the values keep to.
         statistics: the noise of each statistic that the values are computed from.
         levels: of a session, all that it showed; the last one is the answer.
@@ -170,6 +178,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     fixed_cost: Amounts | UnsetType = UNSET
     columns: tuple[AnswerColumn, ...] = ()
     zone_rules: Note | UnsetType = UNSET
+    rank_error: str | UnsetType = UNSET
 
     @property
     def shown(self) -> str | None:
@@ -206,7 +215,8 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
                     values=column.values,
                     low=column.low,
                     high=column.high,
-                    confidence=self.confidence if column.low else UNSET,
+                    rank_error=column.rank_error,
+                    confidence=self.confidence if column.has_error else UNSET,
                     bounds=UNSET
                     if self.bounds is UNSET
                     else replace(self.bounds, lower=column.lower, upper=column.upper),

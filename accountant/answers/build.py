@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import compress
 from typing import overload
 
 from msgspec import UNSET, UnsetType
@@ -27,7 +28,9 @@ from accountant.answers.intervals import (
     CONFIDENCE,
     carries_estimate,
     half_width,
+    noises_of,
     outward_decimals,
+    rank_error,
 )
 from accountant.answers.run import Noisy, Result, ShownSession
 from accountant.claims import Claim
@@ -46,7 +49,7 @@ from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.plan import plan_of
 from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, NumberColumn
-from accountant.questions.sensitivity import VectorStatistic
+from accountant.questions.sensitivity import SelectionStatistic
 from accountant.questions.statistics import EstimateQuestion
 
 
@@ -80,14 +83,12 @@ def answer_of(
     granted: Granted,
     result: Result,
     *,
-    estimate_all: bool = False,
     zone_rules: str | UnsetType = UNSET,
 ) -> NoisyAnswer:
     """Return the answer of a run.
 
     Args:
         result: of `run_question`, with the same question, and a derivation of that claim.
-        estimate_all: show an estimate whatever the noisy count is, as earlier versions did.
         zone_rules: the version of the rules by which dates were read, of a question that reads
             dates on the clocks of a zone.
     """
@@ -97,14 +98,13 @@ def answer_of(
             replace_dataclass(
                 result, checked=alone, noisy=tuple([result.noisy[i] for i in places])
             ),
-            estimate_all=estimate_all,
         )
         for alone, places in zip(checked.alone, plan.of_each, strict=True)
     ]
     answer = replace(
         _answer(granted),
         groups=tuple([GroupColumn(column=g.heading, values=g.values) for g in checked.groups]),
-        confidence=CONFIDENCE if any(each.low for each in columns) else UNSET,
+        confidence=CONFIDENCE if any(each.has_error for each in columns) else UNSET,
         bounds=_bounds(checked),
         zone_rules=zone_rules if checked.reads_zone else UNSET,
         statistics=tuple(
@@ -117,21 +117,26 @@ def answer_of(
     if checked.each:
         return replace(answer, columns=tuple(columns))
     (only,) = columns
-    answer = replace(answer, values=only.values, low=only.low, high=only.high)
+    answer = replace(
+        answer, values=only.values, low=only.low, high=only.high, rank_error=only.rank_error
+    )
     return answer if result.session is None else _with_session(answer, result.session)
 
 
-def _column(result: Result, *, estimate_all: bool) -> AnswerColumn:
+def _column(result: Result) -> AnswerColumn:
     """Return the values of one statistic with their intervals."""
-    values, intervals, places = _shown(result.checked, result, estimate_all=estimate_all)
+    values, intervals, places = _shown(result.checked, result)
     ends = [None if each is None else outward_decimals(each, places) for each in intervals]
-    column = result.checked.column
+    column, draw = result.checked.column, result.noisy[0].draw
     return AnswerColumn(
         values=values,
         low=_texts([each and each[0] for each in ends], places),
         high=_texts([each and each[1] for each in ends], places),
         lower=column.lower if isinstance(column, NumberColumn) else UNSET,
         upper=column.upper if isinstance(column, NumberColumn) else UNSET,
+        rank_error=decimal_text(rank_error(draw, Decimal(CONFIDENCE)))
+        if isinstance(draw.statistic, SelectionStatistic)
+        else UNSET,
     )
 
 
@@ -185,7 +190,7 @@ def _bounds(checked: CheckedQuestion) -> AnswerBounds:
 
 
 def _shown(
-    checked: CheckedQuestion, result: Result, *, estimate_all: bool
+    checked: CheckedQuestion, result: Result
 ) -> tuple[tuple[str | None, ...], Sequence[Interval | None], int]:
     """Return the values of the answer, their intervals, and how many digits both may have.
 
@@ -195,33 +200,40 @@ def _shown(
     question, parts = checked.statistic, result.noisy
     if parts[0].places:
         return _candidates(checked, parts[0]), [], 0
-    confidence = confidence_of_each(Decimal(CONFIDENCE), _at_once(result))
-    bounds = [_intervals(each, confidence) for each in parts]
     if not isinstance(question, EstimateQuestion):
+        confidence = confidence_of_each(Decimal(CONFIDENCE), _levels(result))
         places = _places(parts[0].draw)
         if result.session is not None:
             more = session_law(parts[0].draw).digits_of_a_level
             places += (len(result.session.shown) - 1) * more
-        return _texts(parts[0].values, places), bounds[0], places
+        return _texts(parts[0].values, places), _intervals(parts[0], confidence), places
+    counts = _intervals(parts[0], confidence_of_each(Decimal(CONFIDENCE), len(parts)))
+    carries = [carries_estimate(each) for each in counts]
+    numbers = list(compress(zip(*[each.values for each in parts], strict=True), carries))
+    within = question.intervals(
+        checked,
+        numbers,
+        confidence=Decimal(CONFIDENCE),
+        noises=noises_of([each.draw for each in parts]),
+    )
     places = question.places(checked)
     unit = Fraction(1, 10**places)
-    shown, intervals = list[Fraction | None](), list[Interval | None]()
-    numbers = zip(*[each.values for each in parts], strict=True)
-    for noisy, within in zip(numbers, zip(*bounds, strict=True), strict=True):
-        carries = estimate_all or carries_estimate(within[0])
-        value = question.value(checked, noisy) if carries else None
-        shown.append(None if value is None else round_half_up(value, unit))
-        intervals.append(question.interval(checked, within) if carries else None)
-    return _texts(shown, places), intervals, places
+    values = iter([round_half_up(question.value(checked, each), unit) for each in numbers])
+    intervals = iter(within)
+    return (
+        _texts([next(values) if each else None for each in carries], places),
+        [next(intervals) if each else None for each in carries],
+        places,
+    )
 
 
-def _at_once(result: Result) -> int:
-    """Return how many intervals must hold for an answer's: of its parts, or of all levels."""
+def _levels(result: Result) -> int:
+    """Return at how many levels of a session an interval must hold for that of its answer."""
     session = result.session
-    if session is None:
-        return len(result.noisy)
     # Values decide where a relative error stops, and the interval must hold wherever that is.
-    return len(levels_of(session.draw)) if session.stop.form == "relative_error" else 1
+    if session is None or session.stop.form != "relative_error":
+        return 1
+    return len(levels_of(session.draw))
 
 
 def _candidates(checked: CheckedQuestion, noisy: Noisy) -> tuple[str, ...]:
@@ -237,9 +249,7 @@ def _candidates(checked: CheckedQuestion, noisy: Noisy) -> tuple[str, ...]:
 
 def _places(draw: Draw) -> int:
     """Return how many digits after the point a number on this statistic's grid may have."""
-    assert isinstance(draw.statistic, VectorStatistic), "a choice has no grid"
-    grid = draw.statistic.grid
-    return len(str(grid.denominator)) - 1  # the grid is a power of 1/10
+    return len(str(draw.grid.denominator)) - 1  # the grid is a power of 1/10
 
 
 @overload

@@ -41,7 +41,8 @@ _ORDER: Final = (
     *("version", "dataset", "request_id", "analyst", "grant", "question", "noise", "stop", "claim"),
     *("outcome", "reason", "bounds", "groups", "statistics", "levels", "stopped"),
     *("values", "columns"),
-    *("confidence", "low", "high", "cost", "reserved_cost", "fixed_cost", "zone_rules"),
+    *("confidence", "low", "high", "rank_error"),
+    *("cost", "reserved_cost", "fixed_cost", "zone_rules"),
 )
 """Of an answer's fields: a cause before its consequences."""
 
@@ -96,11 +97,7 @@ def _answer_again(granted: Granted, schema: Schema, answer: NoisyAnswer) -> Nois
     if checked.reads_zone and answer.zone_rules is UNSET:
         _differ("zone_rules", "the version of the rules of the schema's zone", "nothing")
     # Which version the machine had is no other field's consequence.
-    due = answer_of(granted, result, zone_rules=answer.zone_rules)
-    # Earlier versions showed a quotient of every group: it follows from the noisy numbers, too.
-    if None in due.values and None not in answer.values:
-        return answer_of(granted, result, estimate_all=True, zone_rules=answer.zone_rules)
-    return due
+    return answer_of(granted, result, zone_rules=answer.zone_rules)
 
 
 def _noisy(

@@ -193,9 +193,20 @@ def _notes(answer: NoisyAnswer) -> list[str]:
     notes = list[str]()
     if any(None in each.values for each in answer.alone):
         notes.append(f"{NO_ESTIMATE}: the noisy count may be of no rows at all")
+    notes += [_rank_error(each) for each in answer.alone if each.rank_error is not UNSET]
     if any(isinstance(each.question, ChoiceQuestion) for each in answer.alone):
         notes.append("a value is chosen even where there are no rows: a count says about how many")
     return notes
+
+
+def _rank_error(answer: NoisyAnswer) -> str:
+    """Return how far each choice may be from the best candidate."""
+    question, most = answer.question, Decimal(str(answer.rank_error))
+    assert isinstance(question, ChoiceQuestion), "other statistics have no choice"
+    rows = "row" if most == 1 else "rows"
+    off = "fewer than the best one left" if question.chooses_categories else "too many on one side"
+    times = f"in {_percent(answer)} of 100 answers"
+    return escape_text(f"{statistic_text(question)}: {times} at most {most:f} {rows} {off}")
 
 
 def cost_line(answer: NoisyAnswer) -> str:
@@ -217,11 +228,14 @@ def _title(answer: NoisyAnswer) -> str:
 
 
 def _confidence(answer: NoisyAnswer) -> str:
-    if answer.confidence is UNSET:
+    intervals = sum(len(each.low) for each in answer.alone)
+    if not intervals:
         return ""
-    percent = Decimal(answer.confidence).scaleb(2).normalize()
-    plural = "s" if sum(len(each.low) for each in answer.alone) > 1 else ""
-    return f", {percent:f} % interval{plural} of the bounded rows"
+    return f", {_percent(answer)} % interval{'s' if intervals > 1 else ''} of the bounded rows"
+
+
+def _percent(answer: NoisyAnswer) -> str:
+    return f"{Decimal(str(answer.confidence)).scaleb(2).normalize():f}"
 
 
 _Row = tuple[AnswerRow, ...]

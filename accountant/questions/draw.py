@@ -42,6 +42,12 @@ class Draw:
         assert spread is not None, "each law has its scale or its variance"
         return spread
 
+    @property
+    def grid(self) -> Fraction:
+        """On whose multiples its noisy numbers are."""
+        assert isinstance(self.statistic, VectorStatistic), "a choice has no noise on a grid"
+        return self.statistic.grid
+
     def with_spread(self, spread: Fraction) -> Draw:
         """Return the draw with another scale or variance."""
         if self.scale is None:

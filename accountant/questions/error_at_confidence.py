@@ -67,29 +67,38 @@ def refined_half_width(*, variance: Fraction, confidence: Decimal, grid: Fractio
     Its answers are weighted means of rounded normals, and the weights add up to 1, so rounding
     moves them by at most half a step. The normal part has exactly this variance.
     """
-    return Fraction(normal_quantile(confidence)) * _sqrt_above(variance) + grid / 2
+    return Fraction(normal_quantile(confidence)) * sqrt_above(variance) + grid / 2
 
 
-def rounded_half_width(*, variance: Fraction, confidence: Decimal, grid: Fraction) -> Fraction:
-    """Return the error that normal noise, rounded to a grid, keeps with a confidence.
+def normal_half_width(*, variance: Fraction, confidence: Decimal, grid: Fraction) -> Fraction:
+    """Return an error that rounded or discrete Gaussian noise on a grid keeps with a confidence.
 
-    It is the least multiple m of the grid with P(|noise| > m) <= 1 - confidence, or the one above.
+    It is a multiple of the grid, and of rounded noise the least one, or the one above.
     """
-    # The rounded noise is above m only where the noise is above m and half a step.
-    width = Fraction(normal_quantile(confidence)) * _sqrt_above(variance)
+    # Either noise is above m at most as often as the normal one is above m and half a step: of
+    # the discrete Gaussian by docs/theory.md P17.
+    width = Fraction(normal_quantile(confidence)) * sqrt_above(variance)
     return max(0, math.ceil(width / grid - Fraction(1, 2))) * grid
 
 
-def discrete_gaussian_half_width(
-    *, variance: Fraction, confidence: Decimal, grid: Fraction
+def choice_error(
+    *, scale: Fraction, candidates: int, confidence: Decimal, grid: Fraction
 ) -> Fraction:
-    """Return an error that discrete Gaussian noise on a grid keeps with a confidence."""
-    # Canonne, Kamath and Steinke 2020: P(K >= m + 1) <= P(N(0, variance) >= m) in steps.
-    width = Fraction(normal_quantile(confidence)) * _sqrt_above(variance)
-    return math.ceil(width / grid) * grid
+    """Return by how much the score of a choice is at most below the best one, with a confidence.
+
+    Args:
+        scale: of the exponential mechanism, in the scores' units.
+        grid: on whose multiples the scores are.
+    """
+    if candidates == 1:
+        return Fraction(0)
+    # docs/theory.md P17: scale ln((candidates - 1) confidence/(1 - confidence)).
+    with working(_DIGITS):
+        logarithm = ((candidates - 1) * confidence / _failure(confidence)).ln()
+    return max(Fraction(0), Fraction(above(logarithm, digits=_SAFE)) * scale // grid * grid)
 
 
-def _sqrt_above(value: Fraction) -> Fraction:
+def sqrt_above(value: Fraction) -> Fraction:
     """Return a little more than a square root: 1e-40 at the most."""
     return Fraction(math.isqrt(math.ceil(value * UNIT**2)) + 1, UNIT)
 

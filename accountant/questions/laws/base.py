@@ -15,6 +15,7 @@ from accountant.questions.accuracy_first import Level
 from accountant.questions.draw import Draw
 from accountant.questions.noise import Noise, NoiseForm, NoiseLaw, out_of_range
 from accountant.questions.sensitivity import VectorStatistic
+from accountant.questions.sums_of_noise import NoiseTerm
 
 
 class Law(ABC):
@@ -59,6 +60,10 @@ class OneAnswerLaw(Law):
     @abstractmethod
     def add(self, steps: int, spread: Fraction, *, grid: Fraction, bits: RandomBits) -> int:
         """Return one number with its noise, both in steps of the grid."""
+
+    @abstractmethod
+    def sum_half_width(self, terms: Sequence[NoiseTerm], *, confidence: Decimal) -> Fraction:
+        """Return the error that a sum of such noises keeps with a confidence, rounded up."""
 
 
 class SessionLaw(Law):

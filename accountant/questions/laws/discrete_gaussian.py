@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,13 +10,11 @@ from accountant.amounts import UNIT, format_units, units_down, units_up
 from accountant.claims import Zcdp
 from accountant.noise import RandomBits, discrete_gaussian
 from accountant.questions.draw import Draw
-from accountant.questions.error_at_confidence import (
-    discrete_gaussian_half_width,
-    least_gaussian_rho,
-)
+from accountant.questions.error_at_confidence import least_gaussian_rho, normal_half_width
 from accountant.questions.laws.base import OneAnswerLaw
 from accountant.questions.noise import Noise, units_of
 from accountant.questions.sensitivity import VectorStatistic
+from accountant.questions.sums_of_noise import NoiseTerm, normal_sum_half_width
 
 
 class DiscreteGaussianLaw(OneAnswerLaw):
@@ -50,8 +49,12 @@ class DiscreteGaussianLaw(OneAnswerLaw):
 
     def half_width(self, spread: Fraction, *, confidence: Decimal, grid: Fraction) -> Fraction:
         """Return the error by a bound of the tail."""
-        return discrete_gaussian_half_width(variance=spread, confidence=confidence, grid=grid)
+        return normal_half_width(variance=spread, confidence=confidence, grid=grid)
 
     def add(self, steps: int, spread: Fraction, *, grid: Fraction, bits: RandomBits) -> int:
         """Return a number with its noise."""
         return steps + discrete_gaussian(spread / grid**2, bits)
+
+    def sum_half_width(self, terms: Sequence[NoiseTerm], *, confidence: Decimal) -> Fraction:
+        """Return the error of a sum of such noises."""
+        return normal_sum_half_width(terms, confidence=confidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from accountant.questions.error_at_confidence import laplace_half_width, least_l
 from accountant.questions.laws.base import OneAnswerLaw
 from accountant.questions.noise import Noise, units_of
 from accountant.questions.sensitivity import VectorStatistic
+from accountant.questions.sums_of_noise import NoiseTerm, laplace_sum_half_width
 
 
 class DiscreteLaplaceLaw(OneAnswerLaw):
@@ -48,3 +50,7 @@ class DiscreteLaplaceLaw(OneAnswerLaw):
     def add(self, steps: int, spread: Fraction, *, grid: Fraction, bits: RandomBits) -> int:
         """Return a number with its noise."""
         return steps + discrete_laplace(spread / grid, bits)
+
+    def sum_half_width(self, terms: Sequence[NoiseTerm], *, confidence: Decimal) -> Fraction:
+        """Return the error of a sum of such noises."""
+        return laplace_sum_half_width(terms, confidence=confidence)

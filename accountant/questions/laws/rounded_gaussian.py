@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,10 +11,11 @@ from accountant.claims import Gaussian
 from accountant.noise import RandomBits, rounded_normal
 from accountant.questions.accuracy_first import sqrt_up
 from accountant.questions.draw import Draw
-from accountant.questions.error_at_confidence import largest_rounded_sigma, rounded_half_width
+from accountant.questions.error_at_confidence import largest_rounded_sigma, normal_half_width
 from accountant.questions.laws.base import OneAnswerLaw
 from accountant.questions.noise import Noise, units_of
 from accountant.questions.sensitivity import VectorStatistic
+from accountant.questions.sums_of_noise import NoiseTerm, normal_sum_half_width
 
 
 class RoundedGaussianLaw(OneAnswerLaw):
@@ -45,8 +47,12 @@ class RoundedGaussianLaw(OneAnswerLaw):
 
     def half_width(self, spread: Fraction, *, confidence: Decimal, grid: Fraction) -> Fraction:
         """Return the error by the tail of the normal noise."""
-        return rounded_half_width(variance=spread, confidence=confidence, grid=grid)
+        return normal_half_width(variance=spread, confidence=confidence, grid=grid)
 
     def add(self, steps: int, spread: Fraction, *, grid: Fraction, bits: RandomBits) -> int:
         """Return a number with its noise."""
         return rounded_normal(steps, spread / grid**2, bits)
+
+    def sum_half_width(self, terms: Sequence[NoiseTerm], *, confidence: Decimal) -> Fraction:
+        """Return the error of a sum of such noises."""
+        return normal_sum_half_width(terms, confidence=confidence)

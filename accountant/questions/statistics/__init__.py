@@ -9,7 +9,6 @@ from accountant.questions.statistics.base import StatisticQuestion as StatisticQ
 from accountant.questions.statistics.count import CountQuestion as CountQuestion
 from accountant.questions.statistics.histogram import HistogramQuestion as HistogramQuestion
 from accountant.questions.statistics.mean import MeanQuestion as MeanQuestion
-from accountant.questions.statistics.mean import mean_interval as mean_interval
 from accountant.questions.statistics.mean import mean_value as mean_value
 from accountant.questions.statistics.quantile import QuantileQuestion as QuantileQuestion
 from accountant.questions.statistics.quantile import QuantileScores as QuantileScores
@@ -24,5 +23,4 @@ from accountant.questions.statistics.table import Statistic as Statistic
 from accountant.questions.statistics.top import CategoryCounts as CategoryCounts
 from accountant.questions.statistics.top import TopQuestion as TopQuestion
 from accountant.questions.statistics.variance import VarianceQuestion as VarianceQuestion
-from accountant.questions.statistics.variance import variance_interval as variance_interval
 from accountant.questions.statistics.variance import variance_value as variance_value

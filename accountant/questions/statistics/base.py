@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
@@ -18,7 +19,7 @@ from accountant.errors import RequestInvalid
 from accountant.questions.group_functions import GroupText
 from accountant.questions.groups import GroupSet
 from accountant.questions.parts import ExactPart
-from accountant.questions.quotients import Interval
+from accountant.questions.quotients import Interval, Noises
 from accountant.questions.schema import CategoryColumn, Column, NumberColumn, on_grid
 from accountant.questions.scope import Scope
 
@@ -183,8 +184,21 @@ class EstimateQuestion(ColumnQuestion, frozen=True):
         raise NotImplementedError
 
     @abstractmethod
-    def interval(self, scope: Scope, within: Sequence[Interval]) -> Interval:
-        """Return an interval of the value that holds if those of all its parts hold."""
+    def intervals(
+        self,
+        scope: Scope,
+        numbers: Sequence[Sequence[Fraction]],
+        *,
+        confidence: Decimal,
+        noises: Noises,
+    ) -> Sequence[Interval]:
+        """Return the interval of each group's value, which contains the value itself.
+
+        Args:
+            numbers: noisy, those of its parts for each group.
+            confidence: with which each interval holds.
+            noises: of its parts.
+        """
         raise NotImplementedError
 
 

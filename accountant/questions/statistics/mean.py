@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from accountant.questions.parts import ExactPart, middle_of, row_count, sum_about_middle
-from accountant.questions.quotients import QUOTIENT_PLACES, Interval, clamp, quotient_interval
+from accountant.questions.quotients import (
+    QUOTIENT_PLACES,
+    Interval,
+    Noises,
+    QuotientSet,
+    clamp,
+)
 from accountant.questions.schema import NumberColumn
 from accountant.questions.scope import Scope
 from accountant.questions.statistics.base import EstimateQuestion
@@ -30,10 +38,19 @@ class MeanQuestion(EstimateQuestion, frozen=True, tag="mean"):
         count, total = numbers
         return mean_value(scope.numbers, count=count, total=total)
 
-    def interval(self, scope: Scope, within: Sequence[Interval]) -> Interval:
-        """Return the interval of a mean."""
-        count, total = within
-        return mean_interval(scope.numbers, count=count, total=total)
+    def intervals(
+        self,
+        scope: Scope,
+        numbers: Sequence[Sequence[Fraction]],
+        *,
+        confidence: Decimal,
+        noises: Noises,
+    ) -> Sequence[Interval]:
+        """Return the interval of each mean."""
+        column = scope.numbers
+        middle, found = middle_of(column), means_about_middle(column, confidence, noises)
+        hulls = [found.hull(total, count) for count, total in numbers]
+        return [(middle + low, middle + high) for low, high in hulls]
 
 
 def mean_value(column: NumberColumn, *, count: Fraction, total: Fraction) -> Fraction:
@@ -47,10 +64,14 @@ def mean_value(column: NumberColumn, *, count: Fraction, total: Fraction) -> Fra
     return clamp(middle_of(column) + total / max(count, Fraction(1)), column.bounds)
 
 
-def mean_interval(column: NumberColumn, *, count: Interval, total: Interval) -> Interval:
-    """Return the least and the largest mean of a count and a sum within their intervals.
+@lru_cache(maxsize=64)
+def means_about_middle(column: NumberColumn, confidence: Decimal, noises: Noises) -> QuotientSet:
+    """Return which means, about the middle of the bounds, a noisy count and sum leave.
 
-    A count below 1 counts as 1, as in `mean_value`. If both intervals hold, so does this one.
+    Args:
+        noises: the count's, the sum's, and perhaps others.
     """
-    low, high = (middle_of(column) + each for each in quotient_interval(total, count))
-    return clamp(low, column.bounds), clamp(high, column.bounds)
+    middle, (lower, upper), one = middle_of(column), column.bounds, Fraction(1)
+    return QuotientSet(
+        (lower - middle, upper - middle), lambda u: noises.half_width((u, one), confidence)
+    )

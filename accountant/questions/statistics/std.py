@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 
-from accountant.questions.quotients import QUOTIENT_PLACES, Interval
+from accountant.questions.quotients import QUOTIENT_PLACES, Interval, Noises
 from accountant.questions.scope import Scope
 from accountant.questions.statistics.variance import VarianceQuestion
 
@@ -25,12 +26,24 @@ class StdQuestion(VarianceQuestion, frozen=True, tag="std"):
         halves = _root(super().value(scope, numbers), 2 * 10 ** self.places(scope))
         return Fraction((halves + 1) // 2, 10 ** self.places(scope))
 
-    def interval(self, scope: Scope, within: Sequence[Interval]) -> Interval:
-        """Return the roots of the ends of the variance's interval, rounded outward."""
+    def intervals(
+        self,
+        scope: Scope,
+        numbers: Sequence[Sequence[Fraction]],
+        *,
+        confidence: Decimal,
+        noises: Noises,
+    ) -> Sequence[Interval]:
+        """Return the roots of the ends of each variance's interval, rounded outward."""
         unit = 10 ** self.places(scope)
-        low, high = super().interval(scope, within)
-        least, most = _root(low, unit), _root(high, unit)
-        return Fraction(least, unit), Fraction(most + (most**2 < high * unit**2), unit)
+        variances = super().intervals(scope, numbers, confidence=confidence, noises=noises)
+        return [_roots(each, unit) for each in variances]
+
+
+def _roots(variances: Interval, unit: int) -> Interval:
+    least, most = (_root(each, unit) for each in variances)
+    most += most**2 < variances[1] * unit**2
+    return Fraction(least, unit), Fraction(most, unit)
 
 
 def _root(value: Fraction, unit: int) -> int:

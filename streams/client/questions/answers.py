@@ -164,8 +164,19 @@ class PrivateAnswer:
         ]
 
     @property
+    def rank_error(self) -> Decimal | None:
+        """Of a choice, how many rows it is at most from the best candidate; None of numbers.
+
+        A quantile has at most so many rows too many below it, or above it, beyond those of the best
+        candidate. A category has at most so many rows fewer than the best one left. It holds with
+        `confidence`, and depends on schema, question and noise alone.
+        """
+        self._question("rank_error")
+        return _number(self.record.rank_error or None)
+
+    @property
     def confidence(self) -> Decimal | None:
-        """The probability with which an interval holds, whatever the data are."""
+        """The probability with which an interval or a rank error holds, whatever the data are."""
         return Decimal(self.record.confidence) if self.record.confidence else None
 
     @property

@@ -8,21 +8,17 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
-from accountant.answers import answer_of
-from accountant.answers.intervals import half_width, outward_decimals
-from accountant.questions import evaluate, mean_value, variance_value
+from accountant.answers.intervals import outward_decimals
+from accountant.questions import evaluate
 from accountant.questions.error_at_confidence import (
     confidence_of_each,
-    discrete_gaussian_half_width,
     laplace_half_width,
+    normal_half_width,
     normal_quantile,
-    rounded_half_width,
 )
-from accountant.questions.schema import NumberColumn
-from accountant.questions.statistics import mean_interval, variance_interval
-from tests.accountant.answers.runs import answer, ask, run
+from tests.accountant.answers.runs import answer, ask
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of
 from tests.accountant.questions.schemas import small_schema
@@ -33,7 +29,6 @@ pytestmark = pytest.mark.timeout(1200)
 
 CONFIDENCES = [confidence_of_each(Decimal("0.95"), n) for n in (1, 2, 3, 192)]
 GRIDS = [Fraction(1), Fraction(1, 100)]
-COLUMN = NumberColumn(name="x", lower="-2", upper="3")
 
 
 def tail(law: Callable[[int], float], m: int) -> float:
@@ -69,18 +64,17 @@ def test_half_widths_at_extreme_scales() -> None:
     one, confidence = Fraction(1), CONFIDENCES[0]
     tiny, huge = Fraction(1, 10**30), Fraction(10**30)
     assert laplace_half_width(scale=tiny, confidence=confidence, grid=one) == 0
-    assert rounded_half_width(variance=tiny, confidence=confidence, grid=one) == 0
+    assert normal_half_width(variance=tiny, confidence=confidence, grid=one) == 0
     laplace = laplace_half_width(scale=huge, confidence=confidence, grid=one)
     assert math.isclose(laplace, 1e30 * math.log(20), rel_tol=1e-12)
-    for width in (rounded_half_width, discrete_gaussian_half_width):
-        found = width(variance=huge**2, confidence=confidence, grid=one)
-        assert math.isclose(found, 1e30 * norm.isf(0.025), rel_tol=1e-5)
+    found = normal_half_width(variance=huge**2, confidence=confidence, grid=one)
+    assert math.isclose(found, 1e30 * norm.isf(0.025), rel_tol=1e-5)
 
 
 def test_rounded_noise_is_within_its_half_width_and_no_less() -> None:
     def check_case(variance: Fraction, confidence: Decimal, grid: Fraction) -> None:
         deviation = math.sqrt(variance)
-        m = rounded_half_width(variance=variance * grid**2, confidence=confidence, grid=grid) / grid
+        m = normal_half_width(variance=variance * grid**2, confidence=confidence, grid=grid) / grid
         assert 2 * norm.sf((float(m) + 0.5) / deviation) <= float(1 - confidence)
         assert m == 0 or 2 * norm.sf((float(m) - 0.5) / deviation) > float(1 - confidence)
 
@@ -98,7 +92,7 @@ def test_the_half_width_of_discrete_gaussian_noise_is_at_most_one_step_too_wide(
             return laws.discrete_gaussian(float(variance), k)
 
         given = {"variance": variance * grid**2, "grid": grid}
-        m = int(discrete_gaussian_half_width(confidence=confidence, **given) / grid)
+        m = int(normal_half_width(confidence=confidence, **given) / grid)
         assert tail(law, m) <= float(1 - confidence)
         assert m <= 1 or tail(law, m - 2) > float(1 - confidence)
 
@@ -108,29 +102,6 @@ def test_the_half_width_of_discrete_gaussian_noise_is_at_most_one_step_too_wide(
         CONFIDENCES,
         GRIDS,
     )
-
-
-def test_quotients_lie_in_their_intervals() -> None:
-    def check_case(total: tuple[int, int], count: tuple[int, int]) -> None:
-        squares = 2, 15
-        counts, totals, sums = (
-            (Fraction(low), Fraction(high)) for low, high in (count, total, squares)
-        )
-        mean = mean_interval(COLUMN, count=counts, total=totals)
-        variance = variance_interval(COLUMN, count=counts, total=totals, squares=sums)
-        means, variances = set[Fraction](), set[Fraction]()
-        for n in range(2 * count[0], 2 * count[1] + 1):
-            for s in range(2 * total[0], 2 * total[1] + 1):
-                half_n, half_s = Fraction(n, 2), Fraction(s, 2)
-                means.add(mean_value(COLUMN, count=half_n, total=half_s))
-                for q in range(squares[0], squares[1] + 1):
-                    each = variance_value(COLUMN, count=half_n, total=half_s, squares=Fraction(q))
-                    variances.add(each)
-        # The mean's interval is the least one; the variance's is not, but contains every value.
-        assert mean == (min(means), max(means))
-        assert variance[0] <= min(variances) <= max(variances) <= variance[1]
-
-    check_each(check_case, [(-9, -4), (-5, 6), (0, 0), (3, 11)], [(-3, 2), (0, 0), (1, 4), (7, 9)])
 
 
 def test_ends_are_rounded_outward() -> None:
@@ -149,7 +120,7 @@ def test_intervals_of_answers_hold(text: str, noise: str) -> None:
     nearly = answer(nearly_exact, statistics, bits_of(1)).values
     exact = [Fraction(each) for each in nearly if each is not None]
     assert len(exact) == len(nearly)
-    bits, runs = bits_of(2), rounds(400, 10_000)
+    bits, runs = bits_of(2), rounds(400, 20_000)
     missed = [0] * len(exact)
     for _ in range(runs):
         found = answer(question, statistics, bits)
@@ -157,26 +128,5 @@ def test_intervals_of_answers_hold(text: str, noise: str) -> None:
             low, high = found.low[i], found.high[i]
             if low is not None and high is not None:  # without an estimate it misses nothing
                 missed[i] += not Fraction(low) <= value <= Fraction(high)
-    assert max(missed) <= 0.05 * runs + 4 * math.sqrt(0.05 * runs)
-
-
-def test_parts_of_a_quotient_share_the_probability_to_miss() -> None:
-    for text, parts in (("mean(x)", 2), ("variance(x)", 3)):
-        question = ask(text, "epsilon: 1", schema=small_schema(rows=1))
-        statistics = [[Fraction(each)] for each in (90, 30, 200)[:parts]]
-        result = run(question, statistics, bits_of(3))
-        confidence = confidence_of_each(Decimal("0.95"), parts)
-        ends = []
-        for noisy in result.noisy:
-            width = half_width(noisy.draw, confidence)
-            ends.append((noisy.values[0] - width, noisy.values[0] + width))
-        column = question.checked.column
-        assert isinstance(column, NumberColumn)
-        expected = (
-            mean_interval(column, count=ends[0], total=ends[1])
-            if parts == 2
-            else variance_interval(column, count=ends[0], total=ends[1], squares=ends[2])
-        )
-        found = answer_of(question.granted, result)
-        shown = Fraction(found.low[0]), Fraction(found.high[0])
-        assert shown == outward_decimals(expected, 6)
+    # So many of an interval that misses with 0.05 have at least this chance.
+    assert binom.sf(max(missed) - 1, runs, 0.05) > 1e-6

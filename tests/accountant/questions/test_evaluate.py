@@ -149,12 +149,3 @@ def test_a_standard_deviation_is_the_root_of_the_variance_rounded() -> None:
     two = question.value(checked, [Fraction(1), Fraction(0), Fraction(-2)])
     assert two == Fraction("1.414214")
     assert question.value(checked, [Fraction(-9), Fraction(50), Fraction(-7)]) == 0
-    ends = question.interval(
-        checked,
-        [
-            (Fraction(1), Fraction(1)),
-            (Fraction(0), Fraction(0)),
-            (Fraction(-2), Fraction(0)),
-        ],
-    )
-    assert ends == (Fraction("1.414213"), 2)
