@@ -35,6 +35,7 @@ from benchmarks import (
     reservations,
     restart,
     scrape,
+    several,
     why,
     worker,
 )
@@ -60,6 +61,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "alerts": alerts.rows,
     "answers": answers.rows,
     "questions": question_sizes.rows,
+    "several": several.rows,
     "scrape": scrape.rows,
     "why": why.rows,
 }
