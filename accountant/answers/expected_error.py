@@ -11,20 +11,18 @@ from typing import Final
 
 import msgspec
 
+from accountant.answers.intervals import CONFIDENCE, half_width, noises_of
 from accountant.errors import RequestInvalid
 from accountant.questions.derive import derive
 from accountant.questions.draw import Draw
-from accountant.questions.error_at_confidence import confidence_of_each
-from accountant.questions.laws import LAWS
 from accountant.questions.noise import Noise
 from accountant.questions.parts import middle_of
 from accountant.questions.plan import plan_of
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.question_text import statistic_text
-from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
+from accountant.questions.sensitivity import SelectionStatistic
 from accountant.questions.statistics import EstimateQuestion
 
-CONFIDENCE: Final = "0.95"
 MAX_GUESS: Final = 10**12
 _DIGITS: Final = 3
 
@@ -81,39 +79,33 @@ def _expected(scope: CheckedQuestion, draws: Sequence[Draw], guess: int | None) 
             "the more rows there are"
         )
         return ExpectedError(statistic=name, error=None, why=why)
-    confidence = confidence_of_each(Decimal(CONFIDENCE), len(draws))
-    widths = [_half_width(draw, confidence) for draw in draws]
     if not isinstance(question, EstimateQuestion):
-        return ExpectedError(statistic=name, error=_digits(widths[0]))
+        return ExpectedError(
+            statistic=name, error=_digits(half_width(draws[0], Decimal(CONFIDENCE)))
+        )
     if guess is None:
         why = "it depends on how many rows each group has: give a guess of them, such as 1000"
         return ExpectedError(statistic=name, error=None, why=why)
-    return ExpectedError(statistic=name, error=_digits(_of_estimate(scope, widths, guess)))
+    return ExpectedError(statistic=name, error=_digits(_of_estimate(scope, draws, guess)))
 
 
-def _half_width(draw: Draw, confidence: Decimal) -> Fraction:
-    assert isinstance(draw.statistic, VectorStatistic), "a choice has no noise on a grid"
-    law, grid = LAWS[draw.law], draw.statistic.grid
-    return law.half_width(draw.spread, confidence=confidence, grid=grid)
+def _of_estimate(scope: CheckedQuestion, draws: Sequence[Draw], rows: int) -> Fraction:
+    """Return the longer part of a quotient's interval, the largest over groups of that many rows.
 
-
-def _of_estimate(scope: CheckedQuestion, widths: Sequence[Fraction], rows: int) -> Fraction:
-    """Return the largest error of a quotient over some groups of that many rows.
-
-    If each part is within its width, the value is within its interval about the exact parts. The
-    rows are at two of: the bounds and their middle. Of a mean one of them is the worst of all
-    groups: its error (w + |m - c| v)/(n - v) grows with the mean's distance from the middle.
+    The interval is that around the exact parts, and half of the rows are at each of two of: the
+    bounds and their middle. Of a mean one of them is the worst of all groups: the sum's noise less
+    u times the count's keeps an error that grows with u, the mean's distance from the middle.
     """
     question, column = scope.statistic, scope.numbers
     assert isinstance(question, EstimateQuestion), "others have their own numbers' error"
     parts, errors = question.parts(scope), list[Fraction]()
+    noises, confidence = noises_of(draws), Decimal(CONFIDENCE)
     places = (*column.bounds, middle_of(column))
     for pair in combinations_with_replacement(places, 2):
         # A part adds up what each row adds, so half of the rows are at each of the two.
         exact = [part.exact(scope, [pair])[0] * Fraction(rows, 2) for part in parts]
         value = question.value(scope, exact)
-        within = [(each - width, each + width) for each, width in zip(exact, widths, strict=True)]
-        low, high = question.interval(scope, within)
+        ((low, high),) = question.intervals(scope, [exact], confidence=confidence, noises=noises)
         errors.append(max(value - low, high - value))
     return max(errors)
 

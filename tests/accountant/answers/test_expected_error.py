@@ -8,14 +8,12 @@ from fractions import Fraction
 
 import pytest
 
+from accountant.answers.expected_error import check_guess, expected_errors
+from accountant.answers.intervals import noises_of
 from accountant.errors import RequestInvalid
-from accountant.questions import Draw, Schema, check_schema, derive, parse_question
-from accountant.questions.error_at_confidence import confidence_of_each
-from accountant.questions.expected_error import check_guess, expected_errors
-from accountant.questions.laws import LAWS
+from accountant.questions import Schema, check_schema, derive, parse_question
 from accountant.questions.noise_wanted import parse_noise
 from accountant.questions.schema import CategoryColumn, NumberColumn
-from accountant.questions.sensitivity import VectorStatistic
 from accountant.questions.statistics import EstimateQuestion
 from tests.accountant.questions.schemas import SOURCE
 from tests.every_case import check_rows
@@ -74,29 +72,21 @@ def test_a_quotient_needs_a_guess_and_a_choice_has_words() -> None:
 
 @pytest.mark.parametrize("question", ["mean(age)", "variance(age)", "std(age)"])
 def test_no_group_of_the_guessed_rows_has_a_larger_error(question: str) -> None:
-    """Whatever the values are: noise within its widths moves an answer by at most this error."""
+    """Whatever the values are: an interval around them is as long as this error at most."""
     checked, noise = parse_question(question, SCHEMA), parse_noise("epsilon: 5")
     (expected,) = errors_of(question, "epsilon: 5", ROWS)
     assert expected is not None
-    statistic, draws = checked.statistic, derive(checked, noise).draws
+    statistic, noises = checked.statistic, noises_of(derive(checked, noise).draws)
     assert isinstance(statistic, EstimateQuestion)
-    confidence = confidence_of_each(Decimal("0.95"), len(draws))
-    widths = [_width(draw, confidence) for draw in draws]
     chosen, worst = random.Random(7), Fraction(0)
-    for _ in range(200):
+    for _ in range(100):
         low, high = sorted(chosen.choices(range(121), k=2))
         group = [Fraction(chosen.randint(low, high)) for _ in range(ROWS)]
         exact = [part.exact(checked, [group])[0] for part in statistic.parts(checked)]
-        noisy = [
-            each + chosen.choice((-1, 1)) * width for each, width in zip(exact, widths, strict=True)
-        ]
-        error = abs(statistic.value(checked, noisy) - statistic.value(checked, exact))
-        worst = max(worst, error)
+        value = statistic.value(checked, exact)
+        ((least, most),) = statistic.intervals(
+            checked, [exact], confidence=Decimal("0.95"), noises=noises
+        )
+        worst = max(worst, value - least, most - value)
     assert worst <= Fraction(expected)
-    assert worst > Fraction(expected) / 4  # it is no wild bound
-
-
-def _width(draw: Draw, confidence: Decimal) -> Fraction:
-    assert isinstance(draw.statistic, VectorStatistic)
-    law = LAWS[draw.law]
-    return law.half_width(draw.spread, confidence=confidence, grid=draw.statistic.grid)
+    assert worst > Fraction(expected) / 2  # it is no wild bound
