@@ -28,6 +28,7 @@ Code = Literal[
     "ends_joint_guarantee",
     "takes_from_lifetime",
     "source_differs",
+    "smaller_limit",
 ]
 
 

@@ -113,7 +113,12 @@ def accept(
     epsilon: Epsilon = None,
     rho: Rho = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Of a budget below what is spent: it stops grants.")
+        bool,
+        typer.Option(
+            "--yes",
+            help="Give it although it is a budget below what is spent, or a limit below the one in "
+            "force or what is used.",
+        ),
     ] = False,
     *,
     admin: AdminOptions,
@@ -122,8 +127,8 @@ def accept(
 
     Without options exactly what is asked. Other roles, team and end of a member stay. A limit
     replaces the earlier one of the analyst or team as a whole. The reason of an accepted budget is
-    public. One below what is spent would stop grants: without --yes the command says so, and gives
-    nothing.
+    public. Without --yes the command gives no budget below what is spent, and no limit below the
+    one in force or what is used: it says so.
     """
     from accountant.display.asks import membership_for, own_budget
     from accountant.policy.in_force import BudgetInForce
@@ -167,6 +172,7 @@ def accept(
                     part=part,
                     policy=own_budget(policy, named) if named else None,
                     answers=number,
+                    new=yes,
                 )
         admin.end(ledger, request, decision)
 

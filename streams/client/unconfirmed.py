@@ -51,12 +51,17 @@ class SourceDiffers(Unconfirmed):
     """A schema does not match its source: the source lacks a column, its unit, or is away."""
 
 
+class SmallerLimit(Unconfirmed):
+    """An ask for more would be accepted with less than the limit in force, or than is used."""
+
+
 _KINDS: Final[dict[str, type[Unconfirmed]]] = {
     "similar_name": SimilarName,
     "second_dataset": SecondDataset,
     "ends_joint_guarantee": EndsJointGuarantee,
     "takes_from_lifetime": TakesFromLifetime,
     "source_differs": SourceDiffers,
+    "smaller_limit": SmallerLimit,
 }
 CODES: Final = frozenset(_KINDS)
 """The codes of such problems."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from accountant.display.smaller_limits import confirmations_of_division, may_be_asked_back
 from accountant.records import Body
 from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.confirmations import (
     Confirmation,
     confirmation_words,
     confirmations_of_opening,
-    confirmations_of_team,
-    team_of,
 )
 from streams.auth.visibility import visibility_of
 from streams.gateway.source_check import confirmations_of_source, knows_sources
@@ -57,10 +56,12 @@ async def confirmations_of(request: HttpRequest, body: Body) -> Sequence[Confirm
             )
         )
         found += await confirmations_of_source(request, body)
-    elif team_of(body):
+    elif may_be_asked_back(body):
         # Owners see all members and limits; the team that a lead may name has a member, the lead.
         members, limits = await service.members(body.dataset), await service.levels(body.dataset)
-        found += confirmations_of_team(body, members, limits)
+        view = await service.dataset(body.dataset)
+        if view is not None:
+            found += confirmations_of_division(body, view, members, limits)
     if found and await service.find(body.dataset, body.by, body.request_id) is not None:
         return []
     return found

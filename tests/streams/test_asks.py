@@ -302,6 +302,28 @@ def test_commands_ask_and_answer(tmp_path: Path) -> None:
     assert run("more", "list", "census", "--json").rows[-1]["team"] == "blue"
     given = run("more", "accept", "census", "17", "--json").json["limit"]
     assert (given["scope"], given["name"], given["part"]) == ("team", "blue", "0.4")
+    assert run(*for_team, by="ana").code == 0
+    less = run("more", "accept", "census", "19", "--part", "0.2")
+    assert less.code == 2
+    assert "team blue would get ε 0.2, less than the limit in force, ε 0.4" in less.err
+    assert "--yes" in less.err
+    given = run("more", "accept", "census", "19", "--part", "0.2", "--yes", "--json").json
+    assert (given["limit"]["part"], given["answers"]) == ("0.2", 19)
+
+
+def test_an_ask_accepted_with_less_is_asked_back_over_http(server: RolesServer) -> None:
+    dataset = "open-all"
+    own = {"scope": "analyst", "name": "ana", "part": "0.1"}
+    head = {"version": 1, "type": "limit", "dataset": dataset, "by": "olga", **own}
+    address = f"/datasets/{dataset}/limits"
+    assert server.send("olga", address, head).json()["outcome"] == "limit_set"
+    number = ask(server, "ana", dataset, wants="limit", part="0.25").json()["sequence"]
+    less = {**head, "part": "0.05", "answers": number}
+    asked = server.send("olga", address, less)
+    assert (asked.status_code, asked.json()["error"]) == (409, "smaller_limit")
+    assert "less than the limit in force" in asked.json()["question"]
+    done = server.send("olga", f"{address}?new=true", less).json()
+    assert (done["outcome"], done["answers"]) == ("limit_set", number)
 
 
 def test_a_command_asks_for_access_to_a_dataset_that_it_does_not_see(

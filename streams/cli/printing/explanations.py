@@ -32,7 +32,7 @@ _CLOCK: Final = "correct the clock of the machine that runs the ledger, for exam
 _ADDRESS: Final = (
     "check the address (--url, ACCOUNTANT_URL) and run the command again; retries are safe"
 )
-_MEANT: Final = "add --new to send the record as it is"
+_MEANT: Final = "add {} to send the record as it is"
 _UNDECIDED: Final = "check that a worker runs: it decides the request, which was accepted"
 _OPTIONS: Final = {
     "unauthenticated_bind": "--bind",
@@ -95,10 +95,11 @@ def _explained(error: BaseException) -> Explained | None:
 
 def _explained_invalid(error: RequestInvalid | Undecodable) -> Explained:
     # Imported late: most commands start without the client.
-    from streams.client.unconfirmed import Unconfirmed
+    from streams.client.unconfirmed import SmallerLimit, Unconfirmed
 
     if isinstance(error, Unconfirmed):
-        return Explained(Exit.USAGE, escape_lines(error.what), _MEANT)
+        hint = _MEANT.format("--yes" if isinstance(error, SmallerLimit) else "--new")
+        return Explained(Exit.USAGE, escape_lines(error.what), hint)
     if isinstance(error, Undecodable):
         return Explained(Exit.USAGE, str(error))
     return Explained(Exit.USAGE, with_typed_name(str(error), error.field, error.value))

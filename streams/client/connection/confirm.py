@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accountant.display.smaller_limits import confirmations_of_division, may_be_asked_back
 from accountant.records.requests import Open, SetLimit, SetMember
 from accountant.views.confirmations import (
     Confirmation,
     confirmation_words,
     confirmations_of_opening,
-    confirmations_of_team,
-    team_of,
 )
 from streams.client.connection.service_kind import is_over_http
 from streams.client.unconfirmed import unconfirmed
@@ -43,7 +42,10 @@ async def _confirmations(
             return []  # a repeat, or refused
         views = await service.datasets()
         return confirmations_of_opening(body, views, ordered=service.ordered_before())
-    if not team_of(body) or await service.dataset(body.dataset) is None:
+    if not may_be_asked_back(body):
+        return []
+    view = await service.dataset(body.dataset)
+    if view is None:
         return []
     members, limits = await service.members(body.dataset), await service.levels(body.dataset)
-    return confirmations_of_team(body, members, limits)
+    return confirmations_of_division(body, view, members, limits)

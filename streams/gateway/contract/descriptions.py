@@ -34,7 +34,11 @@ dataset for it, `ends_joint_guarantee` where its population would have none any 
 server reads the source.
 """,
     SetMember: _SIMILAR_TEAM,
-    SetLimit: _SIMILAR_TEAM,
+    SetLimit: _SIMILAR_TEAM
+    + """
+409 `smaller_limit` where it accepts an ask for more with less than the limit in force, or than is
+used: `?new=true` says that it is meant.
+""",
 }
 """What only HTTP does with a kind of record."""
 

@@ -213,8 +213,11 @@ def confirms(form: FormData, asked: Confirmation) -> bool:
 def to_confirm(form: FormData, asked: Confirmation) -> FormData:
     """Return a form that answers a question by being sent again."""
     values = {**form.values, CONFIRMED: asked.value}
-    rule = f"is nearly {asked.similar}. If {asked.value} is meant, send the form again."
-    return form._replace(values=values, errors={asked.field: rule}, is_open=True)
+    rule = "is less than there is. If that is meant, send the form again."
+    if asked.similar:
+        rule = f"is nearly {asked.similar}. If {asked.value} is meant, send the form again."
+    field = _INPUTS.get(asked.field, asked.field)
+    return form._replace(values=values, errors={field: rule}, is_open=True)
 
 
 def filters() -> tuple[str, ...]:

@@ -122,6 +122,29 @@ def test_an_owner_accepts_an_ask_for_a_limit_and_may_give_less(survey: Survey) -
     assert survey.asks()[-1]["state"] == "accepted"
 
 
+def test_a_limit_that_gives_less_than_there_is_is_asked_back(survey: Survey) -> None:
+    body = {"version": 1, "type": "limit", "dataset": survey.dataset, "by": "olga"}
+    body |= {"scope": "analyst", "name": "ana", "part": "0.1"}
+    survey.paged.done("olga", f"/datasets/{survey.dataset}/limits", body, "limit_set")
+    claim = {"type": "pure", "epsilon": "0.08"}
+    asked = request(survey.paged.clock, dataset=survey.dataset, analyst="ana", claim=claim)
+    survey.paged.done("ana", "/requests", asked, "granted")
+    for typed, why in (
+        ({"part": "9"}, "less than the limit in force, ε 0.1"),
+        ({"part": "8"}, "not more than what is used already, ε 0.08"),
+        ({"amount": "0.09"}, "less than the limit in force, ε 0.1"),
+    ):
+        ask = survey.ask("ana", wants="limit", **typed)
+        shown = form_of(survey.page("olga", accept=ask["ask"]), "limits")
+        asked = survey.post("olga", "limits", {**shown, "action": "set"})
+        assert (asked.status_code, why in words(asked.text)) == (409, True), words(asked.text)
+        again = form_of(asked.text, "limits")
+        said = survey.said("olga", survey.post("olga", "limits", {**again, "action": "set"}))
+        assert f"It accepts ask {ask['ask']}." in said
+        back = {**body, "part": "0.1"}
+        survey.paged.done("olga", f"/datasets/{survey.dataset}/limits", back, "limit_set")
+
+
 def test_an_owner_accepts_an_ask_for_a_budget_beside_it(survey: Survey) -> None:
     ask = survey.ask("ana", wants="budget", amount="0.9")
     assert form_of(survey.page("olga"), "more/answer")["amount"] == "0.9"
