@@ -17,6 +17,7 @@ from accountant.display.limits import part_words, scope_words, whole_of_limits
 from accountant.display.may_use import raise_budget
 from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS, Subject
+from accountant.display.team_refusals import limit_beyond_team, member_beyond_team
 from accountant.display.times import moment
 from accountant.filters import BesideBasic
 from accountant.limits.apply import allows_parts, allows_reserved_shares
@@ -45,6 +46,7 @@ class _Amend(_AdminRequest):
 
 class _Member(_AdminRequest):
     member: str = ""
+    roles: list[str] = []
 
 
 class _Budget(_AdminRequest):
@@ -67,6 +69,7 @@ class _Limit(_AdminRequest):
     pace: dict[str, Any] | None = None
     reserved: str | None = None
     until: str | None = None
+    policy: dict[str, Any] | None = None
 
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
@@ -272,6 +275,20 @@ def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str
         f"--team NAME {rest}{by}`. Or open a dataset that can reserve: `accountant dataset open "
         f"NAME --epsilon 1 --delta 1e-6 {other}{by}`."
     )
+
+
+def _member_beyond_team(request: _Member, current: CurrentDataset | None, __: str) -> str:
+    if current is None:
+        return ""
+    adds = bool(request.roles)
+    return member_beyond_team(request.member, adds=adds, by=request.by, current=current)
+
+
+def _limit_beyond_team(request: _Limit, current: CurrentDataset | None, __: str) -> str:
+    if current is None or request.name is None:
+        return ""
+    record = msgspec.structs.asdict(request)
+    return limit_beyond_team(request.name, record, by=request.by, current=current)
 
 
 def _end_in_past(request: _Limit, _: CurrentDataset | None, at: str) -> str:
@@ -487,6 +504,8 @@ _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,
     (Reason.LAST_OWNER, "member"): _last_owner,
     (Reason.UNKNOWN_LIMIT, "limit"): _unknown_limit,
+    (Reason.BEYOND_TEAM, "member"): _member_beyond_team,
+    (Reason.BEYOND_TEAM, "limit"): _limit_beyond_team,
     (Reason.LIMIT_NOT_POSSIBLE, "limit"): _limit_not_possible,
     (Reason.OVER_RESERVED, "limit"): _over_reserved,
     (Reason.OVER_RESERVED, "budget"): _lowered_below_shares,

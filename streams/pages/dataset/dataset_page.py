@@ -29,9 +29,11 @@ from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
+from accountant.records.inputs import check_body
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.person_pauses import pause_of
+from accountant.records.requests import SetLimit
 from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.limit_views import ScopeView
@@ -147,9 +149,16 @@ async def dataset_page(
         "request_filter": chosen,
         "filter_links": filter_links(chosen, dataset_address(dataset), found.members),
         "flash": flash,
-        "asks_for_team": decided is not None and decided.reason is Reason.BEYOND_TEAM,
+        "asks_for_team": _asks_for_team(decided),
     }
     return render_page(request, "dataset/page.html", status=status, **_page_values(found), **values)
+
+
+def _asks_for_team(decided: Decision | None) -> bool:
+    """Tell whether a larger limit of the team would help a lead whose limit was refused."""
+    if decided is None or decided.reason is not Reason.BEYOND_TEAM:
+        return False
+    return isinstance(check_body("admin", bytes(decided.request)).body, SetLimit)
 
 
 async def _source_words(request: HttpRequest, found: PageData) -> str:

@@ -71,3 +71,33 @@ def test_a_budget_above_the_ceiling_may_be_renewed_within_the_lifetime(accountan
         "For more, renew it within its lifetime, of which epsilon 3, delta 0 remain (`accountant "
         "dataset renew census NEW --policy FILE --by owner`), or open a dataset of another name."
     ) in words
+
+
+def test_a_lead_reads_which_rule_refused_and_about_whom(accountant: Command) -> None:
+    opened(accountant, "census", "--access", "members", "--approve-above", "0.3")
+    lead, owner = ("--by", "lea"), ("--by", "owner")
+    member, limit = ("member", "set", "census"), ("limit", "set", "census")
+    for name, role in (("lea", "lead"), ("ana", "analyst"), ("ben", "analyst")):
+        assert accountant(*member, name, "--role", role, "--team", "red", *owner).code == 0
+    assert accountant(*member, "omar", "--role", "owner", *owner).code == 0
+    assert accountant("ask", "census", "pure:0.4", "--analyst", "ana", "--wait", "0").code == 7
+    assert accountant("member", "remove", "census", "ana", *lead).code == 0
+    again = output_of(accountant, *member, "ana", "--role", "analyst", "--team", "red", *lead)
+    assert "ana has a request that waits for an approval, an open reservation, or" in again
+    assert "Ask an owner (omar or owner) to add ana" in again
+    pause = ("member", "pause", "census", "--team", "red", "--reason", "audit", *owner)
+    assert accountant(*pause).code == 0
+    removal = output_of(accountant, "member", "remove", "census", "ben", *lead)
+    assert "Team red is paused, and its lead removes nobody meanwhile" in removal
+    bens = (*limit, "--analyst", "ben")
+    share = output_of(accountant, *bens, "--reserved", "0.1", *lead)
+    assert "Team red has no reserved share, so none can be reserved for ben." in share
+    assert accountant(*limit, "--team", "red", "--part", "0.2", *owner).code == 0
+    more = output_of(accountant, *bens, "--part", "0.3", *lead)
+    assert "Team red has 20 % of the budget, and ben would get more. Set less." in more
+    assert "accountant more ask census limit --team red" in more
+    pace = ("--pace", "0.05", "--period", "P7D")
+    assert accountant(*limit, "--each", "red", *pace, *owner).code == 0
+    lifted = output_of(accountant, *bens, "--part", "0.1", *lead)
+    assert "has a period limit, 5 % of the budget every 7 days." in lifted
+    assert "such as 0.05 in P7D" in lifted
