@@ -50,6 +50,8 @@ _LONGEST_NAME: Final = 100
 _TEXTS: Final = frozenset(("varchar", "enum", "uuid", CSV_TEXT))
 _DIGITS: Final = 18
 """The most places of a text that SQL reads, more than a column may have."""
+_DOUBLE_DIGITS: Final = 15
+"""Whole numbers of so many digits, and their quarters, are doubles."""
 _NARROW_LIMIT: Final = 2**62
 
 
@@ -280,18 +282,25 @@ def _least_double_from(bound: Fraction) -> float:
 
 def _number_text(column: NumberColumn, text: str, functions: str) -> str:
     """Return the SQL of a text: SQL reads the common forms, the exact function all others."""
-    is_whole = f"regexp_full_match({text}, '[+-]?[0-9]{{1,18}}')"
-    whole = _whole_number(column, text, f"TRY_CAST({text} AS BIGINT)")
-    is_decimal = f"regexp_full_match({text}, '[+-]?[0-9]{{1,15}}[.][0-9]{{1,{_DIGITS}}}')"
+    places = column.places
+    short, scaled = f"[+-]?[0-9]{{1,{_DIGITS}}}", f"TRY_CAST({text} AS BIGINT)"
+    if places:
+        # A whole number below 10^15 of last places: cast and product have a relative error of
+        # 2^-53 each, so the product is within 1/4 of that number.
+        short = f"[+-]?[0-9]{{1,{_DOUBLE_DIGITS - places}}}([.][0-9]{{1,{places}}})?"
+        product = f"TRY_CAST({text} AS DOUBLE) * {double_literal(float(10**places))}"
+        scaled = f"TRY_CAST(round({product}) AS BIGINT)"
+    is_long = f"regexp_full_match({text}, '[+-]?[0-9]{{1,15}}([.][0-9]{{1,{_DIGITS}}})?')"
     parts = f"split_part({text}, '.', 1) || rpad(split_part({text}, '.', 2), {_DIGITS}, '0')"
     # Of more places than a column may have, so half a last place is whole. `//` rounds to 0, and
     # the offset, above every such number, makes it round down.
-    unit, offset = 10 ** (_DIGITS - column.places), 10 ** (16 + column.places)
+    unit, offset = 10 ** (_DIGITS - places), 10 ** (16 + places)
     shifted = f"TRY_CAST({parts} AS HUGEINT) + {integer_literal(unit // 2 + offset * unit)}"
     rounded = f"({shifted}) // {integer_literal(unit)} - {integer_literal(offset)}"
     return (
-        f"(CASE WHEN {is_whole} THEN {whole} WHEN {is_decimal} THEN {clamp_sql(column, rounded)} "
-        f"ELSE {functions}_text({text}) END)"
+        f"(CASE WHEN {text} IS NULL THEN NULL::{number_type(column)} "
+        f"WHEN regexp_full_match({text}, '{short}') THEN {clamp_sql(column, scaled)} "
+        f"WHEN {is_long} THEN {clamp_sql(column, rounded)} ELSE {functions}_text({text}) END)"
     )
 
 
