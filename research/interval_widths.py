@@ -13,8 +13,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Final
 
-from accountant.answers.intervals import half_width, noises_of
 from accountant.questions import Draw, Schema, check_schema, derive, parse_noise, parse_question
+from accountant.questions.draw_errors import half_width, noises_of
 from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.parts import middle_of, middle_square_of
 from accountant.questions.quotients import Interval, clamp

@@ -13,7 +13,6 @@ from msgspec import UNSET, UnsetType
 
 from accountant.advice.fit import budget_of, fit
 from accountant.advice.question_prices import FittingNoise, QuestionPrice, question_prices
-from accountant.answers.expected_error import ExpectedError, expected_errors
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import Price, price
 from accountant.dataset_ledger import DatasetLedger
@@ -33,6 +32,7 @@ from accountant.partition.judge import (
     decide_request,
     derive_claim,
 )
+from accountant.questions.expected_error import ExpectedError, expected_errors
 from accountant.questions.laws import with_law
 from accountant.questions.noise import Noise
 from accountant.questions.question import check_question

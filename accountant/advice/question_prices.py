@@ -10,9 +10,9 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.amounts import CONTEXT
-from accountant.answers.expected_error import expected_errors
 from accountant.errors import RequestInvalid
 from accountant.field_rules import Amounts, Count
+from accountant.questions.expected_error import expected_errors
 from accountant.questions.noise import Noise
 from accountant.questions.noise_wanted import noise_text
 from accountant.questions.question import CheckedQuestion

@@ -25,10 +25,7 @@ from accountant.answers.answer import (
 )
 from accountant.answers.cost import cost_of, cost_text
 from accountant.answers.intervals import (
-    CONFIDENCE,
     carries_estimate,
-    half_width,
-    noises_of,
     outward_decimals,
     rank_error,
 )
@@ -45,6 +42,7 @@ from accountant.questions import (
     session_law,
 )
 from accountant.questions.decimals import decimal_text, round_half_up
+from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of
 from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.plan import plan_of
 from accountant.questions.quotients import Interval

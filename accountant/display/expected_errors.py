@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from accountant.advice.preview import Preview
-from accountant.answers.expected_error import ExpectedError
 from accountant.display.numbers import counting_cost, spent_line
+from accountant.questions.expected_error import ExpectedError
 
 
 def error_words(expected: ExpectedError) -> str:

@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.answers.expected_error import check_guess
 from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.errors import RequestInvalid
 from accountant.field_rules import Name
 from accountant.policy import Neighbours
+from accountant.questions.expected_error import check_guess
 from accountant.questions.noise import Noise
 from accountant.questions.statistics import Question
 from accountant.records.inputs import (

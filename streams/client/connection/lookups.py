@@ -11,11 +11,11 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.answers import NoisyAnswer
-from accountant.answers.expected_error import check_guess
 from accountant.display.current_dataset import CurrentDataset
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.questions import Schema
+from accountant.questions.expected_error import check_guess
 from accountant.records import Decision, decode_decision
 from accountant.records.coerce import coerce_text
 from accountant.records.http_bodies import Me

@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from accountant.amounts import LARGEST, SMALLEST, WIRE_PATTERN
-from accountant.answers.expected_error import MAX_GUESS
 from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
 from accountant.claims.fields import GRANT_PATTERN, MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO
 from accountant.filters import FILTERS
@@ -32,6 +31,7 @@ from accountant.policy.policy import (
     UNIT_PATTERN,
 )
 from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
+from accountant.questions.expected_error import MAX_GUESS
 from accountant.questions.group_functions import MAX_CUTS
 from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
 from accountant.questions.noise_wanted import MAX_WEIGHT

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from accountant.answers import NoisyAnswer, decode_answer, encode_answer
-from accountant.answers.intervals import half_width
 from accountant.display.answers import (
     NO_ESTIMATE,
     answer_chart,
@@ -17,6 +16,7 @@ from accountant.display.answers import (
     answer_in_short,
     answer_text,
 )
+from accountant.questions.draw_errors import half_width
 from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.parts import middle_of
 from streams.client.questions.answers import PrivateAnswer

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from accountant.answers.intervals import noises_of
 from accountant.questions import Draw, mean_value, variance_value
+from accountant.questions.draw_errors import noises_of
 from accountant.questions.quotients import Interval, QuotientSet
 from accountant.questions.statistics import EstimateQuestion
 from research.interval_widths import MEANS, NOISES, width_of

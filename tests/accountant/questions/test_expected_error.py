@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.answers.expected_error import check_guess, expected_errors
-from accountant.answers.intervals import noises_of
 from accountant.errors import RequestInvalid
 from accountant.questions import Schema, check_schema, derive, parse_question
+from accountant.questions.draw_errors import noises_of
+from accountant.questions.expected_error import check_guess, expected_errors
 from accountant.questions.noise_wanted import parse_noise
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from accountant.questions.statistics import EstimateQuestion

@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from accountant.answers.intervals import CONFIDENCE, half_width, noises_of
 from accountant.errors import RequestInvalid
 from accountant.questions.derive import derive
 from accountant.questions.draw import Draw
+from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of
 from accountant.questions.noise import Noise
 from accountant.questions.parts import middle_of
 from accountant.questions.plan import plan_of
