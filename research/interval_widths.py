@@ -78,7 +78,7 @@ def width_of(statistic: str, noise: str, *, mean: int, count: int) -> Width:
     q = middle_square_of(column)
     numbers = [n, n * u, n * (DEVIATION**2 + u**2 - q)][: len(draws)]
     noises = noises_of(draws)
-    (now,) = question.intervals(checked, [numbers], confidence=CONFIDENCE, noises=noises)
+    (now,) = question.intervals(column, [numbers], confidence=CONFIDENCE, noises=noises)
     one = Fraction(1)
     known = [u, one] if statistic == "mean" else [q + u**2 - DEVIATION**2, 2 * u, one]
     return Width(

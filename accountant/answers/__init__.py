@@ -17,6 +17,8 @@ from accountant.answers.build import Granted as Granted
 from accountant.answers.build import answer_of as answer_of
 from accountant.answers.build import failed_answer as failed_answer
 from accountant.answers.cost import cost_of as cost_of
+from accountant.answers.pairs import PairEstimate as PairEstimate
+from accountant.answers.pairs import compare_groups as compare_groups
 from accountant.answers.run import Noisy as Noisy
 from accountant.answers.run import Result as Result
 from accountant.answers.run import ShownSession as ShownSession

@@ -78,6 +78,7 @@ class StatisticNoise(_Fields, frozen=True):
         variance: of Gaussian noise, in squared units, as `scale`.
         values: the noisy statistic, one number for each group, where the answer's values are
             computed from several.
+        grid: of numbers, on whose multiples they are.
         column: in an answer of several columns, the number column that it is of; of a count,
             that whose missing values are left out of it, if any.
     """
@@ -87,6 +88,7 @@ class StatisticNoise(_Fields, frozen=True):
     scale: str | UnsetType = UNSET
     variance: str | UnsetType = UNSET
     values: tuple[str, ...] = ()
+    grid: str = "1"
     column: str | UnsetType = UNSET
 
 
@@ -96,9 +98,11 @@ class AnswerColumn(_Fields, frozen=True):
     Attributes:
         values, low, high, rank_error: as of an answer to this statistic alone.
         lower, upper: of a number column, its bounds.
+        parts: the places, among the answer's `statistics`, of those that it is computed from.
     """
 
     values: tuple[str | None, ...]
+    parts: tuple[int, ...]
     low: tuple[str | None, ...] = ()
     high: tuple[str | None, ...] = ()
     lower: str | UnsetType = UNSET
@@ -220,6 +224,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
                     bounds=UNSET
                     if self.bounds is UNSET
                     else replace(self.bounds, lower=column.lower, upper=column.upper),
+                    statistics=tuple([self.statistics[place] for place in column.parts]),
                     columns=(),
                 )
                 for statistic, column in zip(question.alone, self.columns, strict=True)
@@ -276,6 +281,9 @@ def _check_sizes(answer: NoisyAnswer) -> None:
         raise ValueError(f"an answer must have {columns} columns, got {len(answer.columns)}")
     if answer.columns and (answer.values or answer.low or answer.high):
         raise ValueError("an answer of several statistics must have its values in columns")
+    places = range(len(answer.statistics))
+    if any(place not in places for each in answer.columns for place in each.parts):
+        raise ValueError("a column must be computed from the answer's statistics")
     for each in answer.alone:
         _check_column(each)
 

@@ -96,6 +96,7 @@ def answer_of(
             replace_dataclass(
                 result, checked=alone, noisy=tuple([result.noisy[i] for i in places])
             ),
+            places,
         )
         for alone, places in zip(checked.alone, plan.of_each, strict=True)
     ]
@@ -121,13 +122,18 @@ def answer_of(
     return answer if result.session is None else _with_session(answer, result.session)
 
 
-def _column(result: Result) -> AnswerColumn:
-    """Return the values of one statistic with their intervals."""
+def _column(result: Result, parts: tuple[int, ...]) -> AnswerColumn:
+    """Return the values of one statistic with their intervals.
+
+    Args:
+        parts: the places of its draws.
+    """
     values, intervals, places = _shown(result.checked, result)
     ends = [None if each is None else outward_decimals(each, places) for each in intervals]
     column, draw = result.checked.column, result.noisy[0].draw
     return AnswerColumn(
         values=values,
+        parts=parts,
         low=_texts([each and each[0] for each in ends], places),
         high=_texts([each and each[1] for each in ends], places),
         lower=column.lower if isinstance(column, NumberColumn) else UNSET,
@@ -209,14 +215,14 @@ def _shown(
     carries = [carries_estimate(each) for each in counts]
     numbers = list(compress(zip(*[each.values for each in parts], strict=True), carries))
     within = question.intervals(
-        checked,
+        checked.numbers,
         numbers,
         confidence=Decimal(CONFIDENCE),
         noises=noises_of([each.draw for each in parts]),
     )
-    places = question.places(checked)
+    places = question.places(checked.numbers)
     unit = Fraction(1, 10**places)
-    values = iter([round_half_up(question.value(checked, each), unit) for each in numbers])
+    values = iter([round_half_up(question.value(checked.numbers, each), unit) for each in numbers])
     intervals = iter(within)
     return (
         _texts([next(values) if each else None for each in carries], places),
@@ -284,5 +290,6 @@ def _noise_of(noisy: Noisy, is_part: bool, among: CheckedQuestion | None) -> Sta
         scale=UNSET if draw.scale is None else str(draw.scale),
         variance=UNSET if draw.variance is None else str(draw.variance),
         values=_texts(noisy.values, _places(draw)) if is_part and noisy.values else (),
+        grid=decimal_text(draw.grid, _places(draw)) if noisy.values else "1",
         column=UNSET if column is None else column.name,
     )

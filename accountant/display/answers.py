@@ -14,7 +14,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from accountant.answers import AnswerRow, NoisyAnswer
+from accountant.answers import AnswerRow, NoisyAnswer, PairEstimate, compare_groups
+from accountant.answers.pairs import Comparison, Group, group_of_text
 from accountant.display.numbers import counted, spent_line
 from accountant.foreign_text import escape_text
 from accountant.questions import noise_text, question_text, stop_text
@@ -160,6 +161,45 @@ def interval_text(row: AnswerRow) -> str:
         f"{shown:f} ({low.quantize(unit, ROUND_FLOOR, _EXACT):f} "
         f"to {high.quantize(unit, ROUND_CEILING, _EXACT):f})"
     )
+
+
+def pair_text(pair: PairEstimate) -> str:
+    """Return a difference or a ratio with its interval: `north / south: 1.18 (1.02 to 1.36)`."""
+    sign = "-" if pair.comparison == "difference" else "/"
+    first, second = (_pair_group(each) for each in pair.groups)
+    low, high = pair.interval or (None, None)
+    row = AnswerRow(
+        (), 0, *(None if each is None else f"{each:f}" for each in (pair.value, low, high))
+    )
+    percent = f"{pair.confidence.scaleb(2).normalize():f}"
+    held = "intervals of all pairs" if pair.simultaneous else "interval"
+    return f"{first} {sign} {second}: {interval_text(row)}, {percent} % {held}"
+
+
+def pair_lines(
+    answer: NoisyAnswer, comparison: Comparison, first: str, second: str, *, simultaneous: bool
+) -> list[str]:
+    """Return a comparison of two groups in each column of numbers.
+
+    Args:
+        first, second: texts of groups, such as `north`, or `north, true` of two columns.
+    Raises: RequestInvalid: there is no such group, or no numbers of one answer.
+    """
+    groups = [
+        group_of_text(answer, text, field=field)
+        for field, text in (("first", first), ("second", second))
+    ]
+    names = [f"{name}: " for name in _value_names(answer)] if answer.columns else [""]
+    columns = zip(names, answer.alone, strict=True)
+    of_numbers = [each for each in columns if each[1].low] or [("", answer)]
+    return [
+        name + pair_text(compare_groups(each, comparison, *groups, simultaneous=simultaneous))
+        for name, each in of_numbers
+    ]
+
+
+def _pair_group(group: Group) -> str:
+    return ", ".join(map(_group_text, group if isinstance(group, tuple) else (group,)))
 
 
 def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from accountant.answers import NoisyAnswer
+    from accountant.answers.pairs import Comparison
 
 
 def answers(
@@ -32,6 +33,20 @@ def answers(
         int,
         typer.Option(min=1, max=10_000, help="How many answers, the newest ones; oldest first."),
     ] = 50,
+    difference: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="GROUP GROUP", help="With --id: the first minus the second of two groups."
+        ),
+    ] = None,
+    ratio: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="GROUP GROUP", help="With --id: the first divided by the second."),
+    ] = None,
+    all_pairs: Annotated[
+        bool,
+        typer.Option("--all-pairs", help="Let the intervals of all pairs of groups hold at once."),
+    ] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     out: Out = None,
@@ -44,16 +59,25 @@ def answers(
     of all members. Without a server, such as of a copy, they are read from the store beside the
     ledger's file, all of them.
 
+    `--difference` and `--ratio` compare two groups of one answer, with an interval by the noise of
+    both. Name them before looking; `--all-pairs` lets you look first.
+
     Example: `accountant answers survey`. Exit code 1 if --id has no answer that you may see.
     """
     from accountant.answers import encode_answer
-    from accountant.display.answers import answer_text
+    from accountant.display.answers import answer_text, pair_lines
     from streams.cli.printing.answers import answer_table
     from streams.cli.printing.output import stdout, write_lines
     from streams.cli.reading.connect import connect
     from streams.cli.reading.dataset_reader import get_dataset
     from streams.cli.reading.stored_answers import file_without_server, stored_answers
 
+    asked: dict[Comparison, tuple[str, str] | None] = {"difference": difference, "ratio": ratio}
+    pairs = {comparison: groups for comparison, groups in asked.items() if groups is not None}
+    if pairs and (request_id is None or json):
+        fail(Exit.USAGE, "--difference and --ratio are of one answer, as text: add --id, no --json")
+    if all_pairs and not pairs:
+        fail(Exit.USAGE, "--all-pairs is of --difference or --ratio")
     with explain_errors():
         file = file_without_server(url)
         if file is not None:
@@ -66,7 +90,10 @@ def answers(
         hint = f"`accountant answers {dataset}` lists those that you may see"
         fail(Exit.FAILED, f"request {request_id} has no answer on {dataset}", hint=hint)
     with explain_errors(), output_in(out, replace=replace):
-        if json:
+        if pairs:
+            for comparison, groups in pairs.items():
+                say("\n".join(pair_lines(found[0], comparison, *groups, simultaneous=all_pairs)))
+        elif json:
             write_lines(map(encode_answer, found))
         elif request_id is not None:
             say("\n\n".join(map(answer_text, found)))

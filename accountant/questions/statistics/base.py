@@ -174,19 +174,19 @@ class EstimateQuestion(ColumnQuestion, frozen=True):
     column_kind = NumberColumn
 
     @abstractmethod
-    def places(self, scope: Scope) -> int:
+    def places(self, column: NumberColumn) -> int:
         """Return how many digits after the point its values have."""
         raise NotImplementedError
 
     @abstractmethod
-    def value(self, scope: Scope, numbers: Sequence[Fraction]) -> Fraction:
+    def value(self, column: NumberColumn, numbers: Sequence[Fraction]) -> Fraction:
         """Return the value of a group from the noisy numbers of its parts."""
         raise NotImplementedError
 
     @abstractmethod
     def intervals(
         self,
-        scope: Scope,
+        column: NumberColumn,
         numbers: Sequence[Sequence[Fraction]],
         *,
         confidence: Decimal,

@@ -29,25 +29,24 @@ class MeanQuestion(EstimateQuestion, frozen=True, tag="mean"):
         """Return the count and the sum about the middle."""
         return row_count(), sum_about_middle(scope.numbers)
 
-    def places(self, scope: Scope) -> int:
+    def places(self, column: NumberColumn) -> int:
         """Return how many digits after the point a mean has."""
-        return scope.numbers.places + QUOTIENT_PLACES
+        return column.places + QUOTIENT_PLACES
 
-    def value(self, scope: Scope, numbers: Sequence[Fraction]) -> Fraction:
+    def value(self, column: NumberColumn, numbers: Sequence[Fraction]) -> Fraction:
         """Return the mean of noisy numbers."""
         count, total = numbers
-        return mean_value(scope.numbers, count=count, total=total)
+        return mean_value(column, count=count, total=total)
 
     def intervals(
         self,
-        scope: Scope,
+        column: NumberColumn,
         numbers: Sequence[Sequence[Fraction]],
         *,
         confidence: Decimal,
         noises: Noises,
     ) -> Sequence[Interval]:
         """Return the interval of each mean."""
-        column = scope.numbers
         middle, found = middle_of(column), means_about_middle(column, confidence, noises)
         hulls = [found.hull(total, count) for count, total in numbers]
         return [(middle + low, middle + high) for low, high in hulls]

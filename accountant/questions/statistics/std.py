@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from accountant.questions.quotients import QUOTIENT_PLACES, Interval, Noises
-from accountant.questions.scope import Scope
+from accountant.questions.schema import NumberColumn
 from accountant.questions.statistics.variance import VarianceQuestion
 
 
@@ -17,26 +17,26 @@ class StdQuestion(VarianceQuestion, frozen=True, tag="std"):
 
     label = "Standard deviation"
 
-    def places(self, scope: Scope) -> int:
+    def places(self, column: NumberColumn) -> int:
         """Return how many digits after the point a standard deviation has."""
-        return scope.numbers.places + QUOTIENT_PLACES
+        return column.places + QUOTIENT_PLACES
 
-    def value(self, scope: Scope, numbers: Sequence[Fraction]) -> Fraction:
+    def value(self, column: NumberColumn, numbers: Sequence[Fraction]) -> Fraction:
         """Return the root of the variance of noisy numbers, rounded half up to its digits."""
-        halves = _root(super().value(scope, numbers), 2 * 10 ** self.places(scope))
-        return Fraction((halves + 1) // 2, 10 ** self.places(scope))
+        halves = _root(super().value(column, numbers), 2 * 10 ** self.places(column))
+        return Fraction((halves + 1) // 2, 10 ** self.places(column))
 
     def intervals(
         self,
-        scope: Scope,
+        column: NumberColumn,
         numbers: Sequence[Sequence[Fraction]],
         *,
         confidence: Decimal,
         noises: Noises,
     ) -> Sequence[Interval]:
         """Return the roots of the ends of each variance's interval, rounded outward."""
-        unit = 10 ** self.places(scope)
-        variances = super().intervals(scope, numbers, confidence=confidence, noises=noises)
+        unit = 10 ** self.places(column)
+        variances = super().intervals(column, numbers, confidence=confidence, noises=noises)
         return [_roots(each, unit) for each in variances]
 
 

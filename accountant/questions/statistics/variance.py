@@ -47,25 +47,25 @@ class VarianceQuestion(EstimateQuestion, frozen=True, tag="variance"):
         column = scope.numbers
         return row_count(), sum_about_middle(column), squares_about_middle(column)
 
-    def places(self, scope: Scope) -> int:
+    def places(self, column: NumberColumn) -> int:
         """Return how many digits after the point a variance has."""
-        return 2 * scope.numbers.places + QUOTIENT_PLACES
+        return 2 * column.places + QUOTIENT_PLACES
 
-    def value(self, scope: Scope, numbers: Sequence[Fraction]) -> Fraction:
+    def value(self, column: NumberColumn, numbers: Sequence[Fraction]) -> Fraction:
         """Return the variance of noisy numbers."""
         count, total, squares = numbers
-        return variance_value(scope.numbers, count=count, total=total, squares=squares)
+        return variance_value(column, count=count, total=total, squares=squares)
 
     def intervals(
         self,
-        scope: Scope,
+        column: NumberColumn,
         numbers: Sequence[Sequence[Fraction]],
         *,
         confidence: Decimal,
         noises: Noises,
     ) -> Sequence[Interval]:
         """Return the interval of each variance."""
-        found = _variances(scope.numbers, confidence, noises)
+        found = _variances(column, confidence, noises)
         return [found.hull(*each) for each in numbers]
 
 

@@ -9,7 +9,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.answers import AnswerRow, NoisyAnswer, StatisticNoise, decode_answer, encode_answer
+from accountant.answers import (
+    AnswerRow,
+    NoisyAnswer,
+    PairEstimate,
+    StatisticNoise,
+    compare_groups,
+    decode_answer,
+    encode_answer,
+)
+from accountant.answers.pairs import Comparison, Group
 from accountant.display.answers import answer_html, answer_text
 from accountant.errors import BudgetError
 from accountant.questions import Noise, Question, Stop
@@ -173,6 +182,34 @@ class PrivateAnswer:
         """
         self._question("rank_error")
         return _number(self.record.rank_error or None)
+
+    def difference(
+        self, first: Group, second: Group, *, simultaneous: bool = False
+    ) -> PairEstimate:
+        """Return the difference of two groups' numbers, with an interval by the noise of both.
+
+        It costs nothing. The interval holds for two groups that are named before looking.
+
+        Args:
+            first, second: declared values; of several columns of groups, a tuple of one of each.
+            simultaneous: let the intervals of all pairs hold at once, to name any after looking.
+        Raises: RequestInvalid: a group is none of the answer's, or it has no intervals.
+        """
+        self._question("difference(...)")
+        return self._compare("difference", first, second, simultaneous)
+
+    def ratio(self, first: Group, second: Group, *, simultaneous: bool = False) -> PairEstimate:
+        """Return the ratio first / second, as `difference` does.
+
+        Its value and interval are None where the second group may be 0, or of no rows.
+        """
+        self._question("ratio(...)")
+        return self._compare("ratio", first, second, simultaneous)
+
+    def _compare(
+        self, comparison: Comparison, first: Group, second: Group, simultaneous: bool
+    ) -> PairEstimate:
+        return compare_groups(self.record, comparison, first, second, simultaneous=simultaneous)
 
     @property
     def confidence(self) -> Decimal | None:

@@ -64,7 +64,7 @@ def test_errors_are_smaller_at_equal_epsilon(
         for _ in range(DRAWS):
             noisy = [each.values[0] for each in run(asked, statistics, bits).noisy]
             question = asked.checked.question
-            now = question.value(asked.checked, noisy)  # type: ignore[union-attr]
+            now = question.value(asked.checked.numbers, noisy)  # type: ignore[union-attr]
             squares[0] += float(now - truth) ** 2
             squares[1] += float(about_zero(values, asked, bits) - truth) ** 2
         assert math.sqrt(squares[0] / squares[1]) <= most

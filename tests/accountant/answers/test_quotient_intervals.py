@@ -35,7 +35,9 @@ def intervals(question: Asked, numbers: Sequence[Sequence[Fraction]]) -> Sequenc
     statistic = question.checked.statistic
     assert isinstance(statistic, EstimateQuestion)
     noises = noises_of(question.derivation.draws)
-    return statistic.intervals(question.checked, numbers, confidence=CONFIDENCE, noises=noises)
+    return statistic.intervals(
+        question.checked.numbers, numbers, confidence=CONFIDENCE, noises=noises
+    )
 
 
 def law_of(draw: Draw, reach: float) -> list[tuple[Fraction, float]]:

@@ -146,6 +146,6 @@ def test_a_standard_deviation_is_the_root_of_the_variance_rounded() -> None:
     question = checked.question
     assert isinstance(question, StdQuestion)
     # The middle of the bounds is 1, and that of the squares about it 4.
-    two = question.value(checked, [Fraction(1), Fraction(0), Fraction(-2)])
+    two = question.value(checked.numbers, [Fraction(1), Fraction(0), Fraction(-2)])
     assert two == Fraction("1.414214")
-    assert question.value(checked, [Fraction(-9), Fraction(50), Fraction(-7)]) == 0
+    assert question.value(checked.numbers, [Fraction(-9), Fraction(50), Fraction(-7)]) == 0

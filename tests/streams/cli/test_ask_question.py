@@ -195,6 +195,16 @@ def test_old_answers_are_listed_and_read_again(served: Command) -> None:
     assert served("answers", "survey", "--json", "--last", "1").out.count("\n") == 1
     whole = served("answers", "survey", "--id", found.request_id)
     assert whole.out.startswith("count where age > 65: ")
+    regions = decode_answer(served("answers", "survey", "--json").out.splitlines()[1].encode())
+    pair = ("--id", regions.request_id, "--difference", "north", "south")
+    assert re.fullmatch(
+        r"north - south: -?\d+ ± \d+, 95 % interval\n", served("answers", "survey", *pair).out
+    )
+    both = served("answers", "survey", *pair, "--ratio", "south", "north", "--all-pairs").out
+    assert [line.split(":")[0] for line in both.splitlines()] == ["north - south", "south / north"]
+    wrong = served("answers", "survey", "--id", regions.request_id, "--ratio", "north", "west")
+    assert "second must be a group of this answer" in wrong.err
+    assert served("answers", "survey", "--ratio", "north", "south").code == 2
     assert served("answers", "survey", "--analyst", "ben").out.startswith("survey has no answers")
 
 
