@@ -22,7 +22,7 @@ from streams.sources.database import (
     run,
 )
 from streams.sources.row_digest import digest_sql
-from streams.sources.schema_rows import SchemaRows
+from streams.sources.schema_rows import UNIT_TEXT, SchemaRows
 from streams.sources.source_settings import SourceSettings
 from streams.sources.source_tables import SourceProblem
 
@@ -113,7 +113,7 @@ def read_in_full(source: OpenedSource, rows: SchemaRows) -> None:
     if has_unit:
         values.append(digest_sql(rows.content, key=_ANY_KEY))
     # One number of all cells: nothing can be left out of it.
-    read = f"bit_xor(hash({', '.join(values)})), count(*), sum(strlen(unit))"
+    read = f"bit_xor(hash({', '.join(values)})), count(*), sum(strlen({UNIT_TEXT}))"
     table = f"({rows.sql(rows.every)})"
     ((_, number, lengths),) = run(source.connection, f"SELECT {read} FROM {table}")
     if has_unit:

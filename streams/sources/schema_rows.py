@@ -23,13 +23,17 @@ from streams.sources.source_tables import SourceTable
 from streams.sources.time_cells import define_zone, needs_zone, zone_join
 from streams.sources.zone_files import zone_of
 
+UNIT_TEXT: Final = "coalesce(long, u::VARCHAR)"
+"""The SQL of the text of a row's unit."""
 _LONGEST_UNIT: Final = 64
 """A longer text is grouped by its hash: a unit with long names in many rows fills no memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaRows:
-    """SQL of rows: `u` is the unit, `unit` its text, and `c0`, `c1`, ... are the columns.
+    """SQL of rows: `u` is the unit, and `c0`, `c1`, ... are the columns.
+
+    `long` is the text of a unit whose `u` is no more than its hash, else NULL.
 
     Attributes:
         tables: whose rows together are the data; at least one.
@@ -46,7 +50,7 @@ class SchemaRows:
     @property
     def content(self) -> str:
         """The SQL of what the hash of a row is of; `sql` then reads every column."""
-        return content_sql(self.schema.columns, "unit", [f"c{i}" for i in self.every])
+        return content_sql(self.schema.columns, UNIT_TEXT, [f"c{i}" for i in self.every])
 
     def define_functions(self, connection: Any) -> None:
         """Define the functions that read cells for which SQL is not exact, and the zone's rules.
@@ -73,17 +77,21 @@ class SchemaRows:
                     f"c{i}_double", of_double, ["DOUBLE"], result, side_effects=True
                 )
 
-    def sql(self, columns: Iterable[int]) -> str:
-        """Return SQL of the rows, with the columns at some positions."""
-        positions = list(columns)
-        return " UNION ALL ".join(self._read(table, positions) for table in self.tables)
+    def sql(self, columns: Iterable[int], *, units: str = "") -> str:
+        """Return SQL of the rows, with the columns at some positions.
 
-    def _read(self, table: SourceTable, columns: Iterable[int]) -> str:
-        unit, text = self._unit(table)
+        Args:
+            units: SQL of those whose rows are read; "" for all. Of others no cell is read.
+        """
         positions = list(columns)
-        values = [f"{unit} AS u", f"{text} AS unit"]
-        values += [f"{self.value(table, i)} AS c{i}" for i in positions]
-        return f"SELECT {', '.join(values)} FROM {self.from_sql(table, positions)}"
+        return " UNION ALL ".join(self._read(table, positions, units) for table in self.tables)
+
+    def _read(self, table: SourceTable, columns: Sequence[int], units: str) -> str:
+        unit, long = self._unit(table)
+        values = [f"{unit} AS u", f"{long} AS long"]
+        values += [f"{self.value(table, i)} AS c{i}" for i in columns]
+        where = f" WHERE {unit} IN ({units})" if units else ""
+        return f"SELECT {', '.join(values)} FROM {self.from_sql(table, columns)}{where}"
 
     def value(self, table: SourceTable, i: int) -> str:
         """Return the SQL of the value of a column in what `from_sql` selects from."""
@@ -110,16 +118,17 @@ class SchemaRows:
         return zone_of(self.schema)
 
     def _unit(self, table: SourceTable) -> tuple[str, str]:
-        """Return the SQL of what units are grouped by, and of their text."""
-        unit = self.schema.unit
+        """Return the SQL of what units are grouped by, and of a text too long for that."""
+        unit, no_text = self.schema.unit, "NULL::VARCHAR"
         if unit is UNSET:
-            return "0::BIGINT", "''"
+            return "0::BIGINT", no_text
         cell = table.columns.get(unit.column)
         text = identifier_sql(cell)
         # Numbers are grouped faster than their digits, if all tables have numbers.
         if cell is not None and all(
             is_bigint(each.columns.get(unit.column)) for each in self.tables
         ):
-            return f"{cell.reference}::BIGINT", text
+            return f"{cell.reference}::BIGINT", no_text
         is_long = f"strlen({text}) > {_LONGEST_UNIT}"
-        return f"(CASE WHEN {is_long} THEN 'sha256:' || sha256({text}) ELSE {text} END)", text
+        short = f"(CASE WHEN {is_long} THEN 'sha256:' || sha256({text}) ELSE {text} END)"
+        return short, f"(CASE WHEN {is_long} THEN {text} END)"

@@ -73,7 +73,7 @@ def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str
     """
     checked, sets, every = query.checked, query.row_sets, [*query.rows.every]
     most, per_group = checked.rows, min(checked.rows, checked.rows_per_group)
-    content = ["u", "unit", "cell", *dict.fromkeys([*query.names, *(f"c{i}" for i in every)])]
+    content = ["u", "long", "cell", *dict.fromkeys([*query.names, *(f"c{i}" for i in every)])]
     is_read_once = query.needed == every
     stored = content if is_read_once else ["u", "cell", *query.names]
     run(connection, f"CREATE TEMP TABLE relevant AS {query.relevant(stored, query.needed)}")
@@ -90,7 +90,9 @@ def _bounded(connection: Any, query: _Query, *, key: bytes, at_once: int) -> str
     ((last,),) = run(connection, "SELECT max(part) FROM crowded")
     if last is None:
         return "relevant"
-    rows = "relevant" if is_read_once else f"({query.relevant(content, every)})"
+    rows = "relevant"
+    if not is_read_once:
+        rows = f"({query.relevant(content, every, units='SELECT u FROM crowded')})"
     digest = digest_sql(query.rows.content, key=key)
     names = ", ".join(query.names)
     columns = f"u, part, cell, {names}, {digest} AS digest"
@@ -176,11 +178,10 @@ class _Query:
         # The question has narrower bounds than the schema, by which its claim is.
         return f"(CASE WHEN {name} IS NOT NULL THEN {clamp_sql(column, name)} END)"
 
-    def relevant(self, selected: Iterable[str], columns: Iterable[int]) -> str:
+    def relevant(self, selected: Iterable[str], columns: Iterable[int], *, units: str = "") -> str:
         """Return SQL of the rows that the filter matches and that some statistic has."""
-        inner = (
-            f"SELECT *, {self._cell()} AS cell, TRUE AS {_EACH_ROW} FROM ({self.rows.sql(columns)})"
-        )
+        rows = self.rows.sql(columns, units=units)
+        inner = f"SELECT *, {self._cell()} AS cell, TRUE AS {_EACH_ROW} FROM ({rows})"
         return f"SELECT {', '.join(selected)} FROM ({inner}) WHERE {self._is_relevant()}"
 
     def _is_relevant(self) -> str:

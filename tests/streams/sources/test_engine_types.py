@@ -182,7 +182,7 @@ def assert_read(
             read_in_full(opened, rows)
             found = run(
                 opened.connection,
-                f"SELECT COLUMNS('c.*') FROM ({rows.sql(rows.every)}) ORDER BY unit::INTEGER",
+                f"SELECT COLUMNS('c.*') FROM ({rows.sql(rows.every)}) ORDER BY u::INTEGER",
             )
         for column, cells, values in zip(
             columns, expected.values(), zip(*found, strict=True), strict=True
