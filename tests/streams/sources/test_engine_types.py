@@ -26,7 +26,7 @@ from accountant.questions.schema_values import identifier, read_cell
 from streams.sources.cells import schema_value
 from streams.sources.database import connected, run
 from streams.sources.first_reading import read_in_full
-from streams.sources.schema_rows import SchemaRows
+from streams.sources.schema_rows import UNIT_TEXT, SchemaRows
 from streams.sources.source_settings import DuckdbSource, ParquetSource, SourceSettings
 from tests.accountant.questions.schemas import SOURCE
 from tests.nightly import NIGHTLY, rounds
@@ -198,7 +198,9 @@ def assert_read(
                 rows.define_functions(opened.connection)
             if i == 0 or NIGHTLY:  # the query below reads the same cells
                 read_in_full(opened, rows)
-            units = run(opened.connection, f"SELECT unit, u FROM ({rows.sql([0])}) ORDER BY c0")
+            units = run(
+                opened.connection, f"SELECT {UNIT_TEXT}, u FROM ({rows.sql([0])}) ORDER BY c0"
+            )
             names = [identifier(cell) for cell in cells]
             assert [text for text, _ in units] == names, name
             # Rows are of one unit if they have one name, and only then.
