@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import UNSET
 
 from accountant.questions.schema import Schema
+from accountant.questions.statistics import MAX_STATISTICS
 from streams.sources.database import (
     OpenedSource,
     SourceVersion,
@@ -29,9 +30,11 @@ from streams.sources.source_tables import SourceProblem
 _ANY_KEY: Final = bytes(32)
 """Of the digests of a reading, which decide nothing."""
 _ROW_BYTES: Final = 512
-"""Of a row in all tables of a question at once: its unit thrice, its digest and its statistic."""
-_CELL_BYTES: Final = 32
-"""Of a cell, where the rows of crowded units go through the disk."""
+"""Of a row in all tables of a question at once: its unit four times, and its digest."""
+_CELL_BYTES: Final = 16
+"""Of a cell."""
+_STATISTIC_BYTES: Final = 48
+"""Of a cell that statistics read: among the rows that are hashed, counted and chosen, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,6 @@ def read_in_full(source: OpenedSource, rows: SchemaRows) -> None:
     table = f"({rows.sql(rows.every)})"
     ((_, number, lengths),) = run(source.connection, f"SELECT {read} FROM {table}")
     if has_unit:
-        source.check_spill(
-            number * (_ROW_BYTES + _CELL_BYTES * len(rows.every)) + int(lengths or 0)
-        )
+        columns = len(rows.every)
+        cells = _CELL_BYTES * columns + _STATISTIC_BYTES * min(columns, MAX_STATISTICS)
+        source.check_spill(number * (_ROW_BYTES + cells) + int(lengths or 0))
