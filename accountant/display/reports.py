@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from accountant.display.spending import without_elsewhere
 from accountant.display.times import moment
 from accountant.views.period import month_period
 from accountant.views.period_report import PeriodReport, ReportBy, ReportRow
@@ -47,6 +48,8 @@ def report_notes(report: PeriodReport, by: ReportBy | None = None) -> list[str]:
         )
     if by == "team":
         found.append("Teams are those of the members now, whatever they were at the time.")
+    if words := without_elsewhere("The tables", report.unit, report.elsewhere):
+        found.append(f"{words}.")
     if report.since is not None:
         found.append(
             f"Older decisions are in an archive of the log: counted are those since "

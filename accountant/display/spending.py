@@ -118,6 +118,18 @@ def sums_of(view: DatasetView) -> tuple[SumSpending, ...]:
     return tuple(map(SumSpending, budget, spent, reserved, remaining_amounts(left)))
 
 
+def without_elsewhere(what: str, unit: str, elsewhere: str) -> str:
+    """Return that some rows do not count releases made elsewhere, "" where there are none.
+
+    Args:
+        what: the rows. `elsewhere`: what these releases have cost, in `unit`.
+    """
+    if elsewhere == "0":
+        return ""
+    amount = f"{symbol(unit)} {spent_amount(elsewhere)}"
+    return f"{what} count requests alone: {amount} of releases made elsewhere is spent as well"
+
+
 def settled_amount(total: str | int, reserved: str) -> str:
     """Return what of a total is spent for good: all but what open reservations hold."""
     whole, held = parse_units(str(total)), parse_units(reserved)

@@ -15,7 +15,7 @@ from accountant.records.request_names import names_in_request
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.period import Period, month_period, months_between
-from accountant.views.tallies import DecisionTally, Tally, add_part
+from accountant.views.tallies import DecisionTally, Tally, add_part, first_cost
 from accountant.views.usage import OTHERS
 from accountant.views.visibility import DatasetAccess
 
@@ -70,6 +70,8 @@ class PeriodReport(msgspec.Struct, frozen=True, kw_only=True):
             counts; null if all of the period do.
         team: of a lead, whose team's requests count alone, those since each analyst joined; null
             where everybody's do.
+        elsewhere: what releases made elsewhere have cost that were recorded in the period: no row
+            counts it.
     """
 
     dataset: Name
@@ -85,6 +87,7 @@ class PeriodReport(msgspec.Struct, frozen=True, kw_only=True):
     by_outcome: tuple[ReportRow, ...] = ()
     since: Time | None = None
     team: Name | None = None
+    elsewhere: LedgerAmount = "0"
 
     def table(self, by: ReportBy) -> tuple[ReportRow, ...]:
         """Return one table."""
@@ -133,6 +136,7 @@ class PeriodSums:
     Attributes:
         months: what the decisions of each month come to.
         since: the time of the first decision that was taken.
+        elsewhere: what releases made elsewhere have cost.
         is_over: the last decision that was taken is of a day after the period, and nothing was
             reserved in it: where times give the order, no later decision counts.
     """
@@ -144,6 +148,7 @@ class PeriodSums:
         self._reserved = set[tuple[str, str | None]]()
         self.months = dict[str, DecisionTally]()
         self.since = ""
+        self.elsewhere: Units = 0
         self.is_over = False
 
     def take(self, values: Iterable[bytes]) -> None:
@@ -151,8 +156,11 @@ class PeriodSums:
         for value in values:
             line = decode_header(value)
             self.since, self._at = self.since or line.decided_at, line.decided_at
-            # What a reservation gives back counts on the day of its request.
             at = line.decided_at
+            states = line.outcome.charges_team or line.outcome.sets_policy
+            if states and self._period.has(at[:10]):
+                self.elsewhere += first_cost(line)
+            # What a reservation gives back counts on the day of its request.
             if line.outcome.is_step and line.reservation is not None:
                 at = line.reservation.reserved_at or at
             if self._period.has(at[:10]) and self._is_visible(line):
@@ -224,6 +232,7 @@ def period_report(
         first=period.first,
         last=period.last,
         since=since or None,
+        elsewhere=format_units(sums.elsewhere),
         team=access.leads.name if access.leads and not access.sees_requests else None,
         **{f"by_{by}": tuple(found) for by, found in tables.items()},
     )

@@ -281,8 +281,7 @@ def add_part(counted: DecisionTally, line: DecisionHeader) -> None:
         purpose.refused += 1
         _add_refusal(counted, line, dataset, sequence)
         return
-    # The sum that is the budget's first is the first of a cost, too.
-    charged = parse_units(next(iter((line.cost or {}).values()), "0"))
+    charged = first_cost(line)
     tally.granted += 1
     purpose.granted += 1
     tally.spent += charged
@@ -292,6 +291,11 @@ def add_part(counted: DecisionTally, line: DecisionHeader) -> None:
         largest = counted.largest[dataset] = Largest()
     if charged > largest.minimum:
         largest.take(charged, sequence, asked, at)
+
+
+def first_cost(line: DecisionHeader) -> Units:
+    """Return what a decision has charged: the budget's first sum is the first of a cost, too."""
+    return parse_units(next(iter((line.cost or {}).values()), "0"))
 
 
 def _add_step(counted: DecisionTally, line: DecisionHeader, dataset: str, sequence: int) -> None:

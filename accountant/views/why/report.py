@@ -126,6 +126,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
             all.
         reserved, reserved_ratio: what open reservations hold of `spent`, and of `spent_ratio`. Rows
             count it as spent.
+        elsewhere: what releases made elsewhere have cost, which neither `spent` nor a row counts;
+            `spent_ratio` counts it.
         only: whose rows these are, for a caller who sees only their own; of a lead, also the
             team's.
     """
@@ -149,6 +151,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     only: Name | None = None
     reserved: str = "0"
     reserved_ratio: float = 0.0
+    elsewhere: LedgerAmount = "0"
 
 
 decode_why = msgspec.json.Decoder(Why).decode

@@ -114,7 +114,7 @@ def why_of(
         left: what each may still use; by default, what is left of the dataset.
     """
     unit = next(iter(view.budget))
-    budget = parse_units(view.budget[unit])
+    budget, spent = parse_units(view.budget[unit]), sum(used.spent for used in sums.days)
     now = max(now, from_iso(view.last_decided_at))
     members = [member for member in members if member.is_in_force(now)]
     teams = _teams(members)
@@ -131,7 +131,8 @@ def why_of(
         unit=unit,
         at=iso(now),
         budget=view.budget[unit],
-        spent=format_units(sum(used.spent for used in sums.days)),
+        spent=format_units(spent),
+        elsewhere=format_units(_elsewhere(view, spent)),
         left=view.left[unit],
         spent_ratio=view.spent_ratio,
         reserved=view.reserved.get(unit, "0"),
@@ -163,6 +164,18 @@ def why_of(
         forecasts=predicted,
         since=sums.since if sums.since > 1 else None,
     )
+
+
+def _elsewhere(view: DatasetView, spent: Units) -> Units:
+    """Return what releases made elsewhere have cost in the first sum.
+
+    Args:
+        spent: by requests.
+    """
+    total = parse_units(str(view.totals[next(iter(view.budget))]))
+    if not (view.recorded or view.spent) or INFINITE in (total, spent):
+        return 0
+    return max(0, total - spent)
 
 
 def _part(units: Units, budget: Units) -> float:

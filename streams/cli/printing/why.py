@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from accountant.amounts import format_units, parse_units
 from accountant.display.forecasts import (
     earliest_to_latest,
     forecast_scope_words,
@@ -25,7 +26,7 @@ from accountant.display.numbers import (
     symbol,
 )
 from accountant.display.reasons import REFUSED_AT
-from accountant.display.spending import amounts_words, settled_amount
+from accountant.display.spending import amounts_words, settled_amount, without_elsewhere
 from accountant.display.times import moment
 from accountant.records.outcomes import Reason
 from accountant.views.why import rows
@@ -50,7 +51,7 @@ _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
 def sentences(why: Why, me: str | None) -> list[Text]:
     """Return the key facts: how much is spent, by which analyst most, and when it runs out."""
     of, unit = _counted(why), symbol(why.unit)
-    spent = settled_amount(why.spent, why.reserved)
+    spent = settled_amount(_in_all(why), why.reserved)
     whole = amounts_words(spent, why.reserved, remaining_amount(why.budget))
     is_alone, reserves = of == _BUDGET, why.reserved_ratio > 0
     amount = f" ({unit} {whole})" if is_alone else ""
@@ -63,6 +64,8 @@ def sentences(why: Why, me: str | None) -> list[Text]:
         lines.append(Text(said))
     if reserves:
         lines.append(Text("rows count a reservation at its maximum until it is settled or voided"))
+    if words := without_elsewhere("rows", why.unit, why.elsewhere):
+        lines.append(Text(words))
     if why.by_analyst and why.only is None:
         top = why.by_analyst[0]
         if top.ratio:
@@ -81,9 +84,14 @@ def sentences(why: Why, me: str | None) -> list[Text]:
     return lines
 
 
+def _in_all(why: Why) -> str:
+    """Return what is spent and reserved, with releases made elsewhere."""
+    return format_units(parse_units(why.spent) + parse_units(why.elsewhere))
+
+
 def _counted(why: Why) -> str:
     """Return what the percentages of the rows are parts of."""
-    return counted_words(why.spent_ratio, why.unit, why.spent, why.budget)
+    return counted_words(why.spent_ratio, why.unit, _in_all(why), why.budget)
 
 
 def _is(forecast: Forecast, me: str | None) -> bool:

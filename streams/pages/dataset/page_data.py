@@ -19,6 +19,7 @@ from accountant.display.expected_errors import error_words
 from accountant.display.forecasts import is_too_young
 from accountant.display.numbers import counting_amounts, counting_cost, remaining_line, spent_line
 from accountant.display.other_filter import other_filter_words
+from accountant.display.spending import without_elsewhere
 from accountant.display.texts import capital, shorten
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -46,6 +47,7 @@ from streams.service.ledger_service import LedgerService
 from streams.service.visibility import Visibility
 
 _NO_PURPOSE: Final = "(no purpose)"
+_ROWS: Final = "The chart and the tables of usage"
 _MOST_RESERVATIONS: Final = 50
 _MOST_PENDING: Final = 20
 
@@ -57,6 +59,7 @@ class UsageData(NamedTuple):
         over_time, analysts, purposes: None if the viewer may not see others' requests.
         refused: by reason. `forecasts`: those that the viewer may see.
         is_too_young: there is too little history for a forecast.
+        elsewhere: that releases made elsewhere are not in the rows, "" where there are none.
         trouble: why usage is missing, in words; "" if nothing is wrong.
     """
 
@@ -66,6 +69,7 @@ class UsageData(NamedTuple):
     refused: tuple[RefusalCount, ...] = ()
     forecasts: tuple[ForecastRow, ...] = ()
     is_too_young: bool = False
+    elsewhere: str = ""
     trouble: str = ""
 
 
@@ -251,6 +255,7 @@ def _usage(overview: Overview, viewer: Viewer, now: int) -> UsageData:
             refused=refusals(why),
             forecasts=forecast_rows(why, viewer.name),
             is_too_young=any(map(is_too_young, why.forecasts)),
+            elsewhere=without_elsewhere(_ROWS, why.unit, why.elsewhere),
         )
     if overview.analysts is None or overview.days is None or overview.purposes is None:
         return usage

@@ -12,9 +12,11 @@ from litestar.params import FromPath
 from accountant.display.datasets import present_guarantee
 from accountant.display.numbers import part_of, spent_amount, symbol
 from accountant.display.reports import key_words, month_words, period_words, report_notes
+from accountant.display.spending import sums_of
 from accountant.errors import RequestInvalid
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import held_ratio_of
 from accountant.views.period import Period, months_between, parse_period
 from accountant.views.period_report import (
     REPORT_BYS,
@@ -88,7 +90,7 @@ async def report_page(request: HttpRequest, dataset: FromPath[str]) -> Response[
     except RequestInvalid as error:
         form = with_error(form, error)
     report = None if period is None else await _report(request, view, access, period)
-    spent, first = view.totals, next(iter(view.budget))
+    first, *_ = sums_of(view)
     address = f"{dataset_address(dataset)}/report"
     return render_page(
         request,
@@ -102,8 +104,8 @@ async def report_page(request: HttpRequest, dataset: FromPath[str]) -> Response[
         unit=view.policy.unit,
         label=view.label,
         state=view.state,
-        bar=bar_of(view.spent_ratio),
-        spent=f"{symbol(first)} {spent_amount(str(spent[first]))}",
+        bar=bar_of(view.spent_ratio, held_ratio_of(view)),
+        spent=first.spent,
         f=form,
         months=_month_links(request, view, address, form),
         period="" if report is None else period_words(report),
