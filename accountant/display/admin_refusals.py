@@ -17,6 +17,7 @@ from accountant.display.limits import part_words, scope_words, whole_of_limits
 from accountant.display.may_use import raise_budget
 from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS, Subject
+from accountant.display.reserved_shares import Shares, least_in_force, shares_in, withheld
 from accountant.display.team_refusals import limit_beyond_team, member_beyond_team
 from accountant.display.times import moment
 from accountant.filters import BesideBasic
@@ -72,7 +73,6 @@ class _Limit(_AdminRequest):
     policy: dict[str, Any] | None = None
 
 
-_Shares = dict[tuple[Scope, str | None], ShareView]
 _SHOWN: Final = {
     "open": _Open,
     "amend": _Amend,
@@ -398,10 +398,14 @@ def _over_reserved(request: _Limit, current: CurrentDataset | None, decided_at: 
     return f"{start}: {found}. {lower}"
 
 
-def _lowered_below_shares(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:
+def _lowered_below_shares(request: _Budget, current: CurrentDataset | None, __: str) -> str:
+    least = "" if current is None else least_in_force(current.view, current.limits)
+    at_least = ""
+    if current is not None and least:
+        at_least = f" Set at least {current.view.policy.budget_field} {least}."
     return (
         "Nothing was lowered: what is spent, and what is reserved for others, is more than this "
-        "budget. Lower or remove a reserved share first "
+        f"budget.{at_least} For less, lower or remove a reserved share first "
         f"(`accountant limit list {request.dataset}`). To stop grants at once, pause the dataset "
         f"(`accountant dataset pause {request.dataset}`)."
     )
@@ -410,7 +414,7 @@ def _lowered_below_shares(request: _AdminRequest, _: CurrentDataset | None, __: 
 def _reservable(request: _Limit, current: CurrentDataset, decided_at: str) -> str | None:
     """Return what could be reserved instead, in words; None if the limits do not explain it."""
     asked = Fraction(str(request.reserved))
-    shares = {(each.scope, each.name): each.reserved for each in current.limits if each.reserved}
+    shares = shares_in(current.limits)
     own = shares.pop((request.scope, request.name), None)
     team = request.name if request.scope == "team" else None
     if request.scope == "analyst":
@@ -434,7 +438,7 @@ def _reservable(request: _Limit, current: CurrentDataset, decided_at: str) -> st
     return f"at most {_percent(rest)} can be" if rest < asked else None
 
 
-def _free(shares: _Shares, own: ShareView | None, view: DatasetView) -> Fraction:
+def _free(shares: Shares, own: ShareView | None, view: DatasetView) -> Fraction:
     """Return the part of the budget that is neither spent nor reserved for others."""
     rests = []
     for name, budget in (view.ceiling or view.budget).items():  # shares are parts of it
@@ -442,24 +446,9 @@ def _free(shares: _Shares, own: ShareView | None, view: DatasetView) -> Fraction
             used = Fraction(0)
             if own is not None:  # what is used of a share stays counted after it is replaced
                 used = Fraction(own.budget[name]) - Fraction(own.left[name])
-            free = Fraction(view.left[name]) - _reserved(shares, name) + used
+            free = Fraction(view.left[name]) - withheld(shares, name) + used
             rests.append(free / Fraction(budget))
     return max(min(rests, default=Fraction(0)), Fraction(0))
-
-
-def _reserved(shares: _Shares, name: str) -> Fraction:
-    """Return what shares reserve of one sum; an analyst's lies within the team's."""
-    alone, teams, inside = Fraction(0), dict[str, Fraction](), dict[str, Fraction]()
-    for (scope, of), share in shares.items():
-        unused = Fraction(share.left[name])
-        if scope == "team":
-            teams[str(of)] = unused
-        elif share.team:
-            inside[share.team] = inside.get(share.team, Fraction(0)) + unused
-        else:
-            alone += unused
-    names = teams.keys() | inside.keys()
-    return alone + sum(max(teams.get(t, Fraction(0)), inside.get(t, Fraction(0))) for t in names)
 
 
 def _percent(part: Fraction) -> str:

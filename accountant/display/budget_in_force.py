@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import UNSET
 
 from accountant.display.datasets import in_force_words
 from accountant.display.numbers import counted, symbol
+from accountant.display.reserved_shares import breaks_shares
 from accountant.errors import RequestInvalid
 from accountant.policy.compiled_policy import below, budget_below
 from accountant.policy.in_force import BudgetInForce
@@ -15,14 +17,19 @@ from accountant.policy.policy import Policy
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
+from accountant.views.limit_views import ScopeView
 
 _MOST_PERCENT: Final = 10_000
 
 
-def lowering_words(view: DatasetView, budget: BudgetInForce) -> str:
+def lowering_words(view: DatasetView, limits: Sequence[ScopeView], budget: BudgetInForce) -> str:
     """Return that a budget in force would stop all grants, "" where it would not.
 
-    It may be below what is spent: to stop grants is one of its uses.
+    It may be below what is spent: to stop grants is one of its uses. One that does not hold what
+    is reserved for others is refused with the least amount, so nothing is to be confirmed.
+
+    Args:
+        limits: those of the dataset.
     """
     ledger = ledger_of(view)
     try:
@@ -33,7 +40,7 @@ def lowering_words(view: DatasetView, budget: BudgetInForce) -> str:
         return ""  # refused, with the reason
     plan = below(ledger.plan, in_force)
     spent = plan.kind.progress(plan.limits, ledger.totals[: plan.width])
-    if spent < plan.most:
+    if spent < plan.most or breaks_shares(view, limits, budget):
         return ""
     percent = -(-100 * int(spent) // plan.most)
     shown = f"{percent:,} %" if percent <= _MOST_PERCENT else f"over {_MOST_PERCENT:,} %"

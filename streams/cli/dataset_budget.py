@@ -11,10 +11,12 @@ from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.dataset_outside import Name
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import ask_back, fail
+from streams.cli.reading.dataset_reader import limits_and_members
 
 if TYPE_CHECKING:
     from accountant.policy.in_force import BudgetInForce
     from accountant.views.datasets import DatasetView
+    from streams.client import Accountant
 
 
 @admin_command()
@@ -51,16 +53,17 @@ def set_budget(
     with admin.ledger() as (ledger, request):
         view = find_dataset(ledger, name)
         if view is not None and not yes:
-            ask_back_of_lowering(view, BudgetInForce(epsilon=epsilon, rho=rho))
+            ask_back_of_lowering(ledger, view, BudgetInForce(epsilon=epsilon, rho=rho))
         owner = admin.owner(ledger, request)
         decision = owner.set_budget(name, epsilon=epsilon, rho=rho)
         notes = partial(changed_words, view, decision)
         admin.end(ledger, request, decision, notes=notes)
 
 
-def ask_back_of_lowering(view: DatasetView, budget: BudgetInForce) -> None:
+def ask_back_of_lowering(ledger: Accountant, view: DatasetView, budget: BudgetInForce) -> None:
     """End the command if a budget in force would stop all grants."""
     from accountant.display.budget_in_force import lowering_words
 
-    if words := lowering_words(view, budget):
+    limits = limits_and_members(ledger, view.dataset)[0]
+    if words := lowering_words(view, limits, budget):
         ask_back(words)

@@ -161,7 +161,7 @@ def accept(
             if found.wants == "budget":
                 if not yes:
                     given = BudgetInForce(epsilon=amounts["epsilon"], rho=amounts["rho"])
-                    ask_back_of_lowering(ledger.dataset(dataset), given)
+                    ask_back_of_lowering(ledger, ledger.dataset(dataset), given)
                 decision = owner.set_budget(dataset, **amounts, answers=number)
             else:
                 named = {name: text for name, text in amounts.items() if text is not None}

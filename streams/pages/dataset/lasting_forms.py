@@ -114,7 +114,8 @@ async def budget_effect(submission: FormSubmission) -> str:
     body = submission.body
     if not isinstance(body, SetBudget):  # an owner declines an ask
         return ""
-    words = lowering_words(submission.view, body.budget)
+    limits = await submission.visibility.service.levels(submission.view.dataset)
+    words = lowering_words(submission.view, limits, body.budget)
     return f"{capital(words)}." if words else ""
 
 

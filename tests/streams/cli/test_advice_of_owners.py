@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 from tests.streams.cli.conftest import Command
 
@@ -101,3 +104,27 @@ def test_a_lead_reads_which_rule_refused_and_about_whom(accountant: Command) -> 
     lifted = output_of(accountant, *bens, "--part", "0.1", *lead)
     assert "has a period limit, 5 % of the budget every 7 days." in lifted
     assert "such as 0.05 in P7D" in lifted
+
+
+@pytest.mark.parametrize(
+    ("filter_", "least", "less"),
+    [("basic", "0.25", "0.2499"), ("zcdp_tight", "", "")],
+)
+def test_a_budget_below_what_shares_reserve_is_refused_at_once_with_the_least(
+    accountant: Command, filter_: str, least: str, less: str
+) -> None:
+    budget = ("--epsilon", "1", "--filter", filter_, "--most-per-request", "1", "--ceiling", "3")
+    delta = () if filter_ == "basic" else ("--delta", "1e-6", "--beside", "none")
+    assert accountant("dataset", "open", "census", *budget, *delta).code == 0
+    assert accountant("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    share = ("limit", "set", "census", "--team", "red", "--reserved", "0.05")
+    assert accountant(*share).code == 0
+    setting = ("dataset", "set-budget", "census", "--epsilon")
+    words = output_of(accountant, *setting, "0.05")
+    found = re.search(r"Set at least epsilon ([0-9.]+)\. For less, lower or remove", words)
+    assert found is not None, words
+    assert found[1] == (least or found[1])
+    assert "Nothing was lowered" in output_of(
+        accountant, *setting, less or f"{float(found[1]) - 1e-3:.4f}"
+    )
+    assert accountant(*setting, found[1]).code == 0
