@@ -84,6 +84,14 @@ def ask(
             "error of a mean, a variance or a standard deviation is shown."
         ),
     ] = None,
+    once: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of a question: a name of the answer. The same command again prints the same "
+            "answer, and is charged once.",
+        ),
+    ] = None,
     others: Annotated[
         list[str] | None,
         typer.Option(
@@ -141,7 +149,7 @@ def ask(
     from streams.cli.reading.dataset_reader import first_refusal, warn_if_void
 
     question = WantedQuestion(
-        dataset, claim, epsilon, rho, sigma, error, relative_error, law, weights, guess
+        dataset, claim, epsilon, rho, sigma, error, relative_error, law, weights, guess, once
     )
     if question.is_one:
         if others or unit is not None or neighbours is not None:

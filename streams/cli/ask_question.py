@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accountant.questions.noise import NoiseLaw
     from accountant.views.datasets import DatasetView
     from streams.client import Accountant, AskedQuestion, PrivateAnswer
+    from streams.client.questions.asked_question import NoiseArguments
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class WantedQuestion:
     law: str | None
     weights: str | None = None
     guess: int | None = None
+    once: str | None = None
 
     @property
     def is_one(self) -> bool:
@@ -59,6 +61,7 @@ class WantedQuestion:
             "--law": self.law,
             "--weights": self.weights,
             "--guess": self.guess,
+            "--once": self.once,
         }
         return [option for option, value in values.items() if value is not None]
 
@@ -67,6 +70,10 @@ class WantedQuestion:
 
         Raises: RequestInvalid.
         """
+        return ledger.question(self.dataset, self.text, **self.noise())
+
+    def noise(self) -> NoiseArguments:
+        """Return the arguments of the noise. Ends the command if they are not of one question."""
         from accountant.claims.text import is_claim
 
         if is_claim(self.text):
@@ -87,18 +94,16 @@ class WantedQuestion:
         part, sure = _at(self.relative_error)
         if sure is not None and confidence is not None:
             fail(Exit.USAGE, "--error and --relative-error name one confidence together")
-        return ledger.question(
-            self.dataset,
-            self.text,
-            epsilon=self.epsilon,
-            rho=self.rho,
-            sigma=self.sigma,
-            error=error,
-            confidence=confidence or sure,
-            relative_error=part,
-            law=cast("NoiseLaw | None", self.law),  # a wrong word is refused
-            weights=self.weights,
-        )
+        return {
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "sigma": self.sigma,
+            "error": error,
+            "confidence": confidence or sure,
+            "relative_error": part,
+            "law": cast("NoiseLaw | None", self.law),  # a wrong word is refused
+            "weights": self.weights,
+        }
 
 
 def _at(text: str | None) -> tuple[str | None, str | None]:
@@ -123,6 +128,27 @@ def ask_question(
     json: bool,
 ) -> NoReturn:
     """Ask a question, print its answer, and end the command."""
+    with explain_errors():
+        if dry_run:
+            _dry_run(wanted, request_id, analyst, via, url, token_file, json)
+        if wanted.guess is not None:
+            fail(Exit.USAGE, "--guess is for --dry-run: an answer says its own error")
+        ask = _ask if wanted.once is None else _ask_once
+        ask(wanted, analyst, via, purpose, request_id, wait, url, token_file, json)
+
+
+def _ask(
+    wanted: WantedQuestion,
+    analyst: str | None,
+    via: str | None,
+    purpose: str,
+    request_id: str | None,
+    wait: float,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Ask under an id, print the answer, and end the command."""
     from streams.cli.printing.command_request import CHARGED_ONCE, CommandRequest
     from streams.cli.printing.dry_run import more_after_grant
     from streams.cli.printing.say import say
@@ -132,59 +158,106 @@ def ask_question(
     from streams.cli.reading.dataset_reader import first_refusal, warn_if_void
     from streams.client.releases.grants import is_charged
 
-    with explain_errors():
-        if dry_run:
-            _dry_run(wanted, request_id, analyst, via, url, token_file, json)
-        if wanted.guess is not None:
-            fail(Exit.USAGE, "--guess is for --dry-run: an answer says its own error")
-        sending = CommandRequest(request_id, promise=CHARGED_ONCE)
-        with connect(url, token_file, wait=wait) as ledger:
-            if analyst is None and not ledger.token_source:
-                fail_without_analyst(ledger)
-            with sending as request:
-                asked = wanted.checked(ledger)
-                # A server without answers is noticed before anything is charged.
-                answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst)
-                if answer is not None and asked.is_answered_by(answer.record):
-                    _print_answer(answer, json=json)
-                    raise typer.Exit(Exit.OK)
-                reply = ledger.ask(
-                    wanted.dataset,
-                    asked,
-                    analyst=analyst,
-                    purpose=purpose,
-                    request_id=request.id,
-                    via=via,
-                    wait=wait,
-                )
-                if not is_charged(reply):
-                    why = reply.why.removesuffix(reply.hint).rstrip()
-                    request.print(
-                        reply.decision,
-                        as_json=json,
-                        why=lambda: why or first_refusal(ledger, reply.decision, analyst),
-                        hint=lambda: reply.hint or None,
-                        waiting=reply.waiting,
-                    )
-                    raise typer.Exit(Exit.FAILED)
-                if json:  # the answer alone is the output
-                    request.decided(reply.decision)
-                elif asked.until is None:
-                    request.print(reply.decision, as_json=False)
-                else:  # the answer says what was reserved, and what came back
-                    request.decided(reply.decision)
-                    say(f"reserved\n  id    {request.id}{number_words(reply.decision)}")
-                if not json:
-                    warn_if_void(ledger, reply.decision)
-                answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)
-                if answer is None:
-                    what = f"the question is granted, and has no answer after {wait:g} s"
-                    fail(Exit.UNAVAILABLE, what, hint=request.again)
+    sending = CommandRequest(request_id, promise=CHARGED_ONCE)
+    with connect(url, token_file, wait=wait) as ledger:
+        if analyst is None and not ledger.token_source:
+            fail_without_analyst(ledger)
+        with sending as request:
+            asked = wanted.checked(ledger)
+            # A server without answers is noticed before anything is charged.
+            answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst)
+            if answer is not None and asked.is_answered_by(answer.record):
                 _print_answer(answer, json=json)
-                if not json and asked.until is None:
-                    then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))
-                    if then is not None:
-                        say(f"  then  {then}")
+                raise typer.Exit(Exit.OK)
+            reply = ledger.ask(
+                wanted.dataset,
+                asked,
+                analyst=analyst,
+                purpose=purpose,
+                request_id=request.id,
+                via=via,
+                wait=wait,
+            )
+            if not is_charged(reply):
+                why = reply.why.removesuffix(reply.hint).rstrip()
+                request.print(
+                    reply.decision,
+                    as_json=json,
+                    why=lambda: why or first_refusal(ledger, reply.decision, analyst),
+                    hint=lambda: reply.hint or None,
+                    waiting=reply.waiting,
+                )
+                raise typer.Exit(Exit.FAILED)
+            if json:  # the answer alone is the output
+                request.decided(reply.decision)
+            elif asked.until is None:
+                request.print(reply.decision, as_json=False)
+            else:  # the answer says what was reserved, and what came back
+                request.decided(reply.decision)
+                say(f"reserved\n  id    {request.id}{number_words(reply.decision)}")
+            if not json:
+                warn_if_void(ledger, reply.decision)
+            answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)
+            if answer is None:
+                what = f"the question is granted, and has no answer after {wait:g} s"
+                fail(Exit.UNAVAILABLE, what, hint=request.again)
+            _print_answer(answer, json=json)
+            if not json and asked.until is None:
+                then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))
+                if then is not None:
+                    say(f"  then  {then}")
+    raise typer.Exit(Exit.OK)
+
+
+def _ask_once(
+    wanted: WantedQuestion,
+    analyst: str | None,
+    via: str | None,
+    purpose: str,
+    request_id: str | None,
+    wait: float,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Print the answer of a name, which the first command with it has charged; end the command."""
+    from streams.cli.printing.print_decision import print_decision
+    from streams.cli.reading.analysts import fail_without_analyst
+    from streams.cli.reading.connect import connect
+    from streams.client import NotGranted
+    from streams.client.questions.answers import NotYetAnswered
+
+    if request_id is not None:
+        fail(Exit.USAGE, "--once excludes --id: a name has its own id")
+    with connect(url, token_file, wait=wait) as ledger:
+        if analyst is None and not ledger.token_source:
+            fail_without_analyst(ledger)
+        try:
+            answer = ledger.answer(
+                wanted.dataset,
+                wanted.text,
+                analyst=analyst,
+                via=via,
+                purpose=purpose,
+                once=wanted.once,
+                wait=wait,
+                **wanted.noise(),
+            )
+        except NotYetAnswered:
+            what = f"the question is granted, and has no answer after {wait:g} s"
+            fail(Exit.UNAVAILABLE, what, hint="run the same command again; it is charged once")
+        except NotGranted as refused:
+            reply = refused.reply
+            why = reply.why.removesuffix(reply.hint).rstrip()
+            print_decision(
+                reply.decision,
+                as_json=json,
+                why=lambda: why,
+                hint=lambda: reply.hint or None,
+                waiting=reply.waiting,
+            )
+            raise typer.Exit(Exit.PENDING if reply.waits else Exit.FAILED) from None
+        _print_answer(answer, json=json)
     raise typer.Exit(Exit.OK)
 
 

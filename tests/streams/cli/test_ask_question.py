@@ -83,6 +83,19 @@ def test_json_is_the_stored_answer_and_an_id_repeats_it(served: Command) -> None
     assert other.out.startswith("conflict")
 
 
+def test_a_name_has_one_answer_that_is_charged_once(served: Command) -> None:
+    done = ask(served, "count", "--epsilon", "1", "--once", "people", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert ask(served, "count", "--epsilon", "1", "--once", "people", "--json").out == done.out
+    assert served("dataset", "show", "survey", "--json").json["outcomes"]["granted"] == 1
+    other = ask(served, "count", "--epsilon", "2", "--once", "people")
+    assert (other.code, "people" in other.err) == (1, True)
+    refused = ask(served, "count", "--epsilon", "200", "--once", "many")
+    assert (refused.code, refused.out.splitlines()[0]) == (1, "refused (above_cap)")
+    both = ask(served, "count", "--epsilon", "1", "--once", "a", "--id", "a")
+    assert (both.code, "a name has its own id" in both.err) == (2, True)
+
+
 def test_accuracy_first_says_what_was_saved_and_reserved(served: Command) -> None:
     done = ask(served, "count", "--epsilon", "5", "--relative-error", "0.2 at 0.9")
     assert (done.code, done.err) == (0, "")
