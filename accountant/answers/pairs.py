@@ -16,14 +16,10 @@ from typing import Final, Literal
 from msgspec import UNSET
 
 from accountant.answers.answer import GroupValue, NoisyAnswer, StatisticNoise
-from accountant.answers.intervals import (
-    CONFIDENCE,
-    SumOfNoises,
-    carries_estimate,
-    outward_decimals,
-)
+from accountant.answers.intervals import carries_estimate, outward_decimals
 from accountant.errors import RequestInvalid
 from accountant.questions.decimals import decimal_text, round_half_up
+from accountant.questions.draw_errors import CONFIDENCE, SumOfNoises
 from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.quotients import QUOTIENT_PLACES, Interval, QuotientSet
 from accountant.questions.schema import NumberColumn

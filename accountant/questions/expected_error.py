@@ -104,8 +104,8 @@ def _of_estimate(scope: CheckedQuestion, draws: Sequence[Draw], rows: int) -> Fr
     for pair in combinations_with_replacement(places, 2):
         # A part adds up what each row adds, so half of the rows are at each of the two.
         exact = [part.exact(scope, [pair])[0] * Fraction(rows, 2) for part in parts]
-        value = question.value(scope, exact)
-        ((low, high),) = question.intervals(scope, [exact], confidence=confidence, noises=noises)
+        value = question.value(column, exact)
+        ((low, high),) = question.intervals(column, [exact], confidence=confidence, noises=noises)
         errors.append(max(value - low, high - value))
     return max(errors)
 

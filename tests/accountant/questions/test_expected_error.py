@@ -83,9 +83,9 @@ def test_no_group_of_the_guessed_rows_has_a_larger_error(question: str) -> None:
         low, high = sorted(chosen.choices(range(121), k=2))
         group = [Fraction(chosen.randint(low, high)) for _ in range(ROWS)]
         exact = [part.exact(checked, [group])[0] for part in statistic.parts(checked)]
-        value = statistic.value(checked, exact)
+        value = statistic.value(checked.numbers, exact)
         ((least, most),) = statistic.intervals(
-            checked, [exact], confidence=Decimal("0.95"), noises=noises
+            checked.numbers, [exact], confidence=Decimal("0.95"), noises=noises
         )
         worst = max(worst, value - least, most - value)
     assert worst <= Fraction(expected)
