@@ -30,6 +30,7 @@ Group = GroupValue | tuple[GroupValue, ...]
 Comparison = Literal["difference", "ratio"]
 _BOTH: Final = 2
 _ONE: Final = Fraction(1)
+_CELLS: Final = 32  # of the range that both intervals leave, which is narrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class _Pair:
         def error(r: Fraction) -> Fraction:
             return min(self._both.half_width((_ONE, r), self._confidence), width * (1 + r))
 
-        return first / second, QuotientSet(most, error).hull(first, second)
+        return first / second, QuotientSet(most, error, cells=_CELLS).hull(first, second)
 
     @property
     def _is_count(self) -> bool:

@@ -37,15 +37,22 @@ class QuotientSet:
     P17, after Fieller 1954.
     """
 
-    def __init__(self, within: Interval, width: Callable[[Fraction], Fraction]) -> None:
+    def __init__(
+        self,
+        within: Interval,
+        width: Callable[[Fraction], Fraction],
+        *,
+        cells: int = _CELLS,
+    ) -> None:
         """Divide a range into cells.
 
         Args:
             within: where the quotient lies.
             width: the error that `total - u count` keeps; it grows with the size of u.
+            cells: the width of each is that of its end, so that more of them are narrower.
         """
         low, high = within
-        self._ends = [low + (high - low) * i / _CELLS for i in range(_CELLS + 1)]
+        self._ends = [low + (high - low) * i / cells for i in range(cells + 1)]
         widths = [width(max(abs(a), abs(b))) for a, b in pairwise(self._ends)]
         self._above = _UpperEnd(self._ends, widths)
         self._below = _UpperEnd([-each for each in reversed(self._ends)], widths[::-1])
