@@ -10,8 +10,8 @@ from accountant.field_rules import Delta, Epsilon, Name
 
 _MAX_NAMED: Final = 20
 BOUNDED_RELEASES: Final = (
-    "if the size of each release that was recorded afterwards, or beyond a maximum, and each "
-    "budget, was fixed before anything was released"
+    "if two things were fixed before anything was released: each budget, and the size of each "
+    "release that was recorded afterwards or went beyond a maximum"
 )
 """On what a guarantee depends once an owner has recorded a release made elsewhere."""
 BOUNDED_EXCESS: Final = (

@@ -394,7 +394,7 @@ def admin_record(kind: str, sent: SentForm, fields: Mapping[str, Any]) -> FormRe
 def percent_ratio(value: Mapping[str, str], name: str) -> str | None:
     """Return the ratio of an input in percent, None where it is empty.
 
-    Raises: RequestInvalid: it is none, or may be a part.
+    Raises: RequestInvalid: it is none, or perhaps a part.
     """
     text = value[name]
     if not text:
@@ -409,8 +409,8 @@ def percent_ratio(value: Mapping[str, str], name: str) -> str | None:
     if percent < 1 and not text.endswith("%"):
         meant = f"{_EXACT.multiply(percent, _WHOLE).normalize(_EXACT):f}"
         rule = (
-            f"may be a part instead of a percentage: write {meant} for {meant} %, or {text} % for "
-            "less than one percent"
+            f"is less than one percent: write {meant} for {meant} %, or {text} % with the sign if "
+            "that is meant"
         )
         raise RequestInvalid(name, rule, text)
     ratio = _EXACT.divide(percent, _WHOLE)

@@ -148,7 +148,7 @@ def test_a_name_nearly_another_is_asked_back_with_the_draft_kept(offices: PagesS
         ({"claims": "gaussian:sigma=1,sensitivity=1000"}, "no filter does"),
         ({"ceiling": "0.5"}, "Must be at least the budget in force"),
         ({"lifetime": "0.5"}, "at least"),
-        ({"approve_above": "0.5"}, "May be a part instead of a percentage"),
+        ({"approve_above": "0.5"}, "Is less than one percent: write 50 for 50 %"),
     ],
 )
 def test_an_error_of_a_draft_stands_beside_its_field(

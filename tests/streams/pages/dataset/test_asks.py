@@ -249,7 +249,7 @@ def test_a_lead_asks_for_a_larger_limit_of_the_team(survey: Survey) -> None:
     shown = form_of(survey.page("ben", wants="team"), "more")
     wrong = survey.post("ben", "more", {**shown, "wants": "team", "reason": WHY, "part": "0.3"})
     assert wrong.status_code == 422
-    assert "May be a part instead of a percentage" in words(wrong.text)
+    assert "Is less than one percent: write" in words(wrong.text)
     ask = survey.ask("ben", wants="team", part="30")
     assert (ask["wants"], ask["team"], ask["part"]) == ("limit", "red", "0.3")
     assert "ben asks for a limit of 30 % for team red" in words(survey.page("olga"))

@@ -273,7 +273,7 @@ def test_a_part_typed_instead_of_a_percentage_is_refused_with_a_hint() -> None:
         limit_made(limit(scope="team", name="red", part="0.35"))
     form = with_error(limit(scope="team", name="red", part="0.35"), error.value)
     assert form.errors["part"].startswith(
-        "May be a part instead of a percentage: write 35 for 35 %, or 0.35 % for less than one"
+        "Is less than one percent: write 35 for 35 %, or 0.35 % with the sign if that is meant"
     )
     for name in ("pace_part", "reserved"):
         with pytest.raises(RequestInvalid) as error:

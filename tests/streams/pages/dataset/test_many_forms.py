@@ -72,7 +72,7 @@ def test_many_limits_are_saved(paged: PagesServer) -> None:
         ("members/many", "opie, analyst\neve", "Line 2: roles must be at least one"),
         ("members/many", "opie, analyst\neve, analyst, red, soon", "Line 2: until must be a day"),
         ("members/many", "a, analyst, b, , c", "Line 1: must be member, roles, team, until"),
-        ("limits/many", "team, red, 20\nteam, blue, 0.2", "Line 2: part may be a part"),
+        ("limits/many", "team, red, 20\nteam, blue, 0.2", "Line 2: part is less than one percent"),
         ("limits/many", "team, red, 20\nteam, blue", "Line 2: part must be set"),
         ("limits/many", "\n".join(f"team, t{n}, 2" for n in range(201)), "at most 200 lines"),
     ],
