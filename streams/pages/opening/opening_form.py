@@ -25,7 +25,18 @@ from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.pages.dataset.form_data import MOST_TEXT, FormData, percent_ratio, with_error
 
 NAMES: Final = (
-    *("dataset", "kind", "claims", "filter", "epsilon", "delta", "unit", "ceiling", "lifetime"),
+    *(
+        "dataset",
+        "kind",
+        "claims",
+        "filter",
+        "epsilon",
+        "rho",
+        "delta",
+        "unit",
+        "ceiling",
+        "lifetime",
+    ),
     *("lifetime_delta", "lifetime_shared", "population", "access", "approve_above", "owners"),
     *("reason", "by", "new", "schema"),
 )
@@ -52,6 +63,8 @@ KINDS: Final = (
     ),
 )
 FILTER_NAMES: Final = tuple(FILTERS)
+_IN_RHO: Final = "zcdp"
+"""The filter of a budget in rho."""
 _MOST_CLAIMS: Final = 20
 
 
@@ -77,11 +90,14 @@ def draft_of(form: FormData) -> DraftOpening:
     Raises: RequestInvalid: a field breaks a rule.
     """
     value = form.values
-    typed = {name: value[name] for name in ("epsilon", "delta", "unit", "filter") if value[name]}
-    if "epsilon" not in typed:
-        raise RequestInvalid("epsilon", "must be given", "")
+    names = ("epsilon", "rho", "delta", "unit", "filter")
+    typed = {name: value[name] for name in names if value[name]}
+    if not typed.keys() & {"epsilon", "rho"}:
+        raise RequestInvalid("epsilon", "must be given, or ρ instead", "")
+    if "rho" in typed:
+        _check_rho(typed)
     claim, found = _expected(form), None
-    if claim is not None:
+    if claim is not None and "rho" not in typed:
         found = _proposal(typed, claim)
         chosen: dict[str, Any] = dict(proposed_fields(found))
         if "orders" in chosen:
@@ -100,6 +116,20 @@ def draft_of(form: FormData) -> DraftOpening:
     if claim is not None and found is not None:
         words = proposal_words(found, claim, fit(claim, unspent(plan)).count)
     return DraftOpening(fields, plan, words, _schema(value["schema"]))
+
+
+def _check_rho(typed: dict[str, str]) -> None:
+    """Complete a budget in rho: its filter is zcdp, and it needs no delta.
+
+    Raises: RequestInvalid: another filter, or epsilon, is given as well.
+    """
+    if "epsilon" in typed:
+        raise RequestInvalid("rho", "must be left out where ε is given", typed["rho"])
+    if typed.setdefault("filter", _IN_RHO) != _IN_RHO:
+        rule = f"must be {_IN_RHO} for a budget in ρ"
+        raise RequestInvalid("filter", rule, typed["filter"])
+    if typed.get("delta") == DEFAULTS["delta"]:
+        del typed["delta"]
 
 
 def _schema(text: str) -> Schema | None:
@@ -156,7 +186,7 @@ def opening_body(form: FormData, draft: DraftOpening, by: str, clock: Clock) -> 
     value = form.values
     owners = [name for name in value["owners"].replace(",", " ").split() if name]
     lifetime: dict[str, Any] = {
-        "epsilon": value["lifetime"],
+        "rho" if value["rho"] else "epsilon": value["lifetime"],
         "delta": value["lifetime_delta"] or None,
     }
     lifetime |= {"shared": True} if value["lifetime_shared"] else {}

@@ -55,6 +55,16 @@ def test_a_draft_shows_what_it_would_promise_and_writes_nothing(offices: PagesSe
     assert not opened(offices, "trial-2027")
 
 
+def test_a_budget_in_rho_is_opened_by_the_form(offices: PagesServer) -> None:
+    draft_in_rho = {"dataset": "in-rho", "epsilon": "", "rho": "0.5", "ceiling": "0.8"}
+    page = draft(offices, "opie", **draft_in_rho, lifetime="2", approve_above="50").text
+    assert "ρ = 0.8, δ = 0, per person, for all releases of in-rho" in words(page)
+    assert send(offices, "opie", posted(page)).status_code == 303
+    found = offices.see("opie", "/datasets/in-rho").json()
+    assert (found["policy"]["rho"], found["policy"]["filter"]) == ("0.8", "zcdp")
+    assert (found["in_force"]["rho"], found["lifetime"]["rho"]) == ("0.5", "2")
+
+
 def test_a_proposal_below_a_ceiling_admits_what_its_table_says(offices: PagesServer) -> None:
     claim = {"claims": "laplace:scale=100,sensitivity=1", "epsilon": "2", "ceiling": "3"}
     said = words(draft(offices, "opie", **claim).text)
@@ -142,6 +152,8 @@ def test_a_name_nearly_another_is_asked_back_with_the_draft_kept(offices: PagesS
     ("fields", "said"),
     [
         ({"epsilon": ""}, "Must be given"),
+        ({"rho": "0.5"}, "Must be left out where"),
+        ({"epsilon": "", "rho": "0.5", "filter": "basic"}, "Must be zcdp for a budget in"),
         ({"epsilon": "much"}, "plain decimal"),
         ({"dataset": "no spaces here"}, "Must be 1 to 100 letters"),
         ({"claims": "pure:x"}, "plain decimal"),
