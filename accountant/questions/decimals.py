@@ -14,6 +14,8 @@ MAX_PLACES: Final = 12
 # No exponent, no zeros at the ends: a schema has one canonical form.
 SIGNED_PATTERN: Final = rf"-?(?:0|[1-9][0-9]{{0,14}})(?:\.[0-9]{{0,{MAX_PLACES - 1}}}[1-9])?"
 _SIGNED = re.compile(SIGNED_PATTERN)
+_RATIONAL = re.compile(r"[0-9]{1,9}/[0-9]{1,9}|-?(?:[0-9]{1,15}|[0-9]{0,15}\.[0-9]{1,6})")
+_WRITTEN_PLACES: Final = 6
 _RULE: Final = (
     "must be a decimal such as -12.5, of at most 15 digits before the point and 12 after it, "
     "without zeros at its ends"
@@ -26,8 +28,19 @@ def parse_signed_decimal(text: str, *, field: str) -> Fraction:
     Raises: RequestInvalid: another form, -0 included.
     """
     if _SIGNED.fullmatch(text) is None or text == "-0":
-        raise RequestInvalid(field, _RULE, text)
+        raise RequestInvalid(field, _RULE, text, hint=lambda: number_to_write(text))
     return Fraction(text)
+
+
+def number_to_write(text: str) -> str:
+    """Return `write 0.333333` for a quotient such as 1/3 or a number such as .50, else ""."""
+    if _RATIONAL.fullmatch(text) is None:
+        return ""
+    top, _, bottom = text.partition("/")
+    if bottom and not int(bottom):
+        return ""
+    value = round(Fraction(top) / int(bottom or 1), _WRITTEN_PLACES)
+    return f"write {decimal_text(value)}"
 
 
 def decimal_text(value: Fraction, places: int = MAX_PLACES) -> str:

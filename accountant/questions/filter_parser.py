@@ -14,6 +14,7 @@ literal = number | text | "true" | "false"; dates are texts such as '2026-03-01'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Final
@@ -32,6 +33,7 @@ from accountant.questions.filter_expression import (
     ValueTest,
 )
 from accountant.questions.schema import (
+    DATE_PATTERN,
     BooleanColumn,
     CalendarColumn,
     CategoryColumn,
@@ -67,6 +69,11 @@ def parse_filter(text: str, schema: Schema, *, field: str) -> FilterExpression:
     if reader.peek().kind != "end":
         raise reader.error("and, or, or the end")
     return expression
+
+
+def _has_form_of_date(token: Token) -> bool:
+    """Tell whether a quoted text has the form of a date, whether there is such a day or not."""
+    return token.kind == "text" and re.fullmatch(DATE_PATTERN, token.written) is not None
 
 
 def _column_first() -> str:
@@ -235,6 +242,7 @@ class FilterParser:
             found = parse_date(token.written, field="")
         except RequestInvalid:
             what = f"a quoted date for {column.name}, such as '{column.first}'"
-            raise self._reader.error(what) from None
+            hint = f"there is no day {token.written}" if _has_form_of_date(token) else ""
+            raise self._reader.error(what, hint=(lambda: hint) if hint else None) from None
         self._reader.take()
         return found

@@ -205,6 +205,19 @@ def _calendar_function(reader: TokenReader, name: Token) -> CalendarFunction:
     return CalendarFunction(column=reader.expect_name("a column").written, part=part)
 
 
+def parse_groups(text: str) -> tuple[GroupText, ...]:
+    """Return what one text names: groups with commas between, or else one column's name."""
+    try:
+        reader = TokenReader(text, field="by")
+        groups = [read_group(reader)]
+        while reader.take_if(","):
+            groups.append(read_group(reader))
+    except RequestInvalid:
+        return (text,)
+    is_list = len(groups) > 1 and reader.peek().kind == "end"
+    return tuple(groups) if is_list else (parse_group(text),)
+
+
 def parse_group(text: str) -> GroupText:
     """Return what a program or a form names: a function in its text, or else a column's name."""
     try:

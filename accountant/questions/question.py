@@ -156,7 +156,7 @@ def _check_several(question: SeveralQuestion, schema: Schema) -> CheckedQuestion
             raise RequestInvalid(f"statistics[{i}]", rule, statistic.name)
     if of_rows.cells * len(each) > MAX_CANDIDATES:
         rule = f"must make at most {MAX_CANDIDATES} groups, each statistic counted"
-        raise RequestInvalid("by", rule, f"{of_rows.cells * len(each)} groups")
+        raise RequestInvalid("by", rule, f"{of_rows.cells * len(each)} groups", hint=_fewer_groups)
     return dataclasses.replace(of_rows, question=question, each=tuple(each))
 
 
@@ -208,4 +208,20 @@ def _check_size(checked: CheckedQuestion) -> None:
     each = statistics.candidates if isinstance(statistics, SelectionStatistic) else 1
     if checked.cells * each > MAX_CANDIDATES:
         rule = f"must make at most {MAX_CANDIDATES} groups, each candidate counted"
-        raise RequestInvalid("by", rule, f"{checked.cells * each} groups")
+        got = f"{checked.cells} groups"
+        hint = _fewer_groups
+        if each > 1:
+            got = f"{checked.cells * each} groups: {checked.cells} of {each} candidates"
+            hint = _fewer_candidates
+        raise RequestInvalid("by", rule, got, hint=hint)
+
+
+def _fewer_groups() -> str:
+    return "group by fewer columns, by month in place of day, or by bands of a larger width"
+
+
+def _fewer_candidates() -> str:
+    return (
+        f"{_fewer_groups()}; or ask for fewer candidates, as in median(clamp(age, 18, 65)). "
+        "A schema with a larger step has fewer, too"
+    )

@@ -33,7 +33,7 @@ from accountant.questions.statistics import (
     StatisticQuestion,
 )
 from accountant.questions.statistics.base import ColumnQuestion, QuestionClauses
-from accountant.questions.tokens import COUNT_HINT, TokenReader
+from accountant.questions.tokens import COUNT_HINT, TokenReader, word_hint
 from accountant.suggest import did_you_mean
 
 _FIELD: Final = "question"
@@ -52,7 +52,9 @@ def parse_question(text: str, schema: Schema) -> CheckedQuestion:
         clause = reader.take_if(*QuestionClauses.__struct_fields__)
         if clause is None:
             is_count = kind is CountQuestion and not fields and reader.peek().written == "("
-            hint = (lambda: COUNT_HINT) if is_count else None
+            is_distinct = is_count and "distinct" in text.lower()
+            counted = word_hint("distinct") if is_distinct else COUNT_HINT
+            hint = partial(str, counted) if is_count else None
             raise reader.error(f"{also}where, by, rows, rows_per_group or the end", hint=hint)
         if clause.written in fields:
             raise reader.error(f"{clause.written} only once", clause)
@@ -60,6 +62,19 @@ def parse_question(text: str, schema: Schema) -> CheckedQuestion:
         also = {"where": "and, or, ", "by": "a comma, "}.get(clause.written, "")
     question: Question = kind(**fields)
     return check_question(question, schema)
+
+
+def parse_statistic(text: str) -> StatisticQuestion:
+    """Return the statistic of a text such as `median(age)`, which no schema has checked.
+
+    Raises: RequestInvalid: naming the character and what is expected there.
+    """
+    reader = TokenReader(text, field=_FIELD)
+    kind, fields = _statistic(reader)
+    if reader.peek().kind != "end":
+        raise reader.error("the end")
+    found: StatisticQuestion = kind(**fields)
+    return found
 
 
 def _statistics(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
@@ -128,7 +143,8 @@ def _statistic(reader: TokenReader) -> tuple[Any, dict[str, Any]]:
     """Return the kind of a question with the fields that its first words give."""
     name = reader.peek()
     if name.kind != "word" or name.written not in WORDS:
-        hint = did_you_mean(name.written, tuple(WORDS))
+        meant = did_you_mean(name.written, tuple(WORDS))
+        hint = partial(word_hint, name.written) if word_hint(name.written) else meant
         raise reader.error(f"one of {', '.join(WORDS)}", hint=hint)
     reader.take()
     kind, given = WORDS[name.written]

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final, Literal
 
 from accountant.errors import RequestInvalid
-from accountant.questions.decimals import MAX_PLACES
+from accountant.questions.decimals import MAX_PLACES, number_to_write
 from accountant.questions.schema import RESERVED
 
 TokenKind = Literal["word", "keyword", "number", "text", "symbol", "end"]
@@ -23,6 +24,23 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(rf"-?[0-9]{{1,15}}(?:\.[0-9]{{1,{MAX_PLACES}}})?")
 _OTHER_SPELLINGS: Final = {"==": "=", "<>": "!=", "&": "and", "|": "or", "!": "not"}
+_OF_OTHERS: Final = {
+    **{each: f"write {meant}" for each, meant in _OTHER_SPELLINGS.items()},
+    "*": "name a column in the place of *",
+    "/": "write a decimal, such as 0.333333 for 1/3",
+    "avg": "write mean",
+    "average": "write mean",
+    "stddev": "write std",
+    "percentile": "write quantile",
+    "select": "write the statistic alone, as in mean(age) where age > 65 by region",
+    "from": "leave out from: the dataset is named beside the question",
+    "group": "write by and the columns, as in count by region",
+    "distinct": "write count rows 1, which counts each unit once",
+    "having": "leave it out, and choose among the groups of the answer: it has all of them",
+    "order": "leave it out, and sort the answer: it has all groups",
+    "limit": "leave it out, and cut the answer; top(region, 3) chooses the most frequent",
+}
+"""What to write in place of the words of other languages, SQL's first."""
 COUNT_HINT: Final = "count has no column: write count, as in count where age > 65"
 
 
@@ -104,7 +122,7 @@ class TokenReader:
         """Take a number. Raises: RequestInvalid: the next word is none, or has too many digits."""
         token = self.peek()
         if token.kind != "number" or _NUMBER.fullmatch(token.written) is None:
-            raise self.error(what)
+            raise self.error(what, hint=partial(_number_hint, token.written))
         return Fraction(self.take().written)
 
     def expect(self, written: str, *, hint: Callable[[], str] | None = None) -> Token:
@@ -161,5 +179,13 @@ def _quote_names() -> str:
 
 
 def _spelling(written: str) -> Callable[[], str]:
-    meant = _OTHER_SPELLINGS.get(written)
-    return lambda: f"write {meant}" if meant else ""
+    return lambda: word_hint(written)
+
+
+def _number_hint(written: str) -> str:
+    return number_to_write(written) or word_hint(written)
+
+
+def word_hint(written: str) -> str:
+    """Return what to write in place of a word of another language, "" of any other word."""
+    return _OF_OTHERS.get(written.lower(), "")

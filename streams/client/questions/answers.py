@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -20,9 +21,9 @@ from accountant.answers import (
 )
 from accountant.answers.pairs import Comparison, Group
 from accountant.display.answers import answer_html, answer_text
-from accountant.errors import BudgetError
+from accountant.errors import BudgetError, RequestInvalid
 from accountant.questions import Noise, Question, Stop
-from accountant.questions.question_text import statistic_text
+from accountant.questions.question_text import parse_statistic, statistic_text
 from accountant.questions.statistics import SeveralQuestion, StatisticQuestion
 from accountant.records.outcomes import Outcome
 from streams.client.questions.asked_question import AskedQuestion
@@ -82,6 +83,17 @@ class NotYetAnswered(Unavailable):
         )
 
 
+class AnswerColumns(dict[str, "PrivateAnswer"]):
+    """Answers by the text of their statistic, which may be spelt in any way that a question may."""
+
+    def __missing__(self, text: str) -> PrivateAnswer:
+        with contextlib.suppress(RequestInvalid):
+            name = statistic_text(parse_statistic(text))
+            if name in self:
+                return self[name]
+        raise KeyError(f"{text}: the columns of this answer are {', '.join(self)}")
+
+
 class PrivateAnswer:
     """The noisy answer to a question. It is text with `str`, and a table in a notebook.
 
@@ -135,7 +147,7 @@ class PrivateAnswer:
         question = self.record.question
         each = question.statistics if isinstance(question, SeveralQuestion) else (question,)
         alone = map(PrivateAnswer, self.record.alone)
-        return dict(zip(map(statistic_text, each), alone, strict=True))
+        return AnswerColumns(zip(map(statistic_text, each), alone, strict=True))
 
     def _question(self, name: str) -> StatisticQuestion:
         """Return the question of one statistic. Raises: ValueError: there are several."""

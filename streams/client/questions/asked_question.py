@@ -28,13 +28,13 @@ from accountant.questions import (
     question_text,
     stop_text,
 )
-from accountant.questions.group_functions import parse_group
+from accountant.questions.group_functions import parse_group, parse_groups
 from accountant.questions.laws import ACCURACY_FIRST, FORMS, is_session
 from accountant.questions.noise import NoiseForm, NoiseLaw
 from accountant.questions.noise_wanted import check_noise_wanted, weights_of
 from accountant.questions.plan import check_weights
-from accountant.questions.statistics import SeveralQuestion
-from accountant.questions.statistics.base import QuestionClauses
+from accountant.questions.statistics import STATISTICS, SeveralQuestion
+from accountant.questions.statistics.base import ColumnQuestion, QuestionClauses
 from accountant.records.coerce import coerce_text, coerce_texts
 from streams.client.releases.store import ResultStore
 
@@ -44,7 +44,8 @@ CONFIDENCE: Final = "0.95"
 UNTIL: Final = "PT1H"
 _WRITTEN_DIGITS: Final = 6
 """A float that prints with at most so many was typed, also one of 32 bits."""
-_CLAUSES: Final = QuestionClauses.__struct_fields__
+_OF_QUESTIONS: Final = ("fraction", "width", "clamp[0]", "clamp[1]")
+_CLAUSES: Final = (*QuestionClauses.__struct_fields__, "clamp", "width")
 _SAMPLE: Final = 'epsilon="0.5", rho="0.01", sigma="20" or error="50"'
 
 
@@ -106,12 +107,16 @@ class QuestionArguments(AnswerArguments, total=False):
             of their declared values.
         rows: the most rows of one unit that enter, at most as many as the schema says.
         rows_per_group: the most of them in each group.
+        clamp: of a statistic of numbers, two narrower bounds, such as `[0, 5000]`.
+        width: of a histogram of numbers, the width of its bands.
     """
 
     where: str
     by: str | Sequence[str]
     rows: int | None
     rows_per_group: int | None
+    clamp: Sequence[Amount] | None
+    width: Amount | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +276,15 @@ def _amount(field: str, value: object) -> str:
 
 
 def _quoted(field: str, value: numbers.Real) -> str:
-    """Return how to write a float as text: as it prints, without the type that numpy's repr has."""
-    return f'write {field}="{Decimal(str(value)):f}"' if math.isfinite(value) else ""
+    """Return how to write a float as text: as it prints, without the type that numpy's repr has.
+
+    A number of a question has fewer digits than an amount.
+    """
+    if not math.isfinite(value):
+        return ""
+    exact = Decimal(str(value))
+    short = round(exact, _WRITTEN_DIGITS).normalize() if field in _OF_QUESTIONS else exact
+    return f'write {field}="{short:f}"'
 
 
 def question_of(
@@ -289,10 +301,16 @@ def question_of(
     Raises: RequestInvalid: an argument has another type.
     """
     wire: dict[str, object] = {"ask": ask, "where": coerce_text("where", where)}
-    names = [by] if isinstance(by, str) else coerce_texts("by", by)
-    wire["by"] = [msgspec.to_builtins(parse_group(name)) for name in names]
+    groups = parse_groups(by) if isinstance(by, str) else map(parse_group, coerce_texts("by", by))
+    wire["by"] = [msgspec.to_builtins(each) for each in groups]
     if "column" in fields:
         wire["column"] = coerce_text("column", fields["column"])
+    if fields.get("clamp") is not None:
+        wire["clamp"] = _bounds(ask, fields["clamp"])
+    if fields.get("width") is not None:
+        if ask != "histogram":
+            raise RequestInvalid("width", "must be left out but for a histogram", fields["width"])
+        wire["width"] = _amount("width", fields["width"])
     if "fraction" in fields:
         wire["fraction"] = _amount("fraction", fields["fraction"])
     numbers_of = {"rows": rows, "rows_per_group": rows_per_group, "most": fields.get("most")}
@@ -303,6 +321,15 @@ def question_of(
             raise RequestInvalid(name, "must be a whole number", value)
         wire[name] = int(value)
     return msgspec.convert(wire, Question)  # type: ignore[no-any-return]
+
+
+def _bounds(ask: str, value: object) -> list[str]:
+    """Return the texts of two bounds. Raises: RequestInvalid."""
+    if not issubclass(STATISTICS[ask], ColumnQuestion):
+        raise RequestInvalid("clamp", "must be left out of a count: it reads no column", value)
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise RequestInvalid("clamp", "must be two numbers, such as [0, 5000]", value)
+    return [_amount(f"clamp[{i}]", each) for i, each in enumerate(value)]
 
 
 def checked_question(question: str | Question, schema: Schema) -> Question:
