@@ -34,7 +34,12 @@ class QuantileQuestion(ChoiceQuestion, frozen=True, tag="quantile"):
             example="0.5",
         ),
     )
-    shorthands: ClassVar = {"median": {"fraction": "0.5"}}
+    # The fractions 0 and 1 answer the declared bounds rather than the rows (decision 0119).
+    shorthands: ClassVar = {
+        "median": {"fraction": "0.5"},
+        "min": {"fraction": "0.05"},
+        "max": {"fraction": "0.95"},
+    }
 
     def check(self, scope: Scope) -> None:
         """Check the fraction, and that the column has not too many candidates."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.errors import RequestInvalid
-from accountant.questions import Schema, check_question, parse_question
+from accountant.questions import Schema, check_question, parse_question, question_text
 from accountant.questions.statistics import QuantileQuestion
 from tests.accountant.questions.schemas import CENSUS, visits
 
@@ -33,6 +33,12 @@ def test_words_of_sql_are_answered_with_those_of_questions() -> None:
         "quantile(age, '1/3')": "got '1/3': write 0.333333",
     }.items():
         assert words in refusal(text), text
+
+
+def test_min_and_max_are_quantiles_and_are_headed_so() -> None:
+    for word, quantile in {"min": "quantile(age, 0.05)", "max": "quantile(age, 0.95)"}.items():
+        checked = parse_question(f"{word}(age) by region", CENSUS)
+        assert question_text(checked.question) == f"{quantile} by region"
 
 
 def test_a_fraction_that_is_no_decimal_is_written_as_one() -> None:
