@@ -56,6 +56,7 @@ class AnswerBounds(_Fields, frozen=True):
     Attributes:
         rows: the most rows of a unit that entered.
         rows_per_group: the most of them in each group, if these are fewer.
+        size: how many rows enter a quotient, where the schema states it: no count is drawn.
         unit: the column that names the unit of each row; left out, each row is a unit.
         lower, upper: of a question on a number column, its bounds; a number outside them counts
             as the nearer one.
@@ -66,6 +67,7 @@ class AnswerBounds(_Fields, frozen=True):
     lower: str | UnsetType = UNSET
     upper: str | UnsetType = UNSET
     rows_per_group: int | UnsetType = UNSET
+    size: int | UnsetType = UNSET
 
 
 class StatisticNoise(_Fields, frozen=True):

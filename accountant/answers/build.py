@@ -44,7 +44,7 @@ from accountant.questions import (
 from accountant.questions.decimals import decimal_text, round_half_up
 from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of
 from accountant.questions.error_at_confidence import confidence_of_each
-from accountant.questions.plan import plan_of
+from accountant.questions.plan import plan_of, shows_its_draw
 from accountant.questions.quotients import Interval
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from accountant.questions.sensitivity import SelectionStatistic
@@ -108,7 +108,7 @@ def answer_of(
         zone_rules=zone_rules if checked.reads_zone else UNSET,
         statistics=tuple(
             [
-                _noise_of(noisy, len(result.noisy) > 1, part.scope if checked.each else None)
+                _noise_of(noisy, not shows_its_draw(checked), part.scope if checked.each else None)
                 for noisy, part in zip(result.noisy, plan.parts, strict=True)
             ]
         ),
@@ -184,12 +184,15 @@ def _answer(granted: Granted) -> NoisyAnswer:
 def _bounds(checked: CheckedQuestion) -> AnswerBounds:
     """Return what of the data may enter, by schema and question alone."""
     unit, column = checked.schema.unit, checked.column
+    quotients = [each for each in checked.alone if isinstance(each.statistic, EstimateQuestion)]
+    is_stated = any(each.known_count is not None for each in quotients)
     return AnswerBounds(
         rows=checked.rows,
         rows_per_group=UNSET if checked.rows_per_group >= checked.rows else checked.rows_per_group,
         unit=UNSET if unit is UNSET else unit.column,
         lower=column.lower if isinstance(column, NumberColumn) else UNSET,
         upper=column.upper if isinstance(column, NumberColumn) else UNSET,
+        size=checked.schema.size if is_stated else UNSET,
     )
 
 
@@ -211,14 +214,18 @@ def _shown(
             more = session_law(parts[0].draw).digits_of_a_level
             places += (len(result.session.shown) - 1) * more
         return _texts(parts[0].values, places), _intervals(parts[0], confidence), places
-    counts = _intervals(parts[0], confidence_of_each(Decimal(CONFIDENCE), len(parts)))
-    carries = [carries_estimate(each) for each in counts]
-    numbers = list(compress(zip(*[each.values for each in parts], strict=True), carries))
+    known, columns = checked.known_count, [each.values for each in parts]
+    if known is not None:
+        columns, carries = [(Fraction(known),), *columns], [True]
+    else:
+        counts = _intervals(parts[0], confidence_of_each(Decimal(CONFIDENCE), len(parts)))
+        carries = [carries_estimate(each) for each in counts]
+    numbers = list(compress(zip(*columns, strict=True), carries))
     within = question.intervals(
         checked.numbers,
         numbers,
         confidence=Decimal(CONFIDENCE),
-        noises=noises_of([each.draw for each in parts]),
+        noises=noises_of([each.draw for each in parts], known),
     )
     places = question.places(checked.numbers)
     unit = Fraction(1, 10**places)

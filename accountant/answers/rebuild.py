@@ -31,7 +31,7 @@ from accountant.questions import (
     derive,
     session_law,
 )
-from accountant.questions.plan import plan_of
+from accountant.questions.plan import plan_of, shows_its_draw
 from accountant.questions.schema import CategoryColumn, NumberColumn
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 from accountant.replay.plain_text import plain
@@ -118,7 +118,7 @@ def _noisy(
             noisy.append(Noisy(draw=draw, places=_places(part.scope, draw.statistic, texts)))
             continue
         what, shown = f"statistics[{i}].values", answer.statistics[i].values
-        if len(draws) == 1:
+        if shows_its_draw(checked):
             what, shown = "values", _values_of(answer.values)
         noisy.append(Noisy(draw=draw, values=_on_grid(what, draw, shown)))
     return tuple(noisy)

@@ -217,6 +217,8 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
         words = f"at most {rows} per {bounds.unit}"
         if bounds.rows_per_group is not UNSET:
             words += f", {bounds.rows_per_group} in each group"
+    if bounds.size is not UNSET:
+        words += f"; {bounds.size:,} rows, as the schema states"
     for within in dict.fromkeys(_column_bounds(each) for each in answer.alone):
         words += within
     return [f"bounds: {escape_text(words)}", *_notes(answer)]

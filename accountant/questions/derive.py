@@ -17,14 +17,17 @@ from accountant.amounts import UNIT, format_units, units_down
 from accountant.claims import AllOf, BoundedRange, Claim, Repeat, check_claim
 from accountant.errors import RequestInvalid
 from accountant.questions.draw import Draw
-from accountant.questions.laws import law_of
+from accountant.questions.laws import is_session, law_of
 from accountant.questions.noise import Noise, out_of_range
 from accountant.questions.noise_wanted import check_noise_wanted
-from accountant.questions.plan import plan_of
+from accountant.questions.plan import plan_of, shows_its_draw
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.sensitivity import SelectionStatistic, VectorStatistic
 
 NO_ERROR_BEFORE: Final = "must be left out for a quotient, whose error depends on the data: "
+SESSION_OF_ONE: Final = (
+    "must be of one answer, not of a session: counts, sums and histograms have those"
+)
 NO_ERROR_OF_SEVERAL: Final = "must be left out for several statistics: "
 
 
@@ -82,9 +85,12 @@ def _check_form(
 ) -> None:
     """Refuse an error of values that are not the noisy numbers, and a law where there are none."""
     form = noise.form
-    if len(statistics) > 1 and form in {"sigma", "error"}:
+    are_values = len(statistics) == 1 and shows_its_draw(checked)
+    if not are_values and form in {"sigma", "error"}:
         rule = NO_ERROR_OF_SEVERAL if checked.each else NO_ERROR_BEFORE
         raise RequestInvalid(f"noise.{form}", rule + "write epsilon or rho", noise.text)
+    if not are_values and is_session(noise):
+        raise RequestInvalid("noise.law", SESSION_OF_ONE, str(noise.law))
     if any(isinstance(each, VectorStatistic) for each in statistics):
         return  # beside numbers a choice is by Gumbel noise, whatever their law is
     if form not in {"epsilon", "rho"}:

@@ -50,7 +50,12 @@ class SumOfNoises:
         return law.sum_half_width(terms, confidence=confidence)
 
 
-def noises_of(draws: Sequence[Draw]) -> SumOfNoises:
-    """Return the noises of draws of one law."""
+def noises_of(draws: Sequence[Draw], known_count: int | None = None) -> SumOfNoises:
+    """Return the noises of draws of one law.
+
+    Args:
+        known_count: a count that the schema states stands first, without noise.
+    """
     (law,) = {each.law for each in draws}
-    return SumOfNoises(law, tuple([(each.spread, each.grid) for each in draws]))
+    known = () if known_count is None else ((Fraction(0), Fraction(0)),)
+    return SumOfNoises(law, (*known, *[(each.spread, each.grid) for each in draws]))

@@ -83,10 +83,11 @@ def _expected(scope: CheckedQuestion, draws: Sequence[Draw], guess: int | None) 
         return ExpectedError(
             statistic=name, error=_digits(half_width(draws[0], Decimal(CONFIDENCE)))
         )
-    if guess is None:
+    rows = guess if scope.known_count is None else scope.known_count
+    if rows is None:
         why = "it depends on how many rows each group has: give a guess of them, such as 1000"
         return ExpectedError(statistic=name, error=None, why=why)
-    return ExpectedError(statistic=name, error=_digits(_of_estimate(scope, draws, guess)))
+    return ExpectedError(statistic=name, error=_digits(_of_estimate(scope, draws, rows)))
 
 
 def _of_estimate(scope: CheckedQuestion, draws: Sequence[Draw], rows: int) -> Fraction:
@@ -99,7 +100,7 @@ def _of_estimate(scope: CheckedQuestion, draws: Sequence[Draw], rows: int) -> Fr
     question, column = scope.statistic, scope.numbers
     assert isinstance(question, EstimateQuestion), "others have their own numbers' error"
     parts, errors = question.parts(scope), list[Fraction]()
-    noises, confidence = noises_of(draws), Decimal(CONFIDENCE)
+    noises, confidence = noises_of(draws, scope.known_count), Decimal(CONFIDENCE)
     places = (*column.bounds, middle_of(column))
     for pair in combinations_with_replacement(places, 2):
         # A part adds up what each row adds, so half of the rows are at each of the two.

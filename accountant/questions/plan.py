@@ -16,6 +16,7 @@ from accountant.questions.noise import Noise
 from accountant.questions.parts import ExactPart
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.sensitivity import VectorStatistic
+from accountant.questions.statistics import EstimateQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +83,18 @@ def plan_of(checked: CheckedQuestion) -> Plan:
     parts, of_each = list[PlannedPart](), list[tuple[int, ...]]()
     for owner, scope in enumerate(checked.alone):
         of_one = list[int]()
-        for part in scope.statistic.parts(scope):
+        for part in scope.statistic.drawn_parts(scope):
             place = places.setdefault(_identity(scope, part, owner), len(parts))
             if place == len(parts):
                 parts.append(PlannedPart(part=part, owner=owner, scope=scope))
             of_one.append(place)
         of_each.append(tuple(of_one))
     return Plan(parts=tuple(parts), of_each=tuple(of_each))
+
+
+def shows_its_draw(checked: CheckedQuestion) -> bool:
+    """Tell whether an answer's values are the noisy numbers of the only draw, if there is one."""
+    return not checked.each and not isinstance(checked.question, EstimateQuestion)
 
 
 def _identity(scope: CheckedQuestion, part: ExactPart, owner: int) -> Hashable:

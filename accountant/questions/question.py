@@ -87,7 +87,7 @@ def statistics_of(
 
     Raises: TypeError: nobody has said what a unit changes. A guess would add too little noise.
     """
-    statistics = [part.sensitivity(checked) for part in checked.statistic.parts(checked)]
+    statistics = [part.sensitivity(checked) for part in checked.statistic.drawn_parts(checked)]
     vectors = [each for each in statistics if isinstance(each, VectorStatistic)]
     if len(vectors) == len(statistics):
         return tuple(vectors)

@@ -26,6 +26,7 @@ MAX_COLUMNS: Final = 100
 MAX_CATEGORIES: Final = 1_000
 MAX_CATEGORY: Final = 100
 MAX_ROWS: Final = 1_000_000
+MAX_SIZE: Final = 10**10
 MAX_SCHEMA_BYTES: Final = 32_768
 MAX_CANDIDATES: Final = 10_000
 """Candidates of a quantile, and cells of a question."""
@@ -187,6 +188,8 @@ class Schema(_SchemaFields, frozen=True):
         neighbours: the neighbouring relation that claims are derived for.
         unit: left out, each row is a unit of its own.
         zone: whose clocks dates and times are read on, such as `Europe/Berlin`; left out, UTC.
+        size: how many rows enter a question without a filter, as the owner states it, whatever
+            the source has; left out, such a count is read from the data and costs.
     """
 
     source: DataSource
@@ -194,6 +197,7 @@ class Schema(_SchemaFields, frozen=True):
     neighbours: Neighbours
     unit: UnitColumn | UnsetType = UNSET
     zone: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
 
     @property
     def rows_per_unit(self) -> int:
@@ -262,10 +266,12 @@ def check_schema(schema: Schema) -> Schema:
     ):
         # Whether there is such a zone is for whoever has its rules: a ledger has none.
         raise RequestInvalid("zone", "must be a name such as Europe/Berlin", schema.zone)
-    size = len(encode_schema(schema))
-    if size > MAX_SCHEMA_BYTES:
+    if schema.size is not UNSET and not 1 <= schema.size <= MAX_SIZE:
+        raise RequestInvalid("size", f"must be between 1 and {MAX_SIZE}", schema.size)
+    length = len(encode_schema(schema))
+    if length > MAX_SCHEMA_BYTES:
         rule = f"must be at most {MAX_SCHEMA_BYTES} bytes"
-        raise RequestInvalid("schema", rule, f"{size} bytes")
+        raise RequestInvalid("schema", rule, f"{length} bytes")
     return schema
 
 

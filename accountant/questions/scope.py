@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from msgspec import UNSET
+
 from accountant.questions.filter_expression import FilterExpression, columns_of
 from accountant.questions.groups import GroupSet
 from accountant.questions.quotients import clamp
@@ -39,6 +41,17 @@ class Scope:
     def cells(self) -> int:
         """How many groups there are."""
         return math.prod(each.size for each in self.groups)
+
+    @property
+    def known_count(self) -> int | None:
+        """How many rows enter, where the schema states it: a constant, whatever the data.
+
+        It does so of all rows, with the schema's own bound, where no value is missing. With
+        groups or a filter a count depends on the data.
+        """
+        whole = self.filter is None and not self.groups and self.rows == self.schema.rows_per_unit
+        complete = self.column is None or self.column.missing is not UNSET
+        return self.schema.size if self.schema.size is not UNSET and whole and complete else None
 
     @property
     def own_columns(self) -> set[str]:

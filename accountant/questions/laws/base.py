@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 from accountant.claims import Claim
-from accountant.errors import RequestInvalid
 from accountant.noise import RandomBits
 from accountant.questions.accuracy_first import Level
 from accountant.questions.draw import Draw
@@ -77,9 +76,7 @@ class SessionLaw(Law):
 
     def derive(self, statistic: VectorStatistic, noise: Noise, share: Fraction) -> Draw:
         """Return the session of a statistic, which is the only one of its question."""
-        if share < 1:
-            rule = "must be of one answer, not of a session: counts, sums and histograms have those"
-            raise RequestInvalid("noise.law", rule, str(noise.law))
+        assert share == 1, "`derive` refuses sessions of more"
         session = self.session(statistic, noise)
         if session is None:
             raise out_of_range(noise)

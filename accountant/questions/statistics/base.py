@@ -94,6 +94,10 @@ class StatisticQuestion(QuestionClauses, frozen=True):
         # There is no default: the sensitivity of another statistic would be too little noise.
         raise TypeError(f"no sensitivity of {type(self).__name__}")
 
+    def drawn_parts(self, scope: Scope) -> tuple[ExactPart, ...]:
+        """Return those of its parts that are read from the data, and drawn."""
+        return self.parts(scope)
+
     def check(self, scope: Scope) -> None:
         """Check its arguments. Raises: RequestInvalid: naming field, rule and value."""
 
@@ -172,6 +176,11 @@ class EstimateQuestion(ColumnQuestion, frozen=True):
     """
 
     column_kind = NumberColumn
+
+    def drawn_parts(self, scope: Scope) -> tuple[ExactPart, ...]:
+        """Return all parts but a count that the schema states."""
+        parts = self.parts(scope)
+        return parts if scope.known_count is None else parts[1:]
 
     @abstractmethod
     def places(self, column: NumberColumn) -> int:

@@ -43,6 +43,7 @@ from accountant.questions.schema import (
     MAX_COLUMNS,
     MAX_NAME,
     MAX_ROWS,
+    MAX_SIZE,
     WORD_PATTERN,
     ZONE_PATTERN,
 )
@@ -263,6 +264,7 @@ WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Schema": {
         "columns": {"minItems": 1, "maxItems": MAX_COLUMNS},
         "zone": text(ZONE_PATTERN, "a name of the IANA database") | {"maxLength": MAX_NAME},
+        "size": _between(1, MAX_SIZE),
     },
     "DataSource": {"name": _WORD},
     "UnitColumn": {"column": _COLUMN, "rows": _between(1, MAX_ROWS)},
