@@ -185,7 +185,7 @@ def _given(needed: Sequence[str], *excluded: str) -> JsonSchema:
 _CLAIM_OR_QUESTION: Final[JsonSchema] = {
     "if": {"required": ["question"]},
     "then": _given(["noise"], *_TERMS, "other_datasets"),
-    "else": _given(_TERMS, "noise", "stop"),
+    "else": _given(_TERMS, "noise", "stop", "guess"),
 }
 """A claim with its terms, or a question in its place."""
 
