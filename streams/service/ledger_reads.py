@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from accountant.dataset_ledger import DatasetLedger
 from accountant.partition import Partition
 from accountant.policy import Policy
 from accountant.records import Decision
+from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.reservations.reservation import Reservation
@@ -34,6 +35,7 @@ from streams.errors import Unavailable
 from streams.log.async_log import AsyncLog
 from streams.service.announcements import Announcements
 from streams.service.dataset_reads import overview_of, usage_of, why_of_dataset
+from streams.service.dry_run import dry_run
 from streams.service.ledger_service import LedgerService, heads_of
 from streams.service.live_limits import LiveLimits
 from streams.service.live_views import LiveViews, RequestCounts
@@ -150,6 +152,12 @@ class LedgerReads(LedgerService, ABC):
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         return await self._read(self._limits.budget, dataset, analyst)
+
+    async def dry_run(
+        self, dataset: str, records: Sequence[tuple[bytes, CheckedInput]]
+    ) -> list[Decision]:
+        now = self._clock.now()
+        return await asyncio.to_thread(dry_run, self._partition_with, dataset, records, now)
 
     async def open_reservations(self, dataset: str) -> OpenReservations:
         return await self._read(self._limits.reservations, dataset)

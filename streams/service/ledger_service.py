@@ -286,6 +286,18 @@ class LedgerService(Service, Protocol):
         """
         ...
 
+    async def dry_run(
+        self, dataset: str, records: Sequence[tuple[bytes, CheckedInput]]
+    ) -> list[Decision]:
+        """Return the decisions that owners' records would get now, one after the other.
+
+        Nothing is written.
+
+        Args:
+            records: bodies, and what checking them gave.
+        """
+        ...
+
     async def open_reservations(self, dataset: str) -> OpenReservations:
         """Return a dataset's open reservations; none of one that was never opened.
 

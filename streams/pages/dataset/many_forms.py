@@ -168,22 +168,42 @@ async def _near_names(submission: FormSubmission) -> AsyncIterator[str]:
 
 
 async def send_lines(context: Context, submission: FormSubmission) -> Decision | None:
-    """Send each line's record in order; return the last decision.
+    """Send each line's record in order, once none would be refused; return the last decision.
 
-    Raises: NotAllSent. Unavailable.
+    Raises:
+        RequestInvalid: a line would be refused, and none was sent.
+        NotAllSent: a line was refused nevertheless, since the dataset changed meanwhile.
+        Unavailable.
     """
-    decision = None
-    for index, each in enumerate(submission.records):
-        decision = await send_record(context.service, each)
-        why = _not_saved(decision)
-        if why:
-            are = "is" if index == 1 else "are"
-            saved = f"{counted(index, 'line')} before it {are}" if index else "None is"
-            rule = f"line {each.number}: {why} {saved} saved; these lines are not"
-            error = NotAllSent("lines", rule, "")
-            error.remaining = "\n".join(later.line for later in submission.records[index:])
-            raise error
-    return decision
+    records, dataset = submission.records, submission.sent.dataset
+    bodies = [(each.body, each.checked) for each in records]
+    for each, decision in zip(records, await context.service.dry_run(dataset, bodies), strict=True):
+        if why := _not_saved(decision):
+            raise RequestInvalid("lines", f"line {each.number}: {why} No line is saved", "")
+    last = None
+    for index, each in enumerate(records):
+        last = await send_record(context.service, each)
+        if why := _not_saved(last):
+            raise not_all_sent(records, index, why)
+    return last
+
+
+def not_all_sent(records: Sequence[FormRecord], index: int, why: str) -> NotAllSent:
+    """Return the error of a line that was refused: which are saved, which are not, what to do."""
+    saved = _saved_words(records[:index])
+    error = NotAllSent("lines", f"line {records[index].number}: {why} {saved}", "")
+    error.remaining = "\n".join(later.line for later in records[index:])
+    return error
+
+
+def _saved_words(before: Sequence[FormRecord]) -> str:
+    rest = "This line and those after it are not: correct it, and send the form again"
+    if not before:
+        return f"No line is saved. {rest}"
+    numbers = ", ".join(str(each.number) for each in before)
+    lines = "Line" if len(before) == 1 else "Lines"
+    are = "is" if len(before) == 1 else "are"
+    return f"{lines} {numbers} {are} saved, and no longer in the form. {rest}"
 
 
 def _not_saved(decision: Decision | None) -> str:

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from accountant.times import uuid7
+from streams.pages.dataset.form_data import FormData, SentForm
+from streams.pages.dataset.many_forms import limit_lines, not_all_sent
 from tests.streams.pages.dataset.pages_server import PagesServer, form_of
 from tests.streams.pages.dataset.test_forms import last_decision, limit, member
 from tests.streams.pages.dataset.test_page import words
+
+LINES = "team, green, 5\n\nteam, black, 5\nteam, white, 5"
 
 
 def send(paged: PagesServer, kind: str, lines: str, **fields: str) -> tuple[Any, dict[str, str]]:
@@ -88,16 +93,32 @@ def test_an_error_names_its_line_and_nothing_is_sent(
     assert paged.stored_rows() == before
 
 
-def test_a_line_that_the_ledger_refuses_stays_with_those_after_it(paged: PagesServer) -> None:
-    answer, _ = send(paged, "limits/many", "team, green, 5\nteam, black, , , , 90\nteam, white, 5")
+def test_a_line_that_would_be_refused_keeps_all_from_being_saved(paged: PagesServer) -> None:
+    before = paged.stored_rows()
+    lines = "team, green, 5\nteam, black, , , , 90\nteam, white, 5"
+    answer, _ = send(paged, "limits/many", lines)
     assert answer.status_code == 422
     said = words(answer.text)
     assert "Line 2: " in said
-    assert "1 line before it is saved; these lines are not" in said
-    assert limit(paged, "team", "green")["part"] == "0.05"
-    assert limit(paged, "team", "white") is None
-    assert "team, green" not in answer.text
-    assert "team, black, , , , 90\nteam, white, 5</textarea>" in answer.text
+    assert "No line is saved." in said
+    assert paged.stored_rows() == before
+    assert f"{lines}</textarea>" in answer.text
+    # Lines are decided one after the other: two shares that fit alone do not fit together.
+    together = "team, green, , , , 40\nteam, black, , , , 40"
+    assert "Line 2: " in words(send(paged, "limits/many", together)[0].text)
+    assert paged.stored_rows() == before
+
+
+def test_lines_that_are_saved_are_named_where_a_later_one_is_refused() -> None:
+    sent = SentForm(FormData(uuid7(1_000_000, bytes(10)), {"lines": LINES, "reason": ""}), "s", "o")
+    error = not_all_sent(limit_lines(sent), 2, "It is full.")
+    assert error.rule == (
+        "line 4: It is full. Lines 1, 3 are saved, and no longer in the form. This line and those "
+        "after it are not: correct it, and send the form again"
+    )
+    assert error.remaining == "team, white, 5"
+    assert "Line 1 is saved" in not_all_sent(limit_lines(sent), 1, "").rule
+    assert "No line is saved" in not_all_sent(limit_lines(sent), 0, "").rule
 
 
 def test_a_team_that_is_nearly_another_is_named_with_its_line(paged: PagesServer) -> None:
