@@ -16,11 +16,13 @@ from accountant.display.datasets import pause_words
 from accountant.display.limits import part_words, scope_words, whole_of_limits
 from accountant.display.may_use import raise_budget
 from accountant.display.numbers import exact_percent
+from accountant.display.pauses import paused_name
 from accountant.display.reasons import REASONS, Subject
 from accountant.display.reserved_shares import Shares, least_in_force, shares_in, withheld
 from accountant.display.team_refusals import limit_beyond_team, member_beyond_team
 from accountant.display.times import moment
 from accountant.filters import BesideBasic
+from accountant.likeness import most_alike
 from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.policy import Policy, filter_of
 from accountant.policy.lifetime import remaining_text
@@ -48,6 +50,12 @@ class _Amend(_AdminRequest):
 class _Member(_AdminRequest):
     member: str = ""
     roles: list[str] = []
+    until: str | None = None
+
+
+class _Person(_AdminRequest):
+    member: str | None = None
+    team: str | None = None
 
 
 class _Budget(_AdminRequest):
@@ -78,6 +86,7 @@ _SHOWN: Final = {
     "amend": _Amend,
     "member": _Member,
     "limit": _Limit,
+    "resume_member": _Person,
     "budget": _Budget,
     "renew": _Renew,
 }
@@ -215,6 +224,22 @@ def _unknown_member(request: _Member, _: CurrentDataset | None, __: str) -> str:
     )
 
 
+def _person_not_paused(request: _Person, current: CurrentDataset | None, __: str) -> str:
+    if current is None:
+        return ""
+    name, of_team = request.member or request.team, request.member is None
+    paused = [each for each in current.view.person_pauses if bool(each.team) is of_team]
+    known = [str(each.team if of_team else each.member) for each in paused]
+    meant = most_alike(name or "", known)
+    who = f"team {name}" if of_team else name
+    listed = ", ".join(map(paused_name, current.view.person_pauses)) or "nobody"
+    ask = f" Did you mean {meant}?" if meant else ""
+    return (
+        f"{who} is not paused on dataset {request.dataset}. Paused there: {listed}.{ask} "
+        f"`accountant member list {request.dataset}` shows the members and their teams."
+    )
+
+
 def _last_owner(request: _Member, current: CurrentDataset | None, __: str) -> str:
     return (
         f"{request.member} is the only owner of dataset {request.dataset}, and this would take the "
@@ -291,11 +316,27 @@ def _limit_beyond_team(request: _Limit, current: CurrentDataset | None, __: str)
     return limit_beyond_team(request.name, record, by=request.by, current=current)
 
 
-def _end_in_past(request: _Limit, _: CurrentDataset | None, at: str) -> str:
+def _member_ends_in_past(request: _Member, current: CurrentDataset | None, at: str) -> str:
     return (
-        f"The limit of {scope_words(request.scope, request.name)} would end at "
-        f"{moment(request.until or '')}, and the log's clock is at {moment(at)}. Nothing was "
-        "changed."
+        f"{_end_words(f'The membership of {request.member}', request.until, at)} Name a later "
+        f"`until`, or remove the member: `accountant member remove {request.dataset} "
+        f"{request.member}{_by(request, current)}`."
+    )
+
+
+def _limit_ends_in_past(request: _Limit, current: CurrentDataset | None, at: str) -> str:
+    scope = scope_words(request.scope, request.name)
+    remove = _limit_command(request).replace(" set ", " remove ", 1)
+    return (
+        f"{_end_words(f'The limit of {scope}', request.until, at)} Name a later end, or remove "
+        f"the limit: `{remove}{_by(request, current)}`."
+    )
+
+
+def _end_words(what: str, until: str | None, at: str) -> str:
+    return (
+        f"{what} would end at {moment(until or '')}, and the log's clock is at {moment(at)}. "
+        "Nothing was changed."
     )
 
 
@@ -464,7 +505,6 @@ _Words = Callable[[Any, CurrentDataset | None, str], str]
 _MEANINGS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.TOO_MANY_MEMBERS, "member"): _too_many_members,
     (Reason.TOO_MANY_LIMITS, "limit"): _too_many_limits,
-    (Reason.END_IN_PAST, "limit"): _end_in_past,
     (Reason.ALREADY_GRANTED, "amend"): _already_granted,
     (Reason.HAS_LIMITS, "amend"): _has_limits,
     (Reason.NOT_LOWER, "amend"): _not_lower,
@@ -492,7 +532,10 @@ _WORDS: Final[dict[tuple[Reason, str], _Words]] = {
     (Reason.LAPSED, "deny"): _too_late,
     (Reason.UNKNOWN_MEMBER, "member"): _unknown_member,
     (Reason.LAST_OWNER, "member"): _last_owner,
+    (Reason.PERSON_NOT_PAUSED, "resume_member"): _person_not_paused,
     (Reason.UNKNOWN_LIMIT, "limit"): _unknown_limit,
+    (Reason.END_IN_PAST, "member"): _member_ends_in_past,
+    (Reason.END_IN_PAST, "limit"): _limit_ends_in_past,
     (Reason.BEYOND_TEAM, "member"): _member_beyond_team,
     (Reason.BEYOND_TEAM, "limit"): _limit_beyond_team,
     (Reason.LIMIT_NOT_POSSIBLE, "limit"): _limit_not_possible,

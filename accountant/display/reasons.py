@@ -307,9 +307,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.END_IN_PAST: ReasonWords(
         "End in the past",
-        "The limit would have ended before it was set, by the log's clock.",
-        "Name a later end, or remove the limit (`accountant limit remove {dataset} --team "
-        "NAME{by}`).",
+        "The membership or limit would have ended before it was set, by the log's clock.",
+        "Name a later end, or remove it (`accountant member remove {dataset} NAME{by}` or "
+        "`accountant limit remove {dataset} --team NAME{by}`).",
     ),
     Reason.BEYOND_TEAM: ReasonWords(
         "Beyond the team",

@@ -241,7 +241,7 @@ def apply_member(
         beyond_team: a lead sends it, and reaches beyond the team.
     Returns: None for the membership where the record is refused; without roles, a removal.
     """
-    reason = _member_refusal(ledger, before, record)
+    reason = _member_refusal(ledger, before, record, at)
     if reason is None and beyond_team:
         reason = Reason.BEYOND_TEAM
     if reason is not None:
@@ -258,7 +258,7 @@ def apply_member(
 
 
 def _member_refusal(
-    ledger: DatasetLedger, before: MemberRow | None, record: SetMember
+    ledger: DatasetLedger, before: MemberRow | None, record: SetMember, at: int
 ) -> Reason | None:
     if ledger.has_changed_since(record.follows):
         return Reason.OUT_OF_DATE
@@ -269,7 +269,11 @@ def _member_refusal(
         return Reason.LAST_OWNER
     if before is None and ledger.members >= MAX_MEMBERS:
         return Reason.TOO_MANY_MEMBERS
-    return None
+    return Reason.END_IN_PAST if _ends_before(record.until, at) else None
+
+
+def _ends_before(until: str | None, at: int) -> bool:
+    return until is not None and from_iso(until) <= at
 
 
 def apply_limit(
@@ -322,7 +326,7 @@ def _limit_refusal(ledger: DatasetLedger, record: SetLimit, is_set: bool, at: in
         return Reason.OUT_OF_DATE
     if record.removes and not is_set:
         return Reason.UNKNOWN_LIMIT
-    if record.until is not None and from_iso(record.until) <= at:
+    if _ends_before(record.until, at):
         return Reason.END_IN_PAST
     return None if is_possible(record, ledger.plan) else Reason.LIMIT_NOT_POSSIBLE
 

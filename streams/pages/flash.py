@@ -62,7 +62,8 @@ def message(
     if reason is None:
         return Message("refused", str(decision.outcome).capitalize(), "Nothing was changed.")
     words = refusal_words(decision, current=current)
-    return Message("refused", f"Refused: {REASONS[reason].title}", f"{words} Nothing was changed.")
+    nothing = "" if "Nothing was " in words else " Nothing was changed."
+    return Message("refused", f"Refused: {REASONS[reason].title}", f"{words}{nothing}")
 
 
 def _number(decision: Decision) -> str:

@@ -21,7 +21,7 @@ ROLES_OF: Final = {
     "l": ["lead"],
 }
 TEAMS: Final = ("blue", "red", "a:b@c")
-_UNTIL: Final = (-60_000, -1, 0, 1, 2, 500, 2_000, 60_000, 4_000_000)
+_UNTIL: Final = (0, 1, 1, 2, 2, 500, 500, 2_000, 60_000, 4_000_000)
 _LATER: Final = (0, 0, 0, 0, 1, 1, 7, 400, 400, 30_000, 700_000)
 
 
@@ -156,11 +156,11 @@ class Load:
         body["roles"] = (
             list(usual)
             if chance.random() < 0.5
-            else chance.sample(ROLES, chance.choice([0, 0, 0, 1, 2, 4]))
+            else chance.sample(ROLES, chance.choice([0, 0, 0, 0, 1, 2, 4]))
         )
         if body["roles"] and chance.random() < (0.9 if "lead" in body["roles"] else 0.4):
             body["team"] = chance.choice(TEAMS)
-        if body["roles"] and "owner" not in body["roles"] and chance.random() < 0.6:
+        if body["roles"] and "owner" not in body["roles"] and chance.random() < 0.5:
             body["until"] = at_text(self._now + chance.choice(_UNTIL))
         if chance.random() < 0.1:
             body["as"] = "administrator"

@@ -179,8 +179,9 @@ def test_a_dataset_has_at_most_10_000_members_and_a_removal_frees_one() -> None:
     first = [f"o-{number}" for number in range(100)]
     world.send("admin", world.admin("open", policy=CIRCLE, owners=first))
     for number in range(100, MOST):
-        until = {} if number % 3 else {"until": at_text(world.now)}
+        until = {} if number % 3 else {"until": at_text(world.now + 1)}
         enrol(world, f"m-{number}", "analyst", by="o-0", **until)
+    world.now += 1
     over = member(world, "one-more", "analyst", by="o-0")
     assert code(over) == "too_many_members"
     helped = member(world, "one-more", "owner", by="admin", **{"as": "administrator"})

@@ -57,12 +57,15 @@ def test_membership_is_checked_at_the_time_of_the_decision_not_of_the_record() -
 
 def test_a_membership_that_has_ended_keeps_its_row_and_may_be_renewed_or_removed() -> None:
     world = opened()
-    enrol(world, "ana", "analyst", until=at_text(world.now - 1))
+    enrol(world, "ana", "analyst", until=at_text(world.now + 1))
+    world.now += 1
     assert ask(world) == "not_permitted"
     assert len(rows_of(world)) == 2
     enrol(world, "ana", "analyst")
     assert ask(world) == "granted"
-    enrol(world, "ana", "analyst", until=at_text(world.now))
+    assert code(member(world, "ana", "analyst", until=at_text(world.now))) == "end_in_past"
+    enrol(world, "ana", "analyst", until=at_text(world.now + 1))
+    world.now += 1
     assert code(member(world, "ana")) == "member_removed"
     assert code(member(world, "ana")) == "unknown_member"
     assert list(rows_of(world)) == ['{"dataset":"census","member":"owner"}']

@@ -38,7 +38,7 @@ from tests.faults.oracle.policies import (
 )
 from tests.faults.oracle.reservations import is_grant
 from tests.faults.oracle.steps import decide_resolve
-from tests.faults.oracle.texts import at_text, is_id, is_name, is_short, is_time, issued
+from tests.faults.oracle.texts import at_text, is_id, is_name, is_short, is_time, issued, millis
 from tests.faults.oracle.thresholds import reached
 from tests.faults.oracle.worth import is_sampled
 
@@ -433,6 +433,8 @@ def _is_beyond(dataset: Dataset, record: Fields, lead: str, at: int) -> bool:
 
 def _member(dataset: Dataset, record: Fields, _: Fields, at: int) -> Verdict:
     reason, lead = dataset.members.refusal(record), dataset.members.team_led(record, at)
+    if reason is None and record.get("until") and millis(record["until"]) <= at:
+        reason = "end_in_past"
     if reason is None and lead is not None and _is_beyond(dataset, record, lead, at):
         reason = "beyond_team"
     if reason is not None:

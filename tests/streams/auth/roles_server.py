@@ -37,7 +37,6 @@ KINDS = {
     "open-own": ("anyone", "own"),
     "open-all": ("anyone", "members"),
 }
-ENDED = "2026-11-21T11:59:59.000Z"  # a second before noon
 Body = dict[str, Any]
 
 
@@ -80,7 +79,7 @@ class RolesServer(LocalServer):
             self.enrol(dataset, "ben", "analyst")
             self.enrol(dataset, "eng", "engine")
             self.enrol(dataset, "aud", "auditor")
-            self.enrol(dataset, "eve", "analyst", "auditor", until=ENDED)
+            self.enrol_for_a_moment(dataset, "eve", "analyst", "auditor")
         self.open_for_olga("elsewhere", access="members")
         self.enrol("elsewhere", "otto", "analyst")
 
@@ -95,6 +94,11 @@ class RolesServer(LocalServer):
         body = setting("olga", dataset, member, *roles, **more)
         outcome = "member_set" if roles else "member_removed"
         self.done("olga", f"/datasets/{dataset}/members", body, outcome)
+
+    def enrol_for_a_moment(self, dataset: str, member: str, *roles: str, **more: Any) -> None:
+        """Have olga set a membership that is over afterwards."""
+        self.enrol(dataset, member, *roles, until=iso(self.clock.now() + 1), **more)
+        self.clock.pass_(seconds=0.001)
 
     def granted(self, dataset: str, analyst: str, *, via: str | None = None) -> Body:
         """Have something granted; return its body."""
