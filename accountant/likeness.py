@@ -10,7 +10,8 @@ Two names are alike if they differ in nothing but
 - characters that look alike, such as O and 0, l, I and 1, vv and w, rn and m, cl and d, two kinds
   of quotation marks, or a Cyrillic letter and a Latin one (`accountant.look_alikes`),
 - typing errors, where they count: one from five letters on, two from nine on, counted in the longer
-  name. A letter is added, left out, replaced, or swapped with the next one.
+  name. A letter is added, left out, replaced, or swapped with the next one. Of four letters only a
+  swap counts: `bleu` is `blue`.
 
 Names whose digits differ are two names, since `census-2026` and `census-2027` are two years, except
 where a digit looks like a letter. A digit is never a typing error. Nor is a minus sign: a dash
@@ -33,9 +34,10 @@ from accountant.look_alikes import latin
 
 _MAX_KNOWN: Final = 10_000
 """Among more names, typing errors are not looked for: a person waits for the answer."""
+_ONE_SWAP: Final = 4
 _ONE_ERROR: Final = 5
 _TWO_ERRORS: Final = 9
-"""The letters from which on a name may have so many typing errors."""
+"""The letters from which on a name may have so many typing errors, or one swap of letters."""
 _SEPARATORS: Final = frozenset(".,:@/\\")
 _DASH: Final = "-"
 _MINUS_SIGN: Final = "\u2212"
@@ -114,7 +116,9 @@ def _errors(one: _Form, other: _Form, *, edits: bool) -> int | None:
     if _are_drawn_alike(one.letters, other.letters):
         return 0
     longer = max(len(one.text), len(other.text))
-    most = 0 if not edits or longer < _ONE_ERROR else 1 if longer < _TWO_ERRORS else 2
+    most = 0 if not edits or longer < _ONE_SWAP else 1 if longer < _TWO_ERRORS else 2
+    if longer < _ONE_ERROR and sorted(one.text) != sorted(other.text):
+        return None
     if not most or _differ_in_a_letter_of_its_own(one.parts, other.parts):
         return None
     errors = typing_errors(one.text, other.text, most)

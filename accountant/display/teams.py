@@ -1,11 +1,13 @@
-"""Notes on teams that nothing else names: no limit applies to a misspelt team."""
+"""Notes on teams and people that nothing else names: a limit or a pause of a misspelt one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from accountant.likeness import most_alike
 from accountant.records.members import Member
+from accountant.records.person_pauses import PersonPause
 from accountant.suggest import did_you_mean
 from accountant.views.limit_views import ScopeView
 
@@ -22,6 +24,18 @@ def notes_of_limit(members: Iterable[Member], team: str) -> list[str]:
     return [
         _with_suggestion(f"team {team} has no members yet; existing teams: {listed}", team, known)
     ]
+
+
+def notes_of_pause(members: Iterable[Member], dataset: str, pause: PersonPause) -> list[str]:
+    """Return that nobody has the name of a pause, and the one that is nearly it."""
+    if pause.team:
+        return notes_of_limit(members, pause.team)
+    names = [each.member for each in members]
+    if pause.member is None or pause.member in names:
+        return []
+    meant = most_alike(pause.member, names)
+    asks = f"; did you mean {meant}?" if meant else ""
+    return [f"{pause.member} is no member of {dataset}{asks}"]
 
 
 def notes_of_member(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from accountant.display.teams import notes_of_limit, notes_of_member
+from accountant.display.teams import notes_of_member, notes_of_pause
 from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
@@ -112,8 +112,9 @@ def pause(
         decision = caller.pause_member(dataset, name, team=team)
 
         def notes() -> list[str]:
-            members = limits_and_members(ledger, dataset)[1] if team else ()
-            return notes_of_limit(members, team) if team else []
+            if decision.pause is None:
+                return []
+            return notes_of_pause(limits_and_members(ledger, dataset)[1], dataset, decision.pause)
 
         admin.end(ledger, request, decision, notes=notes)
 

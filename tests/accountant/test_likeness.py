@@ -81,6 +81,7 @@ MISSPELT: Final = [
     ("cennsuss-2026", "census-2026"),
     ("ACCOUNTANT_ULR", "ACCOUNTANT_URL"),
     ("turns", "turn"),
+    ("bleu", "blue"),
     ("region-east", "region-west"),
     # a letter that is a part of one name alone
     ("team-a", "team"),
@@ -102,8 +103,11 @@ TWO: Final = [
     ("longer-names-3", "longer-names-4"),
     # short names are not misspelt
     ("ab", "abc"),
-    ("blue", "bleu"),
     ("men", "women"),
+    ("blue", "glue"),
+    ("abc", "acb"),
+    ("q1q2", "q2q1"),
+    ("abcd", "dcba"),
     # too many errors
     ("payroll", "payslips"),
     ("census", "survey"),

@@ -24,7 +24,7 @@ from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import closing_words
 from accountant.display.outside import recorded_notes, release_of
 from accountant.display.pauses import person_pause_words
-from accountant.display.teams import notes_of_limit, notes_of_member
+from accountant.display.teams import notes_of_limit, notes_of_member, notes_of_pause
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -32,7 +32,7 @@ from accountant.records.header import decode_header
 from accountant.records.inputs import check_body
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.person_pauses import pause_of
+from accountant.records.person_pauses import PersonPause, pause_of
 from accountant.records.requests import SetLimit
 from accountant.times import from_iso, issued_at
 from accountant.views.alerts import limit_alerts_of_view
@@ -190,6 +190,8 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
     if decision.outcome.sets_policy:
         idle = idle_approval(found.view.policy)
         return [f"a request {idle}"] if idle else []
+    if decision.outcome is Outcome.MEMBER_PAUSED and isinstance(decision.pause, PersonPause):
+        return notes_of_pause(found.members, found.view.dataset, decision.pause)
     if decision.member is not None:
         return notes_of_member(found.levels, found.members, found.view.dataset, decision.member)
     limit = decision.limit

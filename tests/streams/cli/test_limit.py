@@ -115,7 +115,7 @@ def test_a_changed_limit_prints_a_note_about_each_removed_part(census: Command) 
         "note: this removed the separate budget; to keep both: --filter basic "
         "--epsilon 0.5 --delta 0 --pace 0.01 --period P1D"
     )
-    assert "existing teams: blue; did you mean blue?" in noted("--team", "bleu", "--part", "0.4")
+    assert "existing teams: blue; did you mean blue?" in noted("--team", "bluw", "--part", "0.4")
     assert "note" not in noted("--each", "blue", "--pace", "0.1")
     assert "the default of team blue no longer applies" in noted(
         "--analyst", "ana", "--part", "0.2"
@@ -139,7 +139,7 @@ def test_a_new_team_name_gets_a_note_with_a_suggestion(accountant: Command) -> N
     assert added("ben") == ""
     assert accountant("limit", "set", "wages", "--each", "west", "--part", "0.1", *BY).code == 0
     assert added("zoe", "--team", "west") == ""
-    assert added("zoe", "--team", "wset", "--json") == ""
+    assert added("zoe", "--team", "wesx", "--json") == ""
 
 
 def test_a_misspelt_team_in_a_member_file_prints_a_note(opened: Command) -> None:

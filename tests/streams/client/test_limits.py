@@ -53,18 +53,18 @@ def test_a_limit_of_a_team_without_members_warns_unless_it_is_meant(
         owner = ledger.as_owner("olga")
         owner.open("census", POLICY, as_given=True)
         divide(owner, "census")
-        said = "team bleu has no members yet; existing teams: blue; did you mean blue"
+        said = "team bluw has no members yet; existing teams: blue; did you mean blue"
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            assert owner.set_limit("census", "team", "bleu", part="0.1").outcome == "limit_set"
+            assert owner.set_limit("census", "team", "bluw", part="0.1").outcome == "limit_set"
         found = [each for each in warned if each.category is AccountantWarning]
         assert [each.filename for each in found] == [__file__]
         assert said in str(found[0].message)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            owner.set_limit("census", "team", "bleu", part="0.2", new=True)
+            owner.set_limit("census", "team", "bluw", part="0.2", new=True)
             owner.set_limit("census", "team", "blue", part="0.3")
-            owner.remove_limit("census", "team", "bleu")
+            owner.remove_limit("census", "team", "bluw")
 
 
 @pytest.fixture

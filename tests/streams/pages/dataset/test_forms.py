@@ -74,8 +74,8 @@ def test_the_form_of_an_existing_member_changes_it(paged: PagesServer) -> None:
 
 
 def test_a_new_team_name_gets_a_note_with_a_suggestion(paged: PagesServer) -> None:
-    note = "Note: no limit and no other member of survey names team bleu; did you mean blue?"
-    for team, shown in (("bleu", True), ("blue", False)):
+    note = "Note: no limit and no other member of survey names team bluw; did you mean blue?"
+    for team, shown in (("bluw", True), ("blue", False)):
         answer = paged.fill("olga", "members", member="opie", team=team, role_analyst="yes")
         assert (note in words(paged.followed("olga", answer).text)) is shown
     note = "Note: team rde has no members yet; existing teams: blue, red; did you mean red?"
@@ -100,6 +100,33 @@ def test_a_team_that_is_nearly_another_is_asked_back(paged: PagesServer) -> None
         assert other.status_code == 409
         answer = paged.post_form("olga", kind, {**again, "action": "set"})
         assert name in words(paged.followed("olga", answer).text)
+
+
+def test_a_membership_that_would_have_ended_is_refused_and_stays_typed_in(
+    paged: PagesServer,
+) -> None:
+    answer = paged.fill("olga", "members", member="nora", role_analyst="yes", until="2020-01-01")
+    page = paged.followed("olga", answer).text
+    assert "The membership of nora would end at 2020-01-01 00:00 UTC" in words(page)
+    assert form_of(page, "members")["until"] == "2020-01-01"
+    assert member(paged, "nora") is None
+
+
+def test_a_pause_of_nobody_s_name_has_a_note_with_the_one_that_is_meant(
+    paged: PagesServer,
+) -> None:
+    paged.enrol("survey", "harald", "analyst")
+    for name, note in (
+        ("haradl", "Note: haradl is no member of survey; did you mean harald?"),
+        ("yvonne", "Note: yvonne is no member of survey"),
+        ("harald", ""),
+    ):
+        answer = paged.fill("olga", "members/pause", member=name, reason="a loop", action="pause")
+        said = words(paged.followed("olga", answer).text)
+        assert (note or "Harald is paused") in said
+        assert ("is no member" in said) is bool(note)
+    answer = paged.fill("olga", "members/pause", member="yvone", action="resume")
+    assert "Did you mean yvonne?" in words(paged.followed("olga", answer).text)
 
 
 def test_the_member_form_removes_a_member(paged: PagesServer) -> None:
