@@ -20,6 +20,7 @@ from accountant.records.http_bodies import Problem
 from accountant.times import iso
 from streams.auth.principal import authenticates, optional_principal
 from streams.pages.assets import address_of
+from streams.pages.commands import with_links
 from streams.pages.csrf import form_token
 from streams.pages.login.browser_sessions import session_of
 from streams.pages.paths import dataset_page
@@ -77,6 +78,7 @@ environment.filters |= {
     "typed": _typed,
     "moment": moment,
     "dataset_page": dataset_page,
+    "with_links": with_links,
 }
 environment.globals |= {
     "style": address_of("page.css"),
