@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -201,6 +201,27 @@ def scope_views(divided: DatasetLimits) -> list[ScopeView]:
         if level.rule is not None and level.is_in_force
     ]
     return sorted(found, key=lambda view: (_ORDER[view.scope], view.name or ""))
+
+
+def default_views(divided: DatasetLimits, teams: Mapping[str, str]) -> list[ScopeView]:
+    """Return what analysts have used under their teams' defaults, by name.
+
+    Args:
+        teams: of the analysts, in force at that time.
+    """
+    store, dataset = divided.store, divided.ledger.dataset
+    held, found = HeldAtLimits(divided.reservations), list[ScopeView]()
+    for level in store.of_dataset(dataset):
+        if not level.team or teams.get(level.name) != level.team:
+            continue
+        own = store.get((dataset, "analyst", "", level.name))
+        default = store.get((dataset, "each", "", level.team))
+        is_default = own is None or not own.is_in_force
+        if is_default and default is not None and default.rule and default.is_in_force:
+            resets = divided.resets
+            limit = limit_at(level, default.rule, divided.ledger.plan, divided.at, resets)
+            found.append(_view(limit, held))
+    return sorted(found, key=lambda view: view.analyst or "")
 
 
 def analyst_budget(

@@ -112,7 +112,10 @@ async def _row(service: LedgerService, view: DatasetView) -> OwnedRow:
     forecast = None if why is None else _forecast(why)
     at = None if forecast is None else forecast.runs_out_at
     refused, who = (0, "") if why is None else _refused(why)
-    near = near_limits(await service.levels(view.dataset))
+    levels = await service.levels(view.dataset)
+    if any(each.scope == "each" for each in levels):
+        levels += await service.default_levels(view.dataset)
+    near = near_limits(levels)
     return OwnedRow(
         dataset=view.dataset,
         state=view.state,
@@ -142,7 +145,10 @@ def _refused(why: Why) -> tuple[int, str]:
 
 
 def _near_words(limit: ScopeView) -> str:
-    return f"{scope_words(limit.scope, limit.name)} {bar_of(used_ratio(limit)).used}"
+    whose = scope_words(limit.scope, limit.name)
+    if limit.analyst is not None:
+        whose = f"{scope_words('analyst', limit.analyst)} (default of team {limit.name})"
+    return f"{whose} {bar_of(used_ratio(limit)).used}"
 
 
 def _first_of(shown: Sequence[str], number: int) -> str:

@@ -150,6 +150,9 @@ class LedgerReads(LedgerService, ABC):
     async def levels(self, dataset: str) -> list[ScopeView]:
         return await asyncio.to_thread(self._limits.levels, dataset)
 
+    async def default_levels(self, dataset: str) -> list[ScopeView]:
+        return await asyncio.to_thread(self._limits.default_levels, dataset)
+
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         return await self._read(self._limits.budget, dataset, analyst)
 

@@ -298,6 +298,10 @@ class LedgerService(Service, Protocol):
         """
         ...
 
+    async def default_levels(self, dataset: str) -> list[ScopeView]:
+        """Return what analysts have used under the defaults of their teams, by name."""
+        ...
+
     async def open_reservations(self, dataset: str) -> OpenReservations:
         """Return a dataset's open reservations; none of one that was never opened.
 

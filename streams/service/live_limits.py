@@ -19,6 +19,7 @@ from accountant.views.limit_views import (
     DatasetLimits,
     ScopeView,
     analyst_budget,
+    default_views,
     scope_views,
 )
 from accountant.views.pending import PendingView, pending_views
@@ -42,6 +43,14 @@ class LiveLimits:
         """As `Service.levels`."""
         limits = self._limits_of(dataset)
         return [] if limits is None else scope_views(limits)
+
+    def default_levels(self, dataset: str) -> list[ScopeView]:
+        """As `LedgerService.default_levels`."""
+        limits = self._limits_of(dataset)
+        if limits is None:
+            return []
+        teams = {row.member: team_of(row, limits.at) for row in self.roster(dataset)}
+        return default_views(limits, teams)
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
         """As `Service.budget_for`."""

@@ -20,6 +20,12 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
         made.limited("analyst", "otto", part="0.1")
         made.ask("otto", "0.09")
         made.limited("analyst", "ben", part="0.3")
+        for name in ("zoe", "opie"):
+            made.enrol("survey", name, "analyst", team="pace")
+        made.limited("each", "pace", part="0.01")
+        made.ask("zoe", "0.009")
+        made.ask("opie", "0.009")
+        made.limited("analyst", "opie", part="0.9")
         made.open_for_olga("calm", epsilon="9")
         made.open_for_olga("asked", epsilon="1", approve_above="0.1")
         made.open_for_olga("opies", epsilon="1")
@@ -55,7 +61,8 @@ def test_an_owner_sees_what_runs_out_waits_and_is_refused(office: PagesServer) -
 def test_an_owner_sees_who_is_near_a_limit(office: PagesServer) -> None:
     names, text = shown(office, "olga", "near")
     assert names[0] == "survey"
-    assert "1 limit of survey nearly used analyst otto 90 %" in text, text
+    near = "analyst otto 90 %, analyst zoe (default of team pace) 90 %"
+    assert f"2 limits of survey nearly used {near}" in text, text
     assert "ben 20" not in text
 
 

@@ -27,6 +27,7 @@ def test_whoever_has_no_such_form_reads_words(paged: PagesServer) -> None:
     assert "to at most 2: the form that sets the budget" in words(page)
     assert "#set-budget" not in page
     assert "accountant dataset" not in words(page)
-    assert '<a href="#set-budget">the form that sets the budget</a>' in paged.page(
-        "olga", "raised", kind="pure", epsilon="0.1"
-    ).text
+    assert (
+        '<a href="#set-budget">the form that sets the budget</a>'
+        in paged.page("olga", "raised", kind="pure", epsilon="0.1").text
+    )
