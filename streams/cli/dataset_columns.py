@@ -18,9 +18,10 @@ def columns(
     """
     from streams.cli.printing.columns import column_table
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.reading.dataset_reader import reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with explain_errors(), reader(url, token_file) as ledger:
+        get_dataset(ledger, name)  # or the words of a command where there is none
         found = ledger.columns(name)
     if json:
         for each in found:

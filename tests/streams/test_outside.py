@@ -18,7 +18,7 @@ from tests.streams.pages.dataset.pages_server import PagesServer
 
 AT = ("--at", "2026-01-01", "--evidence", "table 3")
 VOID = "none: a release made elsewhere did not fit the budget"
-BOUNDED = "was fixed before anything was released"
+BOUNDED = "two things were fixed before anything was released"
 
 
 def test_a_command_records_a_release_and_says_what_it_has_done(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ ARGUMENTS: Final = {
     "answers": ("census",),
     "approval approve": ("census", GRANT),
     "approval deny": ("census", GRANT),
+    "dataset columns": ("census",),
     "dataset resolve": ("census", GRANT, "--mistaken", "x"),
     "fits": ("--claim", "pure:0.1", "--dataset", "census"),
     "me": (),
