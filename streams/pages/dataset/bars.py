@@ -24,7 +24,9 @@ from accountant.display.numbers import (
     nonzero_amounts,
     part_of,
     remaining_amounts,
+    spent_amount,
     spent_amounts,
+    symbol,
     tone,
 )
 from accountant.display.spending import ratio_for_good, settled_amount, spending
@@ -153,11 +155,12 @@ def _level(
 ) -> ScopeBars:
     team = next((each.team for each in members if each.member == view.name), None)
     end = end_words(view, views, team)
+    notes = [_about(view), end, *_nobody(view, members), _others(view, views, members)]
     return ScopeBars(
         scope=view.scope,
         name=view.name or "",
         whose=scope_words(view.scope, view.name),
-        about="; ".join(filter(None, (_about(view), end, *_nobody(view, members)))),
+        about="; ".join(filter(None, notes)),
         version=view.version,
         limit=_limit(view, whole),
         pace=None
@@ -171,6 +174,30 @@ def _nobody(view: ScopeView, members: Sequence[Member]) -> list[str]:
     """Return that a limit is of a team without members: its name may be misspelt."""
     is_of_team = view.scope in {"team", "each"} and view.name is not None
     return notes_of_limit(members, str(view.name)) if is_of_team else []
+
+
+def _others(view: ScopeView, views: Sequence[ScopeView], members: Sequence[Member]) -> str:
+    """Return what of a team's use no line of an analyst shows, so that the lines add up to it.
+
+    Who was removed has used it all the same. "" where no analyst of the team has a line.
+    """
+    if view.scope != "team" or not view.used:
+        return ""
+    name, total = next(iter(view.used.items()))
+    crew = {each.member for each in members if each.team == view.name}
+    own = [each for each in views if each.scope == "analyst" and each.name in crew]
+    lines = [*own, *(each for each in views if each.analyst in crew)]
+    shown = {each.analyst or each.name for each in lines}
+    analysts = {each.member for each in members if each.member in crew and "analyst" in each.roles}
+    used = [each.used or {} for each in lines]
+    if (analysts and not lines) or any(name not in each for each in used):
+        return ""
+    rest = Decimal(total) - sum(Decimal(each[name]) for each in used)
+    if not rest.is_finite() or rest <= 0:
+        return ""
+    others = "" if analysts <= shown else ", or by analysts without a limit of their own"
+    amount = f"{symbol(name)} {spent_amount(rest)}"
+    return f"{amount} of what is used is by former members, or from before a limit was set{others}"
 
 
 def _about(view: ScopeView) -> str:

@@ -214,7 +214,9 @@ def _page_values(found: PageData) -> dict[str, Any]:
         "own": None
         if found.budget is None
         else own_budget(found.budget, view.state, now, owner_words(found.members), view=view),
-        "levels": scopes_of(levels[:_MOST_LEVELS], now, found.members, whole=whole),
+        "levels": scopes_of(
+            [*levels[:_MOST_LEVELS], *found.uses[:_MOST_LEVELS]], now, found.members, whole=whole
+        ),
         "limits_of": whole,
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "alerts": _limit_alerts(found, found.levels if reads_others else own_levels),

@@ -103,6 +103,7 @@ class PageData(NamedTuple):
         remarks: owners' remarks on each of them, by its number, the newest first.
         pause: the decision that has paused it, None where it is not paused.
         releases: the latest records of releases made elsewhere.
+        uses: of a lead's analysts under the default of the team.
     """
 
     view: DatasetView
@@ -123,6 +124,7 @@ class PageData(NamedTuple):
     remarks: Mapping[int, Sequence[Decision]] = {}
     asks: Sequence[AskView] = ()
     releases: Sequence[Decision] = ()
+    uses: Sequence[ScopeView] = ()
 
     @property
     def team(self) -> str:
@@ -159,6 +161,9 @@ async def read_page(visibility: Visibility, dataset: str, now: int) -> PageData 
     viewer = viewer_of(visibility, overview.dataset, access)
     found = page_data(overview, viewer, now, await last_pause(service, overview.dataset))
     found = found._replace(releases=await latest_releases(service, overview.dataset))
+    if viewer.team:
+        uses = await service.default_levels(overview.dataset.dataset)
+        found = found._replace(uses=[each for each in uses if access.is_shown(each.analyst)])
     if not overview.pending:
         return found
     waiting = [await _previewed(service, found.view, each) for each in found.pending]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,27 @@ def test_the_page_of_a_lead_has_the_team_and_its_forms(led: LedServer) -> None:
     done = words(led.see("zoe", f"/pages/datasets/{DATASET}", done=made).text)
     led.sets("zoe", "eve")
     assert "eve is analyst in team blue" in done
+
+
+def test_the_lines_of_a_team_add_up_to_its_total_after_a_removal(tmp_path: Path) -> None:
+    with LedServer(tmp_path, pages=PAGES) as server:
+        server.furnish()
+
+        def used() -> tuple[list[str], str]:
+            page = words(server.see("zoe", f"/pages/datasets/{DATASET}").text)
+            lines = re.findall(r"as used by (\w+)", page)
+            rest = re.findall(r"ε ([0-9.]+) of what is used is by former members", page)
+            return lines, "".join(rest)
+
+        assert used() == (["ana", "ben"], "")
+        team = server.see("olga", f"{PATH}/limits").json()
+        (blue,) = [each for each in team if (each["scope"], each["name"]) == ("team", "blue")]
+        assert server.sets("zoe", "ben").status_code == 200
+        lines, rest = used()
+        assert lines == ["ana"]
+        assert Decimal(rest) == Decimal(blue["used"]["epsilon"]) / 2
+        assert server.sets("zoe", "ana").status_code == 200
+        assert Decimal(used()[1]) == Decimal(blue["used"]["epsilon"])
 
 
 def test_a_lead_s_report_is_of_the_team_alone(led: LedServer) -> None:
