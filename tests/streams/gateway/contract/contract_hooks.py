@@ -395,9 +395,10 @@ def in_name_of(who: str, body: Fields) -> None:
 
 
 def about_a_known_request(case: schemathesis.Case) -> None:
-    """Have half of the calls about one request be about a request that there is."""
+    """Have most calls about one request be about a request that there is."""
     known: Fields = KNOWN.get(case.operation.label, {})
-    if known and hashlib.sha256(repr(case.path_parameters).encode()).digest()[0] % 2:
+    asked = repr((case.path_parameters, sorted(case.query.items())))
+    if known and hashlib.sha256(asked.encode()).digest()[0] % 4:
         case.path_parameters |= known["path"]
         case.query |= known["query"]
 
