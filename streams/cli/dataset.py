@@ -17,7 +17,7 @@ from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.dataset_budget import set_budget
 from streams.cli.dataset_columns import columns
-from streams.cli.dataset_outside import Name, record, remark
+from streams.cli.dataset_outside import Name, record, releases, remark
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import IF_MEANT, ask_back, explain_errors, fail
 from streams.cli.printing.say import say
@@ -539,8 +539,8 @@ def label(
     admin.send(lambda owner: owner.label(name, text))
 
 
-app.command("remark")(remark)
-app.command("record")(record)
+for _name, _command in (("remark", remark), ("record", record), ("releases", releases)):
+    app.command(_name)(_command)
 
 
 @app.command("resolve")

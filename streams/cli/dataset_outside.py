@@ -1,4 +1,4 @@
-"""`accountant dataset remark` and `record`: what happened outside of the ledger."""
+"""`accountant dataset remark`, `record` and `releases`: what happened outside of the ledger."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exit_codes import Exit
-from streams.cli.printing.exits import ask_back, fail
+from streams.cli.printing.exits import ask_back, explain_errors, fail
 from streams.cli.printing.say import say
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 
@@ -117,6 +118,32 @@ def record(
             evidence_hash=evidence_hash,
         )
         admin.end(ledger, request, decision, notes=lambda: recorded_notes(decision))
+
+
+def releases(
+    name: Name, url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """List the releases made elsewhere that owners have recorded, the oldest first.
+
+    Whoever sees the dataset sees them. It reads every decision of the dataset.
+    """
+    from accountant.display.outside import release_of, statement_words
+    from accountant.records.outcomes import Outcome
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.reading.dataset_reader import get_dataset, reader
+
+    with explain_errors(), reader(url, token_file) as ledger:
+        get_dataset(ledger, name)
+        found = [each for each in ledger.requests(name) if each.outcome is Outcome.RECORDED]
+    for each in found:
+        if json:
+            release = release_of(each)
+            assert release is not None
+            print_json(release._asdict())
+        else:
+            stdout().print(statement_words(each), soft_wrap=True, markup=False)
+    if not found and not json:
+        say(f"{name} has no releases made elsewhere")
 
 
 def _hash_of(document: Path) -> str:

@@ -67,6 +67,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "dataset show": ("census",),
     "dataset columns": (HOSTILE,),
     "dataset list": (),
+    "dataset releases": ("census",),
     "approval list": ("census",),
     "member list": ("census",),
     "more accept": ("census", "1"),

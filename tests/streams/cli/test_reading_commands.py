@@ -13,6 +13,7 @@ ARGUMENTS: Final = {
     "more list": ("census",),
     "audit": (),
     "dataset list": (),
+    "dataset releases": ("census",),
     "dataset show": ("census",),
     "evidence": ("../evidence",),
     "head": (),

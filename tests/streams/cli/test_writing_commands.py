@@ -56,7 +56,7 @@ NOT_THE_LOG: Final = {
 
 READING: Final = {
     *("answers", "approval list", "audit", "dataset list", "dataset show", "evidence", "head"),
-    *("dataset columns", "limit list", "log export", "more list"),
+    *("dataset columns", "dataset releases", "limit list", "log export", "more list"),
     *("me", "member list", "mine", "ready", "report", "reservation list"),
     *("usage", "watch", "why"),
 }

@@ -41,5 +41,9 @@ def test_every_view_agrees_on_what_is_spent(tmp_path: Path) -> None:
         found = json.loads(run_here(tmp_path, "report", dataset, "--json", *at).out)
         (month,) = found["by_month"]
         assert (month["spent"], found["elsewhere"]) == ("0.49", "0.07")
+        listed = run_here(tmp_path, "dataset", "releases", dataset, *at).out
+        assert "olga records pure:0.07, released at 2026-11-20 00:00 UTC, charged ε 0.07" in listed
+        (line,) = run_here(tmp_path, "dataset", "releases", dataset, "--json", *at).out.splitlines()
+        assert (json.loads(line)["claim"], json.loads(line)["cost"]) == ("pure:0.07", "ε 0.07")
         before = ("report", dataset, "--to", "2026-11-20", "--json", *at)
         assert json.loads(run_here(tmp_path, *before).out)["elsewhere"] == "0"
