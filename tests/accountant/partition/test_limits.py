@@ -22,6 +22,7 @@ from tests.accountant.partition.division import (
 )
 from tests.accountant.world import code
 from tests.every_case import check_rows
+from tests.faults.oracle.texts import at_text
 
 BLUE = '{"dataset":"census","scope":"team","name":"blue"}'
 ANA_UNDER_BLUE = '{"dataset":"census","scope":"each","team":"blue","name":"ana"}'
@@ -287,7 +288,8 @@ def test_use_stays_with_the_team_when_an_analyst_changes_teams() -> None:
     enrol(world, "ana", "analyst", team="red")
     assert ask_for_outcome(world, "ana", "0.2") == "granted"
     assert ask_for_outcome(world, "ben", "0.1") == "team/blue limit"
-    enrol(world, "ana", "analyst", team="blue", until="2026-11-21T10:00:00.000Z")
+    enrol(world, "ana", "analyst", team="blue", until=at_text(world.now + 9))
+    world.now += 9
     assert (
         ask_for_outcome(world, "ana", "0.3") == "granted"
     )  # a membership that is over has no team
