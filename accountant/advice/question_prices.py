@@ -27,7 +27,7 @@ class QuestionPrice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         noise: its text.
         cost: what a grant would add to each sum.
-        errors: of each statistic, as in `expected_errors`.
+        errors: of each statistic, as in `expected_errors`; of a choice in rows.
         fits: how many such questions would be granted now, one after another; null if unlimited.
     """
 
@@ -79,6 +79,6 @@ def _prices(
             yield QuestionPrice(
                 noise=noise_text(other),
                 cost=fitting.cost,
-                errors=tuple([each.error for each in errors]),
+                errors=tuple([each.shown for each in errors]),
                 fits=fitting.fits,
             )

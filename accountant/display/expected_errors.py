@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UNSET
+
 from accountant.advice.preview import Preview
 from accountant.display.numbers import counting_cost, spent_line
 from accountant.questions.expected_error import ExpectedError
@@ -11,9 +13,13 @@ from accountant.questions.expected_error import ExpectedError
 
 def error_words(expected: ExpectedError) -> str:
     """Return how far the values of a statistic may be from the exact ones."""
+    if expected.rank_error is not UNSET:
+        rows = f"{expected.rank_error} rows from the best with 95 % confidence"
+        return f"{expected.statistic}: each choice is at most {rows}"
     if expected.error is None:
         return f"{expected.statistic}: {expected.why}"
-    return f"{expected.statistic}: each value ± {expected.error} with 95 % confidence"
+    most = "at most " if expected.is_largest else ""
+    return f"{expected.statistic}: each value {most}± {expected.error} with 95 % confidence"
 
 
 def price_table(preview: Preview) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -24,7 +30,11 @@ def price_table(preview: Preview) -> tuple[tuple[str, ...], list[tuple[str, ...]
 
 
 def _rows(preview: Preview) -> Iterator[tuple[str, ...]]:
+    is_choice = [each.rank_error is not UNSET for each in preview.expected_errors or ()]
     for price in preview.prices or ():
-        errors = ["" if each is None else f"± {each}" for each in price.errors]
+        errors = [
+            "" if each is None else f"{each} rows" if of_rows else f"± {each}"
+            for each, of_rows in zip(price.errors, is_choice, strict=True)
+        ]
         fits = "any number" if price.fits is None else f"{price.fits:,}"
         yield price.noise, spent_line(counting_cost(price.cost, preview.left)), *errors, fits

@@ -43,7 +43,7 @@ def _confirmations_of_smaller_limit(
     """Return what to ask before a limit that accepts an ask lowers the one in force.
 
     An analyst without a limit of their own has the default of the team. Budgets of two filters are
-    not compared: use is counted anew.
+    not compared: use is counted from 0 again.
     """
     before = _in_force(record, members, limits)
     given = {} if record.answers is None else _budget(record, view)

@@ -1,4 +1,4 @@
-"""Which rule of leads refused a lead's record (`beyond_team`): whom it is about, and what to do."""
+"""Which rule of leads refused a lead's record (`beyond_team`), of which person, and what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def member_beyond_team(member: str, *, adds: bool, by: str, current: CurrentData
     """Return why a lead may not add or remove somebody, and what to do.
 
     Args:
-        by: the lead, whom the members name with the team.
+        by: the lead; the members name it with the team.
     """
     team, owner = _team_of(current, by), owner_words(current.members)
     if not adds:

@@ -70,6 +70,7 @@ def refined_half_width(*, variance: Fraction, confidence: Decimal, grid: Fractio
     return Fraction(normal_quantile(confidence)) * sqrt_above(variance) + grid / 2
 
 
+@lru_cache(maxsize=4096)
 def normal_half_width(*, variance: Fraction, confidence: Decimal, grid: Fraction) -> Fraction:
     """Return an error that rounded or discrete Gaussian noise on a grid keeps with a confidence.
 
@@ -77,8 +78,34 @@ def normal_half_width(*, variance: Fraction, confidence: Decimal, grid: Fraction
     """
     # Either noise is above m at most as often as the normal one is above m and half a step: of
     # the discrete Gaussian by docs/theory.md P17.
-    width = Fraction(normal_quantile(confidence)) * sqrt_above(variance)
-    return max(0, math.ceil(width / grid - Fraction(1, 2))) * grid
+    half, deviation = Fraction(1, 2), sqrt_above(variance)
+    width = Fraction(normal_quantile(confidence)) * deviation
+    steps = max(0, math.ceil(width / grid - half))
+    # The quantile has six digits, rounded up, so that fewer steps may keep the confidence, too.
+    low = max(-1, steps - 2 - steps // 50_000)
+    while steps - low > 1:
+        middle = (low + steps) // 2
+        is_kept = _normal_keeps((middle + half) * grid / deviation, _failure(confidence))
+        low, steps = (low, middle) if is_kept else (middle, steps)
+    return steps * grid
+
+
+@lru_cache(maxsize=4096)
+def discrete_gaussian_half_width(
+    *, variance: Fraction, confidence: Decimal, grid: Fraction
+) -> Fraction:
+    """Return the error that discrete Gaussian noise on a grid keeps with a confidence.
+
+    It is the least multiple of the grid up to a variance of 10,000 squared steps, as
+    `least_gaussian_rho` has it, so an answer keeps the error that it was asked with. Above it is
+    that of the normal law.
+    """
+    steps = normal_half_width(variance=variance, confidence=confidence, grid=grid) // grid
+    of_steps, allowed = decimal_up(variance / grid**2), _failure(confidence)
+    if of_steps <= _SUMMED_VARIANCE:
+        while steps and above(_discrete_tail(of_steps, steps - 1), digits=_SAFE) <= allowed:
+            steps -= 1
+    return steps * grid
 
 
 def choice_error(

@@ -10,11 +10,14 @@ from numbers import Integral
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.errors import RequestInvalid
+from accountant.questions.decimals import decimal_text
 from accountant.questions.derive import derive
 from accountant.questions.draw import Draw
 from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of
+from accountant.questions.error_at_confidence import choice_error
 from accountant.questions.noise import Noise
 from accountant.questions.parts import middle_of
 from accountant.questions.plan import plan_of
@@ -35,11 +38,20 @@ class ExpectedError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         error: of each value, in its units, rounded up to three digits; null where schema, question
             and noise do not say it. A session's is that of its finest level.
         why: what it depends on, where there is none.
+        is_largest: it is that of the worst values of a group; others have a smaller one.
+        rank_error: of a choice of candidates, how many rows it is at most from the best one.
     """
 
     statistic: str
     error: str | None
     why: str = ""
+    is_largest: bool = False
+    rank_error: str | UnsetType = UNSET
+
+    @property
+    def shown(self) -> str | None:
+        """The error, or that in rows."""
+        return self.error if self.rank_error is UNSET else self.rank_error
 
 
 def check_guess(guess: object) -> int:
@@ -74,20 +86,26 @@ def _expected(scope: CheckedQuestion, draws: Sequence[Draw], guess: int | None) 
     question, name = scope.statistic, statistic_text(scope.statistic)
     first = draws[0].statistic
     if isinstance(first, SelectionStatistic):
-        why = (
-            f"it chooses one of {first.candidates} candidates, and misses by fewer of the rows "
-            "the more rows there are"
+        rank_error = choice_error(
+            scale=draws[0].spread,
+            candidates=first.candidates,
+            confidence=Decimal(CONFIDENCE),
+            grid=first.grid,
         )
-        return ExpectedError(statistic=name, error=None, why=why)
+        return ExpectedError(statistic=name, error=None, rank_error=decimal_text(rank_error))
     if not isinstance(question, EstimateQuestion):
         return ExpectedError(
             statistic=name, error=_digits(half_width(draws[0], Decimal(CONFIDENCE)))
         )
     rows = guess if scope.known_count is None else scope.known_count
     if rows is None:
-        why = "it depends on how many rows each group has: give a guess of them, such as 1000"
+        why = (
+            "it depends on how many rows each group has: give a guess of them, such as "
+            "--guess 1000, or guess=1000 in Python"
+        )
         return ExpectedError(statistic=name, error=None, why=why)
-    return ExpectedError(statistic=name, error=_digits(_of_estimate(scope, draws, rows)))
+    error = _digits(_of_estimate(scope, draws, rows))
+    return ExpectedError(statistic=name, error=error, is_largest=True)
 
 
 def _of_estimate(scope: CheckedQuestion, draws: Sequence[Draw], rows: int) -> Fraction:

@@ -45,12 +45,15 @@ class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):
         columns: of each declared column, without what `missing` puts in their place.
         unit: cells that name no unit, so that their rows are dropped; None without a unit.
         lines: what is wrong with lines of CSV files; None of other kinds.
+        entering: rows that enter a question without a filter, to compare with the schema's size;
+            None where it states none.
     """
 
     rows: int
     columns: dict[str, MissingCells]
     unit: MissingCells | None
     lines: LineFlaws | None
+    entering: int | None = None
 
 
 def count_missing(
@@ -95,7 +98,19 @@ def _counts(source: OpenedSource, schema: Schema, lines: LineFlaws | None) -> So
     ]
     unit = None if schema.unit is UNSET else pairs.pop()
     columns = {column.name: pair for column, pair in zip(schema.columns, pairs, strict=True)}
-    return SourceCounts(rows=rows, columns=columns, unit=unit, lines=lines)
+    entering = None if schema.size is UNSET else _entering(source, read)
+    return SourceCounts(rows=rows, columns=columns, unit=unit, lines=lines, entering=entering)
+
+
+def _entering(source: OpenedSource, read: SchemaRows) -> int:
+    """Return how many rows enter a question without a filter."""
+    rows = f"SELECT u FROM ({read.sql([])}) WHERE u IS NOT NULL"
+    entering = "count(*)"
+    if read.schema.unit is not UNSET:
+        rows = f"SELECT least(count(*), {read.schema.rows_per_unit}) AS n FROM ({rows}) GROUP BY u"
+        entering = "coalesce(sum(n), 0)"
+    ((found,),) = run(source.connection, f"SELECT {entering} FROM ({rows})")
+    return int(found)
 
 
 def _sums(read: SchemaRows, table: SourceTable) -> Iterator[str]:

@@ -205,7 +205,7 @@ class _Query:
         return position
 
 
-class _Found(NamedTuple):
+class _Totals(NamedTuple):
     """What SQL found of a group: of all its rows, or of those at one place.
 
     Attributes:
@@ -227,7 +227,7 @@ class _Aggregates(NamedTuple):
     """
 
     sql: tuple[str, ...]
-    vector: Callable[[Iterable[_Found]], Vector]
+    vector: Callable[[Iterable[_Totals]], Vector]
     place: str = ""
 
 
@@ -258,7 +258,7 @@ def _vectors(connection: Any, kept: str, query: _Query) -> tuple[Vector, ...]:
     vectors = list[Vector]()
     for each in asked:
         own = [
-            _Found(row["cell"], place, [row[aggregates[sql]] or 0 for sql in each.sql])
+            _Totals(row["cell"], place, [row[aggregates[sql]] or 0 for sql in each.sql])
             for row in rows
             if (place := _place(row, places, each.place)) is not None
         ]
@@ -293,7 +293,7 @@ def _aggregates(part: ExactPart, scope: Scope, v: str) -> _Aggregates:
 def _row_sum(part: RowSum, scope: Scope, v: str) -> _Aggregates:
     sql, number = _ROW_SUMS[part.name](scope, v)
 
-    def vector(found: Iterable[_Found]) -> Vector:
+    def vector(found: Iterable[_Totals]) -> Vector:
         sums = [Fraction(0)] * scope.cells
         for each in found:
             sums[each.cell] = number(*each.numbers)
@@ -355,7 +355,7 @@ _ROW_SUMS: Final[dict[VectorName, Callable[[Scope, str], _Sum]]] = {
 def _category_counts(part: CategoryCounts, scope: Scope, v: str) -> _Aggregates:
     candidates = len(scope.categories.categories)
 
-    def vector(found: Iterable[_Found]) -> Vector:
+    def vector(found: Iterable[_Totals]) -> Vector:
         counts = [Fraction(0)] * (scope.cells * candidates)
         for each in found:
             counts[each.cell * candidates + each.place] = Fraction(*each.numbers)
@@ -374,7 +374,7 @@ def _quantile_scores(part: QuantileScores, scope: Scope, v: str) -> _Aggregates:
     # Twice the last candidate that is not above the value, and one more if the value is.
     place = f"({from_lower} // {step} * 2 + ({from_lower} % {step} > 0)::BIGINT)"
 
-    def vector(found: Iterable[_Found]) -> Vector:
+    def vector(found: Iterable[_Totals]) -> Vector:
         counts = [[0] * (2 * column.candidates) for _ in range(scope.cells)]
         for each in found:
             (counts[each.cell][each.place],) = each.numbers

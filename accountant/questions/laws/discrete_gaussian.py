@@ -10,7 +10,10 @@ from accountant.amounts import UNIT, format_units, units_down, units_up
 from accountant.claims import Zcdp
 from accountant.noise import RandomBits, discrete_gaussian
 from accountant.questions.draw import Draw
-from accountant.questions.error_at_confidence import least_gaussian_rho, normal_half_width
+from accountant.questions.error_at_confidence import (
+    discrete_gaussian_half_width,
+    least_gaussian_rho,
+)
 from accountant.questions.laws.base import OneAnswerLaw
 from accountant.questions.noise import Noise, units_of
 from accountant.questions.sensitivity import VectorStatistic
@@ -48,8 +51,8 @@ class DiscreteGaussianLaw(OneAnswerLaw):
         return Draw(statistic=statistic, law=self.name, variance=variance, claim=claim)
 
     def half_width(self, spread: Fraction, *, confidence: Decimal, grid: Fraction) -> Fraction:
-        """Return the error by a bound of the tail."""
-        return normal_half_width(variance=spread, confidence=confidence, grid=grid)
+        """Return the error by the exact tail, above a large variance by a bound."""
+        return discrete_gaussian_half_width(variance=spread, confidence=confidence, grid=grid)
 
     def add(self, steps: int, spread: Fraction, *, grid: Fraction, bits: RandomBits) -> int:
         """Return a number with its noise."""

@@ -127,6 +127,7 @@ def check_json(checked: CheckedSource) -> dict[str, Any]:
         ],
         "numbers_as_names": checked.facts.has_numbers_as_names,
         "rows": None if counts is None else counts.rows,
+        "entering": None if counts is None else counts.entering,
     }
     if counts is not None and counts.lines is not None:
         found |= {"open_quotes": counts.lines.open_quotes, "not_utf8": counts.lines.not_utf8}
@@ -164,6 +165,8 @@ def check_lines(checked: CheckedSource) -> Iterator[Table | str]:
         if counts.lines is not None and counts.lines.not_utf8:
             yield _NOT_UTF8.format(count=counts.lines.not_utf8)
         yield _rows(counts)
+        if counts.entering is not None:
+            yield _size(checked.schema, counts.entering)
         yield _FOR_OWNERS
     if checked.is_clean:
         yield "The source matches the schema."
@@ -176,6 +179,17 @@ def _rows(counts: SourceCounts) -> str:
         return f"Rows: {counts.rows:,}. Each is a unit of its own."
     entering = counts.rows - counts.unit.count
     return f"Rows with a unit: {entering:,} of {counts.rows:,}. The others are dropped."
+
+
+def _size(schema: Schema, entering: int) -> str:
+    stated, bound = schema.size, schema.rows_per_unit
+    if stated == entering:
+        return f"Size: {entering:,} rows enter, as the schema states."
+    rows = f"{entering:,} rows enter a question without a filter, at most {bound} of a unit"
+    return (
+        f"Size: the schema states {stated:,}, but {rows}. Means are moved by as large a part of "
+        "their distance from the middle of the bounds."
+    )
 
 
 def _table(checked: CheckedSource) -> Table:

@@ -11,17 +11,20 @@ import pytest
 from scipy.stats import binom, norm
 
 from accountant.answers.intervals import outward_decimals
-from accountant.questions import evaluate
+from accountant.questions import derive, evaluate, parse_noise, parse_question
+from accountant.questions.draw_errors import half_width
 from accountant.questions.error_at_confidence import (
     confidence_of_each,
+    discrete_gaussian_half_width,
     laplace_half_width,
     normal_half_width,
     normal_quantile,
 )
+from accountant.questions.laws import FORMS, LAWS, OneAnswerLaw
 from tests.accountant.answers.runs import answer, ask
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of
-from tests.accountant.questions.schemas import small_schema
+from tests.accountant.questions.schemas import CENSUS, small_schema
 from tests.every_case import check_each
 from tests.nightly import rounds
 
@@ -86,15 +89,15 @@ def test_rounded_noise_is_within_its_half_width_and_no_less() -> None:
     )
 
 
-def test_the_half_width_of_discrete_gaussian_noise_is_at_most_one_step_too_wide() -> None:
+def test_the_half_width_of_discrete_gaussian_noise_is_the_least() -> None:
     def check_case(variance: Fraction, confidence: Decimal, grid: Fraction) -> None:
         def law(k: int) -> float:
             return laws.discrete_gaussian(float(variance), k)
 
         given = {"variance": variance * grid**2, "grid": grid}
-        m = int(normal_half_width(confidence=confidence, **given) / grid)
+        m = int(discrete_gaussian_half_width(confidence=confidence, **given) / grid)
         assert tail(law, m) <= float(1 - confidence)
-        assert m <= 1 or tail(law, m - 2) > float(1 - confidence)
+        assert m == 0 or tail(law, m - 1) > float(1 - confidence)
 
     check_each(
         check_case,
@@ -130,3 +133,16 @@ def test_intervals_of_answers_hold(text: str, noise: str) -> None:
                 missed[i] += not Fraction(low) <= value <= Fraction(high)
     # So many of an interval that misses with 0.05 have at least this chance.
     assert binom.sf(max(missed) - 1, runs, 0.05) > 1e-6
+
+
+def test_an_answer_is_within_the_error_that_it_was_asked_with() -> None:
+    def check_case(asked: tuple[str, str], confidence: str, law: str) -> None:
+        text, error = asked
+        noise = f"error: {error} at {confidence}, {law}"
+        (draw,) = derive(parse_question(text, CENSUS), parse_noise(noise)).draws
+        assert half_width(draw, Decimal(confidence)) <= Fraction(error)
+
+    laws_of_errors = [name for name in FORMS["error"] if isinstance(LAWS[name], OneAnswerLaw)]
+    counts = [("count", error) for error in ("5", "20", "40", "150", "20000")]
+    sums = [("sum(income)", error) for error in ("4444", "20000")]
+    check_each(check_case, [*counts, *sums], ["0.9", "0.95"], laws_of_errors)

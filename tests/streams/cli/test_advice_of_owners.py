@@ -76,7 +76,7 @@ def test_a_budget_above_the_ceiling_may_be_renewed_within_the_lifetime(accountan
     ) in words
 
 
-def test_a_lead_reads_which_rule_refused_and_about_whom(accountant: Command) -> None:
+def test_a_lead_reads_which_rule_refused_and_about_which_person(accountant: Command) -> None:
     opened(accountant, "census", "--access", "members", "--approve-above", "0.3")
     lead, owner = ("--by", "lea"), ("--by", "owner")
     member, limit = ("member", "set", "census"), ("limit", "set", "census")

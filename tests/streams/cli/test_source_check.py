@@ -236,3 +236,14 @@ def test_a_file_without_a_line_of_names_is_noticed(sources: Sources) -> None:
     assert words in done.out
     assert words in run_here(sources.directory, "source", "schema", "people").err
     assert words not in sources.check(schema(), PEOPLE).out
+
+
+def test_a_stated_size_is_compared_with_the_rows_that_enter(sources: Sources) -> None:
+    rows = "person,age\n" + "".join(f"{i // 3},{20 + i % 50}\n" for i in range(300))
+    declared = schema(AGE, unit="person")
+    declared["unit"]["rows"] = 2
+    said = " ".join(sources.check(declared | {"size": 300}, rows, kind="csv").out.split())
+    assert "the schema states 300, but 200 rows enter a question without a filter" in said
+    said = " ".join(sources.check(declared | {"size": 200}, rows, kind="csv").out.split())
+    assert "Size: 200 rows enter, as the schema states." in said
+    assert "Size:" not in sources.check(declared, rows, kind="csv").out

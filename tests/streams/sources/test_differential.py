@@ -225,7 +225,7 @@ def filters(draw: st.DrawFn, schema: Schema) -> str:
 
 ASKED = (
     *("count", "count", "sum(x)", "sum(x)", "mean(y)", "variance(x)", "variance(y)", "std(x)"),
-    *("median(x)", "quantile(y, 0.9)", "histogram(c)", "top(c, 1)"),
+    *("median(x)", "quantile(y, 0.9)", "min(x)", "max(y)", "histogram(c)", "top(c, 1)"),
     *("count, mean(x), variance(x), median(y)", "sum(y), mean(x), top(c, 1), count"),
     *("median(x), quantile(x, 0.9), median(y), sum(y)", "sum(x), sum(y), top(c, 1), median(x)"),
 )
