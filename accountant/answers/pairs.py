@@ -211,15 +211,16 @@ def _check(answer: NoisyAnswer) -> None:
 def _place(groups: Sequence[tuple[GroupValue, ...]], group: Group, field: str) -> int:
     wanted = group if isinstance(group, tuple) else (group,)
     if wanted not in groups:
-        some = ", ".join([_text(each) for each in groups[:5]]) or "none"
+        some = "; ".join([_text(each) for each in groups[:5]]) or "none"
+        several = ', in Python a tuple such as ("north", True)' if len(groups[0]) > 1 else ""
         rule = "must be a group of this answer"
-        raise RequestInvalid(field, rule, _text(group), hint=lambda: f"it has {some}")
+        raise RequestInvalid(field, rule, _text(group), hint=lambda: f"it has {some}{several}")
     return groups.index(wanted)
 
 
 def _text(group: Group) -> str:
     each = group if isinstance(group, tuple) else (group,)
-    return ", ".join([str(one).lower() if isinstance(one, bool) else one for one in each])
+    return ", ".join([str(one).lower() if isinstance(one, bool) else str(one) for one in each])
 
 
 def _decimal(value: Fraction, places: int) -> Decimal:

@@ -169,7 +169,7 @@ def test_only_groups_of_one_answer_are_compared() -> None:
         found.difference(True, True)
     with pytest.raises(RequestInvalid, match="first must be a group of this answer") as caught:
         found.ratio("yes", False)
-    assert caught.value.hint == "it has false, true"
+    assert caught.value.hint == "it has false; true"
     session = ask("count by smoker", "rho: 0.5, gaussian_refinement", "error: 5e4 at 0.9")
     with pytest.raises(RequestInvalid, match="not a session's"):
         PrivateAnswer(answer(session, zeros(session), bits_of(1))).ratio(True, False)
