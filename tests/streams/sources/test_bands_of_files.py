@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -43,6 +44,7 @@ def questions(draw: st.DrawFn, column: NumberColumn) -> str:
     return draw(st.sampled_from(asked))
 
 
+@pytest.mark.timeout(3_600)  # by night
 @settings(max_examples=rounds(25, 2_000), deadline=None)
 @given(st.data())
 def test_each_kind_of_file_has_the_bands_of_the_reference(data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -253,6 +254,7 @@ def questions(draw: st.DrawFn, schema: Schema) -> str:
     return text
 
 
+@pytest.mark.timeout(3_600)  # by night
 @settings(max_examples=rounds(25, 2_000), deadline=None)
 @given(st.data())
 def test_each_kind_of_file_has_the_statistics_of_the_reference(data: st.DataObject) -> None:
