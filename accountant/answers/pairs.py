@@ -1,6 +1,6 @@
 """Differences and ratios of two groups of one answer: post-processing of what it shows.
 
-Source: docs/theory.md P16. The intervals are by the law of both groups' noise. They hold with their
+Source: docs/theory.md P17. The intervals are by the law of both groups' noise. They hold with their
 confidence for a pair that is named before the answer is looked at.
 """
 
@@ -148,7 +148,10 @@ class _Pair:
         first, second = values
         if self._estimate is not None:
             one, other = self._intervals(self._estimate)
-            return None if _has_zero(other) else (first / second, _corners(one, other))
+            # The value has few digits, and may be 0 where its interval is not.
+            return (
+                None if _has_zero(other) or not second else (first / second, _corners(one, other))
+            )
         width = self._both.half_width((_ONE,), self._each)
         within = second - width, second + width
         if _has_zero(within) or (self._is_count and not carries_estimate(within)):

@@ -24,7 +24,7 @@ from accountant.questions.plan import plan_of
 from accountant.questions.question import CheckedQuestion
 from accountant.questions.question_text import statistic_text
 from accountant.questions.sensitivity import SelectionStatistic
-from accountant.questions.statistics import EstimateQuestion
+from accountant.questions.statistics import EstimateQuestion, MeanQuestion
 
 MAX_GUESS: Final = 10**12
 _DIGITS: Final = 3
@@ -111,14 +111,20 @@ def _expected(scope: CheckedQuestion, draws: Sequence[Draw], guess: int | None) 
 def _of_estimate(scope: CheckedQuestion, draws: Sequence[Draw], rows: int) -> Fraction:
     """Return the longer part of a quotient's interval, the largest over groups of that many rows.
 
-    The interval is that around the exact parts, and half of the rows are at each of two of: the
-    bounds and their middle. Of a mean one of them is the worst of all groups: the sum's noise less
-    u times the count's keeps an error that grows with u, the mean's distance from the middle.
+    The interval is that around the exact parts. Of a mean no group has a longer one: the sum's
+    noise less u times the count's keeps an error that grows with u, the distance from the middle.
+    Of others it is the longest where half of the rows are at each of two of: the bounds and their
+    middle.
     """
     question, column = scope.statistic, scope.numbers
     assert isinstance(question, EstimateQuestion), "others have their own numbers' error"
     parts, errors = question.parts(scope), list[Fraction]()
     noises, confidence = noises_of(draws, scope.known_count), Decimal(CONFIDENCE)
+    if isinstance(question, MeanQuestion):
+        (lower, upper), middle = column.bounds, middle_of(column)
+        furthest = max(upper - middle, middle - lower)
+        width = noises.half_width((furthest, Fraction(1)), confidence)
+        return min(upper - lower, width / rows)
     places = (*column.bounds, middle_of(column))
     for pair in combinations_with_replacement(places, 2):
         # A part adds up what each row adds, so half of the rows are at each of the two.

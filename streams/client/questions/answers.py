@@ -204,7 +204,8 @@ class PrivateAnswer:
 
         Args:
             first, second: declared values; of several columns of groups, a tuple of one of each.
-            simultaneous: let the intervals of all pairs hold at once, to name any after looking.
+            simultaneous: let the intervals of all pairs hold at once, to name any after looking;
+                of differences alone, or of ratios alone.
         Raises: RequestInvalid: a group is none of the answer's, or it has no intervals.
         """
         self._question("difference(...)")

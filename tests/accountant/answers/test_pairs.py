@@ -181,3 +181,14 @@ def test_a_pair_as_text() -> None:
     assert pair_text(found.difference("a", "b")) == "a - b: 60 ± 5, 95 % interval"
     text = pair_text(found.ratio("a", "b", simultaneous=True))
     assert text == "a / b: 1.600 (1.533 to 1.671), 95 % intervals of all pairs"
+
+
+def test_a_mean_that_is_shown_as_0_divides_nothing() -> None:
+    """Its interval does not contain 0, but six digits after the point do not show it."""
+    asked = ask("mean(x) by c", "epsilon: 1000", schema=small_schema(lower="-1", upper="1", rows=1))
+    rows = 10**7
+    sums: dict[str, tuple[int, ...]] = {"count": (rows, rows), "sum_about_middle": (1000, 2)}
+    exact = [tuple(map(Fraction, sums[d.statistic.name])) for d in asked.derivation.draws]
+    found = answer(asked, exact, bits_of(1))
+    found = msgspec.structs.replace(found, values=("0.000100", "0.000000"))
+    assert compare_groups(found, "ratio", "a", "b").value is None

@@ -91,3 +91,18 @@ def test_no_group_of_the_guessed_rows_has_a_larger_error(question: str) -> None:
         worst = max(worst, value - least, most - value)
     assert worst <= Fraction(expected)
     assert worst > Fraction(expected) / 2  # it is no wild bound
+
+
+def test_no_mean_of_few_rows_has_a_larger_error() -> None:
+    """The longest interval is of a group whose mean is not quite at a bound."""
+    checked, noise = parse_question("mean(age)", SCHEMA), parse_noise("epsilon: 1")
+    draws = derive(checked, noise).draws
+    for rows in (12, 50):
+        (expected,) = errors_of("mean(age)", "epsilon: 1", rows)
+        assert expected is not None
+        for mean in range(61):  # about the middle
+            exact = [Fraction(rows), Fraction(rows * mean)]
+            ((low, high),) = checked.statistic.intervals(  # type: ignore[attr-defined]
+                checked.numbers, [exact], confidence=Decimal("0.95"), noises=noises_of(draws)
+            )
+            assert max(60 + mean - low, high - 60 - mean) <= Fraction(expected)
