@@ -119,7 +119,8 @@ async def test_each_request_is_decided_once_whatever_is_killed(
         assert set(verdict.plain) == {"opened", "member_set", "member_removed", *requested}
         assert verdict.plain["repeated"] == REQUESTS - len(set(sent))
         refused = {"exhausted", "not_permitted", "unknown_member"}
-        assert set(verdict.reasons) == {*refused, "issued_in_future"}
+        # Where the worker was killed for long, a membership may have ended before it is decided.
+        assert set(verdict.reasons) - {"end_in_past"} == {*refused, "issued_in_future"}
         assert verdict.outcomes["expired"] > EDGES / 10
 
 
