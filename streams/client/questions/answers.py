@@ -21,10 +21,12 @@ from accountant.answers import (
 )
 from accountant.answers.pairs import Comparison, Group
 from accountant.display.answers import answer_html, answer_text
+from accountant.display.endings import ending_words
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.questions import Noise, Question, Stop
 from accountant.questions.question_text import parse_statistic, statistic_text
 from accountant.questions.statistics import SeveralQuestion, StatisticQuestion
+from accountant.records import Decision
 from accountant.records.outcomes import Outcome
 from streams.client.questions.asked_question import AskedQuestion
 from streams.client.releases.grants import Codec
@@ -104,7 +106,7 @@ class PrivateAnswer:
             this call did not charge it, or charged a session, which is settled later.
     """
 
-    __slots__ = ("_remaining", "dataset", "left", "record", "request_id")
+    __slots__ = ("_notes", "dataset", "left", "record", "request_id")
 
     def __init__(self, record: NoisyAnswer, charged: Reply | None = None) -> None:
         """Make an answer of its record.
@@ -113,9 +115,9 @@ class PrivateAnswer:
             charged: the reply of the call that charged the answer, if this one did.
         """
         if charged is None or charged.outcome is not Outcome.GRANTED:
-            self.left, self._remaining = dict[str, Decimal](), ""
+            self.left, self._notes = dict[str, Decimal](), list[str]()
         else:
-            self.left, self._remaining = charged.left, remaining_words(charged.decision)
+            self.left, self._notes = charged.left, _notes_of(charged.decision)
         self.record = record
         self.dataset = record.dataset
         self.request_id = record.request_id
@@ -313,16 +315,20 @@ class PrivateAnswer:
         return hash(self.record.grant)
 
     def __str__(self) -> str:
-        return "\n".join([answer_text(self.record), *self._left_lines()])
+        return "\n".join([answer_text(self.record), *self._notes])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {answer_text(self.record)}>"
 
     def _repr_html_(self) -> str:
-        return answer_html(self.record) + "".join(f"<p>{each}</p>" for each in self._left_lines())
+        return answer_html(self.record) + "".join(f"<p>{each}</p>" for each in self._notes)
 
-    def _left_lines(self) -> list[str]:
-        return [f"the dataset has {self._remaining}"] if self._remaining else []
+
+def _notes_of(decision: Decision) -> list[str]:
+    """Return what a decision leaves of the dataset's budget, and what it ended for good."""
+    remaining, ended = remaining_words(decision), ending_words(decision)
+    notes = [f"the dataset has {remaining}"] if remaining else []
+    return [*notes, f"the question ended {ended}"] if ended else notes
 
 
 def _number(text: str | None) -> Decimal | None:

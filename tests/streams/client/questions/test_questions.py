@@ -167,6 +167,7 @@ def test_an_answer_says_what_it_left_of_the_budget(ledger: Accountant) -> None:
     assert again == answer
     assert again.left == {}  # others may have spent since
     assert "the dataset has " not in str(again)
+    assert "ended" not in str(answer)
     session = ledger.count("survey", rho="50", stop="error: 30 at 0.9")
     assert session.left == {}  # it settles at less
 
@@ -328,6 +329,17 @@ def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:
         ledger.count("bare", epsilon="1")
     with pytest.raises(RequestInvalid, match="did you mean count"):
         ledger.answer("survey", "cont", epsilon="1")
+
+
+def test_an_answer_says_what_its_question_ended(ledger: Accountant) -> None:
+    policy = {"filter": "zcdp_tight", "epsilon": "10", "delta": "1e-6", "beside": "basic"}
+    ledger.as_owner("owner").open("beside", policy, schema=SCHEMA, as_given=True)
+    assert "ended" not in str(ledger.count("beside", epsilon="0.1"))
+    first = ledger.count("beside", rho="0.001")  # its claim has no epsilon
+    ended = "the question ended simple addition for good; only the filter"
+    assert ended in str(first)
+    assert ended in first._repr_html_()
+    assert "ended" not in str(ledger.count("beside", rho="0.001"))
 
 
 def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, store: None) -> None:
