@@ -331,15 +331,20 @@ def test_unknown_arguments_and_datasets(ledger: Accountant) -> None:
         ledger.answer("survey", "cont", epsilon="1")
 
 
-def test_an_answer_says_what_its_question_ended(ledger: Accountant) -> None:
+def test_an_answer_says_what_its_question_ended(tmp_path: Path, clock: Clock, store: None) -> None:
     policy = {"filter": "zcdp_tight", "epsilon": "10", "delta": "1e-6", "beside": "basic"}
-    ledger.as_owner("owner").open("beside", policy, schema=SCHEMA, as_given=True)
-    assert "ended" not in str(ledger.count("beside", epsilon="0.1"))
-    first = ledger.count("beside", rho="0.001")  # its claim has no epsilon
-    ended = "the question ended simple addition for good; only the filter"
-    assert ended in str(first)
-    assert ended in first._repr_html_()
-    assert "ended" not in str(ledger.count("beside", rho="0.001"))
+    settings = Settings(port=0, **data_settings(tmp_path))
+    with (
+        LocalServer(tmp_path / "l.db", clock, settings) as server,
+        Accountant(server.url, analyst="ana", clock=clock) as ledger,
+    ):
+        ledger.as_owner("owner").open("beside", policy, schema=SCHEMA, as_given=True)
+        assert "ended" not in str(ledger.count("beside", epsilon="0.1"))
+        first = ledger.count("beside", rho="0.001")  # its claim has no epsilon
+        ended = "the question ended simple addition for good; only the filter"
+        assert ended in str(first)
+        assert ended in first._repr_html_()
+        assert "ended" not in str(ledger.count("beside", rho="0.002"))
 
 
 def test_a_refusal_says_why_and_charges_nothing(tmp_path: Path, clock: Clock, store: None) -> None:
