@@ -320,8 +320,9 @@ def _noise_remedy(error: FieldError | None) -> str:
     if error is None or not error.rule.startswith(NO_ERROR_BEFORE):
         return ""
     return (
-        "The error of a mean or variance is not known before its answer, which has an interval: "
-        "ask with epsilon or rho."
+        "The error of a mean or variance depends on how many rows there are: ask with epsilon or "
+        "rho. A dry run with a guess of the rows (--guess 1000, in Python guess=1000) shows the "
+        "error, and the answer has an interval."
     )
 
 

@@ -161,7 +161,7 @@ def test_what_the_schema_does_not_allow_is_refused(
     world = opened()
     refused = ask(world, asked, noise)
     assert invalid(refused) == ("question_not_allowed", field)
-    assert ("which has an interval" in refusal_words(refused)) is (field == "noise.sigma")
+    assert ("the answer has an interval" in refusal_words(refused)) is (field == "noise.sigma")
     assert world.ledger().mechanisms == 0
     assert code(ask(world)) == "granted"
 
