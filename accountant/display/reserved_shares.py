@@ -44,10 +44,14 @@ def withheld(shares: Shares, name: str) -> Fraction:
 
 
 def breaks_shares(view: DatasetView, limits: Iterable[ScopeView], budget: BudgetInForce) -> bool:
-    """Tell whether a smaller budget in force would not hold what is spent and reserved."""
-    shares = shares_in(limits)
-    plan = ledger_of(view).plan
-    return bool(shares) and not _holds(plan, budget, _needed(view, shares))
+    """Tell whether a smaller budget in force would not hold what is spent and reserved.
+
+    Shares that are used up reserve nothing, and refuse no budget.
+    """
+    shares, plan = shares_in(limits), ledger_of(view).plan
+    if not any(withheld(shares, name) for name in plan.kind.sums):
+        return False
+    return not _holds(plan, budget, _needed(view, shares))
 
 
 def least_in_force(view: DatasetView, limits: Iterable[ScopeView]) -> str:

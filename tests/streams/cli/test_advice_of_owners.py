@@ -106,6 +106,21 @@ def test_a_lead_reads_which_rule_refused_and_about_which_person(accountant: Comm
     assert "such as 0.05 in P7D" in lifted
 
 
+def test_a_budget_below_what_is_spent_is_asked_back_beside_a_share_that_is_used_up(
+    accountant: Command,
+) -> None:
+    budget = ("--epsilon", "1", "--filter", "basic", "--most-per-request", "1")
+    assert accountant("dataset", "open", "census", *budget).code == 0
+    share = ("limit", "set", "census", "--analyst", "ana", "--reserved", "0.1")
+    assert accountant(*share).code == 0
+    assert accountant("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    setting = ("dataset", "set-budget", "census", "--epsilon", "0.05")
+    asked = accountant(*setting)
+    assert asked.code == 2
+    assert "200 % of ε 0.05 is spent already" in asked.err
+    assert accountant(*setting, "--yes").code == 0
+
+
 @pytest.mark.parametrize(
     ("filter_", "least", "less"),
     [("basic", "0.25", "0.2499"), ("zcdp_tight", "", "")],
