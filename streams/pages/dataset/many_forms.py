@@ -25,6 +25,8 @@ from streams.pages.dataset.send_record import send_record
 MANY: Final = ("lines", "reason", "by", form_data.CONFIRMED)
 _MOST_LINES: Final = 200
 _MEMBER_FIELDS: Final = ("member", "roles", "team", "until")
+_HEADS: Final = (("member", "roles"), ("member", "role"), ("name", "roles"), ("name", "role"))
+"""How the header of a table of members begins. That of limits begins with `scope`, no scope."""
 _LIMIT_FIELDS: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "until")
 
 
@@ -74,8 +76,8 @@ def _lines(
     text = sent.form.values["lines"]
     rows = [(number, each.strip()) for number, each in enumerate(text.split("\n"), 1)]
     rows = [(number, each) for number, each in rows if each]
-    if rows and _cells(rows[0][1].lower()) == list(names)[: len(_cells(rows[0][1]))]:
-        rows = rows[1:]  # the header of a table
+    if rows and _is_header(_cells(rows[0][1].lower())):
+        rows = rows[1:]
     if not rows:
         raise RequestInvalid("lines", "must have at least one line", "")
     if len(rows) > _MOST_LINES or len(text) > MOST_TEXT:
@@ -103,6 +105,10 @@ def _lines(
     return found
 
 
+def _is_header(cells: Sequence[str]) -> bool:
+    return cells[0] == _LIMIT_FIELDS[0] or tuple(cells[:2]) in _HEADS
+
+
 def _values(row: str, names: Sequence[str]) -> Mapping[str, str]:
     cells = _cells(row)
     if len(cells) > len(names):
@@ -113,7 +119,8 @@ def _values(row: str, names: Sequence[str]) -> Mapping[str, str]:
 
 def _cells(row: str) -> list[str]:
     """Return the fields of a line, as a spreadsheet copies or exports them."""
-    (cells,) = csv.reader([row.replace("\t", ",")], skipinitialspace=True)
+    delimiter = next((each for each in ("\t", ";") if each in row), ",")
+    (cells,) = csv.reader([row], delimiter=delimiter, skipinitialspace=True)
     return [each.strip() for each in cells]
 
 

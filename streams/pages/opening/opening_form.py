@@ -62,7 +62,8 @@ KINDS: Final = (
         "96*subsampled_gaussian:sigma=1.1,sensitivity=1,rate=0.03125",
     ),
 )
-FILTER_NAMES: Final = tuple(FILTERS)
+FILTER_NAMES: Final = tuple(name for name in FILTERS if name != "split")
+"""Filters that the form can propose; what `split` sets apart is for its owner to name."""
 _IN_RHO: Final = "zcdp"
 """The filter of a budget in rho."""
 _MOST_CLAIMS: Final = 20

@@ -128,7 +128,7 @@ def test_a_team_that_is_nearly_another_is_named_with_its_line(paged: PagesServer
 
 
 def test_a_table_is_pasted_with_its_header_and_quotes(paged: PagesServer) -> None:
-    table = 'member,roles,team\n"eve", "analyst",red\nopie\tanalyst\tred'
+    table = 'Name,Role,Team,Until\n"eve", "analyst",red\nopie;analyst;red'
     assert send(paged, "members/many", table)[0].status_code == 303
     assert [member(paged, name)["team"] for name in ("eve", "opie")] == ["red", "red"]
 
