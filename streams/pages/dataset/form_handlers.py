@@ -255,10 +255,15 @@ async def _not_accepted(
     return await _page_with_form(request, dataset, kind, form_data.with_error(again, wrong))
 
 
+_OF_LEADS: Final = frozenset({"member", "limit"})
+"""Forms that leads have, too, about analysts of their team."""
+
+
 def _refused(request: HttpRequest, dataset: str, kind: str) -> Response[Any]:
     values: dict[str, Any] = {
         "dataset": dataset,
         "what": FORMS[kind].what,
+        "is_for_leads": kind in _OF_LEADS,
         "page_url": dataset_address(dataset),
     }
     return render_page(request, "dataset/not_permitted.html", status=403, **values)

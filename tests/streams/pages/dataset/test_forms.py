@@ -279,6 +279,7 @@ def test_a_form_of_a_caller_who_is_no_owner_writes_nothing(
     answer = paged.post_form(name, kind, fields)
     assert answer.status_code == 403
     assert f"Only owners of dataset survey may set its {kind}" in words(answer.text)
+    assert "The lead of a team sets those of its analysts alone" in words(answer.text)
     assert paged.stored_rows() == before
 
 
