@@ -65,6 +65,12 @@ def recording_notes(
     return notes
 
 
+def lasting_charge_words(claim: str, dataset: str, team: str | None) -> str:
+    """Return that nothing takes the charge of a release back, and whose limits have it, too."""
+    whose = f" and the limits of team {team}" if team else ""
+    return f"no later record takes a charge of {claim} to dataset {dataset}{whose} back"
+
+
 class ReleaseElsewhere(NamedTuple):
     """A release made elsewhere that an owner has recorded.
 

@@ -12,25 +12,31 @@ from accountant.limits.apply import is_possible, limit_record_of
 from accountant.records.limit_fields import kind_of, own_policy
 from accountant.records.limit_records import LimitPolicy
 from accountant.records.members import Member
-from accountant.records.requests import SetLimit, SetMember
-from accountant.views.confirmations import Confirmation, confirmations_of_team, team_of
+from accountant.records.requests import SetLimit
+from accountant.views.confirmations import (
+    Confirmation,
+    OfPeople,
+    confirmations_of_team,
+    team_of,
+)
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
 from accountant.views.limit_views import ScopeView
 
 
-def may_be_asked_back(record: SetMember | SetLimit) -> bool:
-    """Tell whether a record names a team, or accepts an ask for more."""
-    return bool(team_of(record)) or record.answers is not None
+def may_be_asked_back(record: OfPeople) -> bool:
+    """Tell whether a record names a team, or is a limit that accepts an ask for more."""
+    accepts = isinstance(record, SetLimit) and record.answers is not None
+    return bool(team_of(record)) or accepts
 
 
 def confirmations_of_division(
-    record: SetMember | SetLimit,
+    record: OfPeople,
     view: DatasetView,
     members: Sequence[Member],
     limits: Sequence[ScopeView],
 ) -> list[Confirmation]:
-    """Return what to ask before a member or a limit of a dataset is set."""
+    """Return what to ask before a record about people of a dataset is sent."""
     found = confirmations_of_team(record, members, limits)
     if isinstance(record, SetLimit):
         found += _confirmations_of_smaller_limit(record, view, members, limits)

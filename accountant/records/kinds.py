@@ -240,6 +240,7 @@ KINDS: Final = (
         operation="record_release",
         group="datasets",
         path="record",
+        asks_back=True,
     ),
     RecordKind(
         body=AskMore,

@@ -7,7 +7,7 @@ record with what is there, and name only what the caller may see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
@@ -15,7 +15,7 @@ from accountant.likeness import most_alike
 from accountant.policy import resolve
 from accountant.policy.lifetime import first_generation
 from accountant.records.members import Member
-from accountant.records.requests import Open, SetLimit, SetMember
+from accountant.records.requests import Open, RecordRelease, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import ScopeView
@@ -30,6 +30,9 @@ Code = Literal[
     "source_differs",
     "smaller_limit",
 ]
+
+OfPeople: TypeAlias = SetMember | SetLimit | RecordRelease
+"""The records that name members or teams, and are asked back where a name is misspelt."""
 
 
 class Confirmation(NamedTuple):
@@ -171,7 +174,7 @@ def source_differs(record: Open, field: str, value: str, why: str) -> Confirmati
 
 
 def confirmations_of_team(
-    record: SetMember | SetLimit, members: Iterable[Member], limits: Iterable[ScopeView]
+    record: OfPeople, members: Iterable[Member], limits: Iterable[ScopeView]
 ) -> list[Confirmation]:
     """Return what to ask before a team is named that no member and no limit has."""
     team = team_of(record)
@@ -182,7 +185,7 @@ def confirmations_of_team(
         # A member's own team is perhaps the misspelt one, and corrected now.
         others = [each for each in others if each.member != record.member or each.team == team]
     similar = most_alike(team, known_teams(others, limits))
-    field = "team" if isinstance(record, SetMember) else "name"
+    field = "name" if isinstance(record, SetLimit) else "team"
     return [similar_team(record.dataset, team, similar, field)] if similar else []
 
 
@@ -200,8 +203,10 @@ def confirmation_words(found: Sequence[Confirmation]) -> str:
     return " ".join(each.text for each in found)
 
 
-def team_of(record: SetMember | SetLimit) -> str:
-    """Return the team that a record gives a member or a limit, "" if none."""
+def team_of(record: OfPeople) -> str:
+    """Return the team that a record gives a member or a limit, or charges, "" if none."""
+    if isinstance(record, RecordRelease):
+        return record.team or ""
     if isinstance(record, SetMember):
         return (record.team or "") if record.roles else ""
     is_of_team = record.scope in {"team", "each"} and not record.removes

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import ask_back, explain_errors, fail
 from streams.cli.printing.say import say
@@ -75,6 +75,7 @@ def record(
     yes: Annotated[
         bool, typer.Option("--yes", help="Charge it at once. Without it, nothing is charged.")
     ] = False,
+    new: NewTeam = False,
     *,
     admin: AdminOptions,
 ) -> None:
@@ -90,11 +91,16 @@ def record(
     and charges nothing.
     """
     from accountant.claims.text import parse_claim
-    from accountant.display.outside import recorded_notes, recording_notes
+    from accountant.display.outside import (
+        lasting_charge_words,
+        recorded_notes,
+        recording_notes,
+    )
+    from accountant.display.teams import notes_of_limit
     from accountant.records.coerce import coerce_until
     from streams.cli.reading.dataset_reader import (
         find_dataset,
-        visible_limits,
+        limits_and_members,
         with_joint_guarantee,
     )
 
@@ -103,11 +109,13 @@ def record(
         view = None if yes else find_dataset(ledger, name)
         if view is not None:
             view = with_joint_guarantee(view, ledger)
-            cuts = any(each.reserved for each in visible_limits(ledger, name))
+            limits, members = limits_and_members(ledger, name)
+            cuts = any(each.reserved for each in limits)
             released = coerce_until(at, field="released_at")
-            for words in recording_notes(view, parse_claim(claim), released, cuts=cuts):
+            notes = recording_notes(view, parse_claim(claim), released, cuts=cuts)
+            for words in [*notes, *(notes_of_limit(members, team) if team else [])]:
                 say(f"note: {words}", err=True)
-            ask_back(f"no later record takes a charge of {claim} to dataset {name} back")
+            ask_back(lasting_charge_words(claim, name, team))
         owner = admin.owner(ledger, request)
         decision = owner.record(
             name,
@@ -116,6 +124,7 @@ def record(
             evidence=evidence,
             team=team,
             evidence_hash=evidence_hash,
+            new=new,
         )
         admin.end(ledger, request, decision, notes=lambda: recorded_notes(decision))
 

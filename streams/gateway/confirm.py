@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from accountant.display.smaller_limits import confirmations_of_division, may_be_asked_back
 from accountant.records import Body
-from accountant.records.requests import Open, SetLimit, SetMember
+from accountant.records.requests import Open
 from accountant.views.confirmations import (
     Confirmation,
+    OfPeople,
     confirmation_words,
     confirmations_of_opening,
 )
@@ -39,7 +40,7 @@ async def confirmations_of(request: HttpRequest, body: Body) -> Sequence[Confirm
 
     Raises: Unavailable.
     """
-    if not isinstance(body, Open | SetMember | SetLimit):
+    if not isinstance(body, Open | OfPeople):
         return []
     service, found = context_of(request).service, list[Confirmation]()
     if isinstance(body, Open):

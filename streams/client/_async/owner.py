@@ -454,6 +454,7 @@ class AsyncOwner(AsyncAdministrator):
         evidence: str,
         team: str | None = None,
         evidence_hash: str | None = None,
+        new: bool = False,
     ) -> Call[Decision]:
         """Charge a release that was made about the data elsewhere, without a request.
 
@@ -469,9 +470,12 @@ class AsyncOwner(AsyncAdministrator):
                 it, for ever.
             team: by which team; its limits count the release.
             evidence_hash: `sha256:...` of a document that says so.
+            new: as of `set_member`.
+
+        Raises: SimilarName: the team is nearly another one, whose limits would not count it.
         """
         fields = record_fields(claim, released_at, evidence, team, evidence_hash)
-        return self._send("record", dataset, fields)
+        return self._send("record", dataset, fields, new=new)
 
     def resolve(
         self,

@@ -17,7 +17,8 @@ from accountant.records import Decision
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Reason
 from accountant.records.parts import deciding_part, parts_of
-from accountant.records.requests import Open, SetLimit, SetMember
+from accountant.records.requests import Open, SetLimit
+from accountant.views.confirmations import OfPeople
 from streams.client.connection.confirm import check_confirmed
 from streams.client.connection.connect import NoSuchLedger
 from streams.client.connection.connection import AsyncConnection, Outcome
@@ -168,7 +169,7 @@ class AsyncRequestSender:
         if call.new or call.source != "admin":
             return
         body = (check("admin", call.body) if call.checked is None else call.checked).body
-        if not isinstance(body, Open | SetMember | SetLimit):
+        if not isinstance(body, Open | OfPeople):
             return
         # An opening creates the ledger.
         with noting_errors(call, known_unsent(call)), suppress(NoSuchLedger):

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accountant.display.smaller_limits import confirmations_of_division, may_be_asked_back
-from accountant.records.requests import Open, SetLimit, SetMember
+from accountant.records.requests import Open
 from accountant.views.confirmations import (
     Confirmation,
+    OfPeople,
     confirmation_words,
     confirmations_of_opening,
 )
@@ -20,7 +21,7 @@ from streams.client.unconfirmed import unconfirmed
 from streams.service.ledger_service import Service
 
 
-async def check_confirmed(service: Service, body: Open | SetMember | SetLimit) -> None:
+async def check_confirmed(service: Service, body: Open | OfPeople) -> None:
     """Check that there is nothing to ask about an admin record that is not decided yet.
 
     Raises: Unconfirmed: there is; nothing was sent.
@@ -34,9 +35,7 @@ async def check_confirmed(service: Service, body: Open | SetMember | SetLimit) -
         raise unconfirmed(first.code, first.field, first.value, first.similar, what)
 
 
-async def _confirmations(
-    service: Service, body: Open | SetMember | SetLimit
-) -> Sequence[Confirmation]:
+async def _confirmations(service: Service, body: Open | OfPeople) -> Sequence[Confirmation]:
     if isinstance(body, Open):
         if await service.dataset(body.dataset) is not None:
             return []  # a repeat, or refused

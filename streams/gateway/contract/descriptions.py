@@ -6,7 +6,15 @@ import inspect
 from typing import Final
 
 from accountant.records.kinds import RecordKind
-from accountant.records.requests import Begin, Body, MechanismRequest, Open, SetLimit, SetMember
+from accountant.records.requests import (
+    Begin,
+    Body,
+    MechanismRequest,
+    Open,
+    RecordRelease,
+    SetLimit,
+    SetMember,
+)
 
 _SIMILAR_TEAM: Final = """
 409 `similar_name` for a team that is nearly another one of the dataset: `?new=true` says that it
@@ -34,6 +42,7 @@ dataset for it, `ends_joint_guarantee` where its population would have none any 
 server reads the source.
 """,
     SetMember: _SIMILAR_TEAM,
+    RecordRelease: _SIMILAR_TEAM,
     SetLimit: _SIMILAR_TEAM
     + """
 409 `smaller_limit` where it accepts an ask for more with less than the limit in force, or than is

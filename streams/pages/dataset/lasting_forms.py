@@ -12,8 +12,9 @@ from msgspec import UNSET
 from accountant.display.budget_in_force import lowering_words
 from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import remarking_words
-from accountant.display.outside import recording_notes
+from accountant.display.outside import lasting_charge_words, recording_notes
 from accountant.display.renewals import RenewalPlan
+from accountant.display.teams import notes_of_limit
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.policy import Policy
@@ -21,6 +22,7 @@ from accountant.policy.compiled_policy import open_below
 from accountant.records import Body, Decision, decode_decision, encode
 from accountant.records.header import decode_header
 from accountant.records.requests import RecordRelease, Remark, SetBudget
+from accountant.views.confirmations import confirmation_words, confirmations_of_team
 from accountant.views.datasets import DatasetView
 from accountant.views.visibility import sees_decision
 from streams.client._async.owner import AsyncOwner
@@ -149,11 +151,16 @@ async def release_effect(submission: FormSubmission) -> str:
     """Return what the record of a release does for ever."""
     body = submission.body
     assert isinstance(body, RecordRelease)
-    limits = await submission.visibility.service.levels(submission.view.dataset)
+    service, dataset = submission.visibility.service, submission.view.dataset
+    limits, members = await service.levels(dataset), await service.members(dataset)
     cuts = any(each.reserved for each in limits)
     notes = recording_notes(submission.view, body.claim, body.released_at, cuts=cuts)
-    start = f"No later record takes a charge of {submission.sent.form.values['claim']} back."
-    return " ".join([start, *notes])
+    words = lasting_charge_words(submission.sent.form.values["claim"], dataset, body.team)
+    if asked := confirmations_of_team(body, members, limits):
+        notes.append(capital(confirmation_words(asked)))
+    elif body.team:
+        notes += [f"{capital(each)}." for each in notes_of_limit(members, body.team)]
+    return " ".join([f"{capital(words)}.", *notes])
 
 
 async def not_brought_along(service: LedgerService, old: DatasetView, at: int) -> list[str]:

@@ -166,6 +166,30 @@ def test_a_similar_name_is_asked_back_before_anything_is_appended(
     assert surfaces.server.last_sequence() == before
 
 
+def test_a_release_of_a_misspelt_team_is_asked_back(surfaces: Surfaces) -> None:
+    release: Fields = {"released_at": "2020-01-01", "evidence": "table 3", "team": "wage"}
+    before = surfaces.server.last_sequence()
+    with Accountant(surfaces.server.url, clock=surfaces.server.clock) as served:
+        for ledger in (surfaces.file, served):
+            with pytest.raises(SimilarName) as error:
+                ledger.as_owner("owner").record(THERE, "pure:0.1", **release)
+            assert (error.value.field, error.value.similar) == ("team", "wages")
+    to = ("--at", "2020-01-01", "--evidence", "table 3", "--team", "wage")
+    for options in ((), ("--yes",)):
+        done = surfaces.command(
+            *("dataset", "record", THERE, "pure:0.1", *to, *options),
+            ACCOUNTANT_URL=surfaces.server.url,
+        )
+        assert (done.code, done.out) == (2, "")
+        assert "wages" in done.err
+    assert advice_in(done.err) == {"--new"}
+    assert surfaces.server.last_sequence() == before
+    with Accountant(surfaces.server.url, clock=surfaces.server.clock) as served:
+        for ledger in (surfaces.file, served):
+            done = ledger.as_owner("owner").record(THERE, "pure:0.1", **release, new=True)
+            assert done.outcome == "recorded"
+
+
 @every_case("field", SIMILAR)
 def test_a_name_that_is_meant_is_taken_and_its_repeat_asks_nothing(
     surfaces: Surfaces, field: str

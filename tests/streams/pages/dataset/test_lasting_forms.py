@@ -52,6 +52,20 @@ def test_a_recorded_release_stands_on_the_page_of_everybody_who_sees_it(
             assert part in said, (who, part, said)
 
 
+def test_a_release_of_a_misspelt_team_is_asked_back(paged: PagesServer) -> None:
+    before = paged.stored_rows()
+    for team, said in (
+        ("bleu", "Team bleu is nearly team blue of dataset survey".lower()),
+        ("violet", "team violet has no members yet"),
+        ("red", "and the limits of team red back"),
+    ):
+        asked = words(paged.fill("olga", "record", **RELEASE, team=team).text)
+        assert f"dataset survey and the limits of team {team} back. It costs" in asked
+        assert said in asked.lower(), (team, asked)
+        assert ("is nearly" in asked) is (team == "bleu")
+    assert paged.stored_rows() == before
+
+
 def test_a_closing_needs_the_name_again(paged: PagesServer) -> None:
     assert "68.6 % of its budget is lost" in words(paged.page("olga").text)
     before = paged.stored_rows()
@@ -94,12 +108,15 @@ def test_a_release_is_charged_after_its_effect_was_shown(paged: PagesServer) -> 
     before = paged.stored_rows()
     asked = paged.fill("olga", "record", **RELEASE)
     assert asked.status_code == 409
-    assert "No later record takes a charge of pure:0.1 back. It costs ε 0.1;" in words(asked.text)
+    assert (
+        "No later record takes a charge of pure:0.1 to dataset survey back. It costs ε 0.1;"
+        in words(asked.text)
+    )
     assert paged.stored_rows() == before
     again = {**form_of(asked.text, "record"), "action": "send"}
     # What was not shown is not confirmed.
     other = paged.post_form("olga", "record", {**again, "claim": "pure:0.2"})
-    assert "charge of pure:0.2 back" in words(other.text)
+    assert "charge of pure:0.2 to dataset survey back" in words(other.text)
     assert paged.stored_rows() == before
     first = paged.post_form("olga", "record", again)
     assert "The release is charged" in words(paged.followed("olga", first).text)
