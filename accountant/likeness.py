@@ -11,7 +11,7 @@ Two names are alike if they differ in nothing but
   of quotation marks, or a Cyrillic letter and a Latin one (`accountant.look_alikes`),
 - typing errors, where they count: one from five letters on, two from nine on, counted in the longer
   name. A letter is added, left out, replaced, or swapped with the next one. Of four letters only a
-  swap counts: `bleu` is `blue`.
+  swap counts, and a letter typed twice: `bleu` is `blue`, and `anna` is `ana`.
 
 Names whose digits differ are two names, since `census-2026` and `census-2027` are two years, except
 where a digit looks like a letter. A digit is never a typing error. Nor is a minus sign: a dash
@@ -45,6 +45,8 @@ _SIGN: Final = "\1"
 """What stands for a minus sign: a dash that is no separator."""
 _MINUS: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
 _TYPED_TWICE: Final = re.compile(r"[-._@:]+-")
+_ROW: Final = re.compile(r"(.)\1+")
+"""A letter that is repeated."""
 _LETTERS_LIKE: Final = {"0": "o", "1": "li", "2": "z", "5": "s", "8": "b"}
 _I_OR_L: Final = "Il"
 """What I and l are both drawn as; i and L are not."""
@@ -117,12 +119,17 @@ def _errors(one: _Form, other: _Form, *, edits: bool) -> int | None:
         return 0
     longer = max(len(one.text), len(other.text))
     most = 0 if not edits or longer < _ONE_SWAP else 1 if longer < _TWO_ERRORS else 2
-    if longer < _ONE_ERROR and sorted(one.text) != sorted(other.text):
+    if longer < _ONE_ERROR and not _are_swapped_or_doubled(one.text, other.text):
         return None
     if not most or _differ_in_a_letter_of_its_own(one.parts, other.parts):
         return None
     errors = typing_errors(one.text, other.text, most)
     return errors if errors <= most else None
+
+
+def _are_swapped_or_doubled(one: str, other: str) -> bool:
+    """Tell whether two texts have the same letters, or the same ones but for repeats in a row."""
+    return sorted(one) == sorted(other) or _ROW.sub(r"\1", one) == _ROW.sub(r"\1", other)
 
 
 def _are_drawn_alike(one: Sequence[str], other: Sequence[str]) -> bool:

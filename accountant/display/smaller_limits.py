@@ -16,7 +16,8 @@ from accountant.records.requests import SetLimit
 from accountant.views.confirmations import (
     Confirmation,
     OfPeople,
-    confirmations_of_team,
+    confirmations_of_people,
+    person_of,
     team_of,
 )
 from accountant.views.datasets import DatasetView
@@ -25,9 +26,9 @@ from accountant.views.limit_views import ScopeView
 
 
 def may_be_asked_back(record: OfPeople) -> bool:
-    """Tell whether a record names a team, or is a limit that accepts an ask for more."""
+    """Tell whether a record names a team or a person, or accepts an ask for a larger limit."""
     accepts = isinstance(record, SetLimit) and record.answers is not None
-    return bool(team_of(record)) or accepts
+    return bool(team_of(record) or person_of(record)) or accepts
 
 
 def confirmations_of_division(
@@ -37,7 +38,7 @@ def confirmations_of_division(
     limits: Sequence[ScopeView],
 ) -> list[Confirmation]:
     """Return what to ask before a record about people of a dataset is sent."""
-    found = confirmations_of_team(record, members, limits)
+    found = confirmations_of_people(record, members, limits)
     if isinstance(record, SetLimit):
         found += _confirmations_of_smaller_limit(record, view, members, limits)
     return found

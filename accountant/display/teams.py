@@ -30,12 +30,17 @@ def notes_of_pause(members: Iterable[Member], dataset: str, pause: PersonPause) 
     """Return that nobody has the name of a pause, and the one that is nearly it."""
     if pause.team:
         return notes_of_limit(members, pause.team)
+    return [] if pause.member is None else notes_of_person(members, dataset, pause.member)
+
+
+def notes_of_person(members: Iterable[Member], dataset: str, person: str) -> list[str]:
+    """Return that a limit or a pause is of no member, and whose name it nearly is."""
     names = [each.member for each in members]
-    if pause.member is None or pause.member in names:
+    if person in names:
         return []
-    meant = most_alike(pause.member, names)
+    meant = most_alike(person, names)
     asks = f"; did you mean {meant}?" if meant else ""
-    return [f"{pause.member} is no member of {dataset}{asks}"]
+    return [f"{person} is no member of {dataset}{asks}"]
 
 
 def notes_of_member(

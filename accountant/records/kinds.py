@@ -315,6 +315,7 @@ KINDS: Final = (
         operation="pause_member",
         group="access",
         path="members/pause",
+        asks_back=True,
     ),
     RecordKind(
         body=ResumeMember,

@@ -15,7 +15,7 @@ from accountant.likeness import most_alike
 from accountant.policy import resolve
 from accountant.policy.lifetime import first_generation
 from accountant.records.members import Member
-from accountant.records.requests import Open, RecordRelease, SetLimit, SetMember
+from accountant.records.requests import Open, PauseMember, RecordRelease, SetLimit, SetMember
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.limit_views import ScopeView
@@ -31,7 +31,7 @@ Code = Literal[
     "smaller_limit",
 ]
 
-OfPeople: TypeAlias = SetMember | SetLimit | RecordRelease
+OfPeople: TypeAlias = SetMember | SetLimit | PauseMember | RecordRelease
 """The records that name members or teams, and are asked back where a name is misspelt."""
 
 
@@ -173,19 +173,29 @@ def source_differs(record: Open, field: str, value: str, why: str) -> Confirmati
     return Confirmation("source_differs", field, value, "", what)
 
 
-def confirmations_of_team(
+def confirmations_of_people(
     record: OfPeople, members: Iterable[Member], limits: Iterable[ScopeView]
 ) -> list[Confirmation]:
-    """Return what to ask before a team is named that no member and no limit has."""
+    """Return what to ask before a record names nobody, and nearly a team or a member.
+
+    A new member is not asked about: another name is another person.
+    """
+    others, person = list(members), person_of(record)
+    field = "name" if isinstance(record, SetLimit) else "member" if person else "team"
+    if person:
+        if isinstance(record, SetLimit) and ("analyst", person) in {
+            (each.scope, each.name) for each in limits
+        }:
+            return []  # it has a limit, which changes
+        similar = most_alike(person, [each.member for each in others])
+        return [_similar_member(record.dataset, person, similar, field)] if similar else []
     team = team_of(record)
     if not team:
         return []
-    others = list(members)
     if isinstance(record, SetMember):
         # A member's own team is perhaps the misspelt one, and corrected now.
         others = [each for each in others if each.member != record.member or each.team == team]
     similar = most_alike(team, known_teams(others, limits))
-    field = "name" if isinstance(record, SetLimit) else "team"
     return [similar_team(record.dataset, team, similar, field)] if similar else []
 
 
@@ -193,9 +203,17 @@ def similar_team(dataset: str, team: str, similar: str, field: str = "team") -> 
     """Return the question whether a team is meant that is nearly another."""
     what = (
         f"nothing was changed: team {team} is nearly team {similar} of dataset {dataset}, and "
-        f"limits of one do not hold for the other. Name {similar} if that is meant."
+        f"limits and pauses of one do not hold for the other. Name {similar} if that is meant."
     )
     return Confirmation("similar_name", field, team, similar, what)
+
+
+def _similar_member(dataset: str, person: str, similar: str, field: str) -> Confirmation:
+    what = (
+        f"nothing was changed: {person} is no member of dataset {dataset}, and nearly {similar}, "
+        f"who is one. Name {similar} if that is meant."
+    )
+    return Confirmation("similar_name", field, person, similar, what)
 
 
 def confirmation_words(found: Sequence[Confirmation]) -> str:
@@ -204,13 +222,22 @@ def confirmation_words(found: Sequence[Confirmation]) -> str:
 
 
 def team_of(record: OfPeople) -> str:
-    """Return the team that a record gives a member or a limit, or charges, "" if none."""
-    if isinstance(record, RecordRelease):
+    """Return the team that a record gives a member or a limit, pauses or charges, "" if none."""
+    if isinstance(record, RecordRelease | PauseMember):
         return record.team or ""
     if isinstance(record, SetMember):
         return (record.team or "") if record.roles else ""
     is_of_team = record.scope in {"team", "each"} and not record.removes
     return (record.name or "") if is_of_team else ""
+
+
+def person_of(record: OfPeople) -> str:
+    """Return the person whom a record limits or pauses, "" if none."""
+    if isinstance(record, PauseMember):
+        return record.member or ""
+    if isinstance(record, SetLimit) and record.scope == "analyst" and not record.removes:
+        return record.name or ""
+    return ""
 
 
 def known_teams(members: Iterable[Member], limits: Iterable[ScopeView]) -> set[str]:

@@ -38,12 +38,12 @@ AsAdministrator = Annotated[
         help="Act as administrator, not as owner; recorded permanently.",
     ),
 ]
-NewTeam = Annotated[
+NewName = Annotated[
     bool,
     typer.Option(
         "--new",
-        help="The team is meant, although its name is nearly another one's. Without it, that is "
-        "refused: limits of one team do not hold for another.",
+        help="The name is meant, although it is nearly another team's, or of a limit or a pause "
+        "another member's. Without it, that is refused: limits of one do not hold for another.",
     ),
 ]
 Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]

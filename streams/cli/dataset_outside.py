@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
+from streams.cli.admin_command import AdminOptions, NewName, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import ask_back, explain_errors, fail
 from streams.cli.printing.say import say
@@ -75,7 +75,7 @@ def record(
     yes: Annotated[
         bool, typer.Option("--yes", help="Charge it at once. Without it, nothing is charged.")
     ] = False,
-    new: NewTeam = False,
+    new: NewName = False,
     *,
     admin: AdminOptions,
 ) -> None:

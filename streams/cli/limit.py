@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 import typer
 
-from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
+from streams.cli.admin_command import AdminOptions, NewName, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.printing.limit_notes import end_notes, limit_notes, note_of_uncounted
@@ -61,7 +61,7 @@ def set_(
         str | None,
         typer.Option(help="End of the limit: P90D, PT8H, or a day such as 2027-01-01."),
     ] = None,
-    new: NewTeam = False,
+    new: NewName = False,
     *,
     admin: AdminOptions,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from accountant.display.teams import notes_of_member, notes_of_pause
-from streams.cli.admin_command import AdminOptions, NewTeam, admin_command
+from streams.cli.admin_command import AdminOptions, NewName, admin_command
 from streams.cli.printing.exit_codes import Exit
 from streams.cli.printing.exits import explain_errors, fail
 from streams.cli.reading.dataset_reader import limits_and_members
@@ -35,7 +35,7 @@ def set_(
         str | None,
         typer.Option(help="End of the membership: P90D, PT8H, or a day such as 2027-01-01."),
     ] = None,
-    new: NewTeam = False,
+    new: NewName = False,
     *,
     admin: AdminOptions,
 ) -> None:
@@ -99,6 +99,7 @@ def pause(
     dataset: Dataset,
     name: PausedPerson = None,
     team: PausedTeam = None,
+    new: NewName = False,
     *,
     admin: AdminOptions,
 ) -> None:
@@ -109,7 +110,7 @@ def pause(
     """
     with admin.ledger() as (ledger, request):
         caller = admin.administrator(ledger, request)
-        decision = caller.pause_member(dataset, name, team=team)
+        decision = caller.pause_member(dataset, name, team=team, new=new)
 
         def notes() -> list[str]:
             if decision.pause is None:
@@ -183,7 +184,7 @@ def sync(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change; write nothing.")
     ] = False,
-    new: NewTeam = False,
+    new: NewName = False,
     *,
     admin: AdminOptions,
 ) -> None:

@@ -72,6 +72,9 @@ ALIKE: Final = [
     ("low\u2212high", "low-high"),
 ]
 MISSPELT: Final = [
+    ("anna", "ana"),
+    ("evva", "eva"),
+    ("benn", "ben"),
     # typing errors, in the longer name
     ("wage", "wages"),
     ("payrol", "payroll"),
@@ -105,6 +108,9 @@ TWO: Final = [
     ("ab", "abc"),
     ("men", "women"),
     ("blue", "glue"),
+    ("abb", "ab"),
+    ("anna", "anne"),
+    ("a11b", "a1b"),
     ("abc", "acb"),
     ("q1q2", "q2q1"),
     ("abcd", "dcba"),

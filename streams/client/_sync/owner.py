@@ -105,7 +105,12 @@ class Administrator:
         return self._send("member", dataset, removed_member_fields(member))
 
     def pause_member(
-        self, dataset: str, member: str | None = None, *, team: str | None = None
+        self,
+        dataset: str,
+        member: str | None = None,
+        *,
+        team: str | None = None,
+        new: bool = False,
     ) -> Decision:
         """Pause one person or one team: they cannot ask and not begin until they are resumed.
 
@@ -115,8 +120,11 @@ class Administrator:
         Args:
             member: the person, who need not be a member; or
             team: the team.
+            new: the name is meant, although it is nearly another one of the dataset.
+
+        Raises: SimilarName: nobody has the name, and it is nearly a member's or a team's.
         """
-        return self._send("pause_member", dataset, {"member": member, "team": team})
+        return self._send("pause_member", dataset, {"member": member, "team": team}, new=new)
 
     def resume_member(
         self, dataset: str, member: str | None = None, *, team: str | None = None

@@ -11,6 +11,7 @@ from accountant.records.requests import (
     Body,
     MechanismRequest,
     Open,
+    PauseMember,
     RecordRelease,
     SetLimit,
     SetMember,
@@ -19,6 +20,10 @@ from accountant.records.requests import (
 _SIMILAR_TEAM: Final = """
 409 `similar_name` for a team that is nearly another one of the dataset: `?new=true` says that it
 is meant.
+"""
+_SIMILAR_PERSON: Final = """
+409 `similar_name` for a team, or for a person who is no member, whose name is nearly another one of
+the dataset: `?new=true` says that it is meant.
 """
 _MORE: Final[dict[type[Body], str]] = {
     MechanismRequest: """
@@ -43,7 +48,8 @@ server reads the source.
 """,
     SetMember: _SIMILAR_TEAM,
     RecordRelease: _SIMILAR_TEAM,
-    SetLimit: _SIMILAR_TEAM
+    PauseMember: _SIMILAR_PERSON,
+    SetLimit: _SIMILAR_PERSON
     + """
 409 `smaller_limit` where it accepts an ask for more with less than the limit in force, or than is
 used: `?new=true` says that it is meant.

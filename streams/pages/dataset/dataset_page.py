@@ -24,7 +24,12 @@ from accountant.display.numbers import symbol
 from accountant.display.one_way_choices import closing_words
 from accountant.display.outside import recorded_notes, release_of
 from accountant.display.pauses import person_pause_words
-from accountant.display.teams import notes_of_limit, notes_of_member, notes_of_pause
+from accountant.display.teams import (
+    notes_of_limit,
+    notes_of_member,
+    notes_of_pause,
+    notes_of_person,
+)
 from accountant.display.texts import capital
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -197,7 +202,9 @@ def _notes(found: PageData, decision: Decision | None) -> list[str]:
     limit = decision.limit
     if decision.outcome is not Outcome.LIMIT_SET or limit is None or limit.name is None:
         return []
-    return notes_of_limit(found.members, limit.name) if limit.scope in {"team", "each"} else []
+    if limit.scope == "analyst":
+        return notes_of_person(found.members, found.view.dataset, limit.name)
+    return notes_of_limit(found.members, limit.name)
 
 
 def _page_values(found: PageData) -> dict[str, Any]:

@@ -50,7 +50,7 @@ LIMIT: Final = (
     *(CONFIRMED, _ANSWERS, *_BUDGET),
 )
 PAUSE: Final = ("reason", "by")
-PERSON: Final = ("member", "team", "reason", "by")
+PERSON: Final = ("member", "team", "reason", "by", CONFIRMED)
 VOIDED: Final = "Voided: "
 """Where a remark with the reason of a void begins."""
 VOID: Final = ("grant", "reason", "by")

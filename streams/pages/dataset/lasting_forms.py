@@ -22,7 +22,7 @@ from accountant.policy.compiled_policy import open_below
 from accountant.records import Body, Decision, decode_decision, encode
 from accountant.records.header import decode_header
 from accountant.records.requests import RecordRelease, Remark, SetBudget
-from accountant.views.confirmations import confirmation_words, confirmations_of_team
+from accountant.views.confirmations import confirmation_words, confirmations_of_people
 from accountant.views.datasets import DatasetView
 from accountant.views.visibility import sees_decision
 from streams.client._async.owner import AsyncOwner
@@ -156,7 +156,7 @@ async def release_effect(submission: FormSubmission) -> str:
     cuts = any(each.reserved for each in limits)
     notes = recording_notes(submission.view, body.claim, body.released_at, cuts=cuts)
     words = lasting_charge_words(submission.sent.form.values["claim"], dataset, body.team)
-    if asked := confirmations_of_team(body, members, limits):
+    if asked := confirmations_of_people(body, members, limits):
         notes.append(capital(confirmation_words(asked)))
     elif body.team:
         notes += [f"{capital(each)}." for each in notes_of_limit(members, body.team)]

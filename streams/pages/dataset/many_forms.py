@@ -15,7 +15,7 @@ from accountant.records import Decision
 from accountant.records.members import ROLES
 from accountant.records.requests import SetLimit, SetMember
 from accountant.times import issued_at, uuid7
-from accountant.views.confirmations import confirmations_of_team
+from accountant.views.confirmations import confirmations_of_people
 from streams.http.context import Context
 from streams.pages.dataset import form_data
 from streams.pages.dataset.form_data import MOST_TEXT, FormData, FormRecord, SentForm
@@ -144,13 +144,13 @@ def _key(record: FormRecord) -> tuple[str, ...]:
 
 
 async def members_effect(submission: FormSubmission) -> str:
-    """Return which members are set, which of them replace an entry, and near names of teams."""
+    """Return which members are set, which of them replace an entry, and near names."""
     members = await submission.visibility.service.members(submission.view.dataset)
     return await _effect(submission, {("member", each.member) for each in members})
 
 
 async def limits_effect(submission: FormSubmission) -> str:
-    """Return which limits are set, which of them replace one, and near names of teams."""
+    """Return which limits are set, which of them replace one, and near names."""
     levels = await submission.visibility.service.levels(submission.view.dataset)
     return await _effect(submission, {(each.scope, each.name or "") for each in levels})
 
@@ -170,7 +170,7 @@ async def _near_names(submission: FormSubmission) -> AsyncIterator[str]:
     for each in submission.records:
         body = each.checked.body
         assert isinstance(body, SetMember | SetLimit)
-        for asked in confirmations_of_team(body, members, limits):
+        for asked in confirmations_of_people(body, members, limits):
             yield f"Line {each.number}: {asked.text}"
 
 

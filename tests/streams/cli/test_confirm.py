@@ -190,6 +190,42 @@ def test_a_release_of_a_misspelt_team_is_asked_back(surfaces: Surfaces) -> None:
             assert done.outcome == "recorded"
 
 
+def test_a_limit_and_a_pause_of_nearly_a_member_are_asked_back(surfaces: Surfaces) -> None:
+    before = surfaces.server.last_sequence()
+    with Accountant(surfaces.server.url, clock=surfaces.server.clock) as served:
+        for ledger in (surfaces.file, served):
+            owner = ledger.as_owner("owner", reason="a loop")
+            with pytest.raises(SimilarName) as error:
+                owner.pause_member(THERE, "benn")
+            assert (error.value.field, error.value.similar) == ("member", "ben")
+            with pytest.raises(SimilarName) as error:
+                owner.pause_member(THERE, team="wage")
+            assert (error.value.field, error.value.similar) == ("team", "wages")
+            with pytest.raises(SimilarName) as error:
+                owner.set_limit(THERE, "analyst", "benn", part="0.5")
+            assert (error.value.field, error.value.similar) == ("name", "ben")
+        at = {"ACCOUNTANT_URL": surfaces.server.url}
+        for command in (
+            ("member", "pause", THERE, "benn", "--reason", "a loop"),
+            ("limit", "set", THERE, "--analyst", "benn", "--part", "0.5"),
+        ):
+            done = surfaces.command(*command, **at)
+            assert (done.code, done.out) == (2, "")
+            assert "nearly ben, who is one" in done.err
+            assert advice_in(done.err) == {"--new"}
+        assert surfaces.server.last_sequence() == before
+        for ledger in (surfaces.file, served):
+            owner = ledger.as_owner("owner", reason="a loop")
+            assert owner.pause_member(THERE, "benn", new=True).outcome == "member_paused"
+            limit = owner.set_limit(THERE, "analyst", "benn", part="0.5", new=True)
+            assert limit.outcome == "limit_set"
+            # What is there is not asked about, and a new member is another person.
+            assert owner.set_limit(THERE, "analyst", "benn", part="0.4").outcome == "limit_set"
+            done = owner.set_member(THERE, "benn", roles=["analyst"])
+            assert done.outcome == "member_set"
+            assert owner.set_limit(THERE, "analyst", "benn", part="0.5").outcome == "limit_set"
+
+
 @every_case("field", SIMILAR)
 def test_a_name_that_is_meant_is_taken_and_its_repeat_asks_nothing(
     surfaces: Surfaces, field: str

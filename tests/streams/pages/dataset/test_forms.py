@@ -116,8 +116,17 @@ def test_a_pause_of_nobody_s_name_has_a_note_with_the_one_that_is_meant(
     paged: PagesServer,
 ) -> None:
     paged.enrol("survey", "harald", "analyst")
+    typed = {"member": "haradl", "reason": "a loop"}
+    asked = paged.fill("olga", "members/pause", **typed, action="pause")
+    assert asked.status_code == 409
+    assert (
+        "haradl is no member of dataset survey, and nearly harald, who is one"
+        in words(asked.text).lower()
+    )
+    again = {**form_of(asked.text, "members/pause"), "action": "pause"}
+    said = words(paged.followed("olga", paged.post_form("olga", "members/pause", again)).text)
+    assert "Note: haradl is no member of survey; did you mean harald?" in said
     for name, note in (
-        ("haradl", "Note: haradl is no member of survey; did you mean harald?"),
         ("yvonne", "Note: yvonne is no member of survey"),
         ("harald", ""),
     ):
@@ -127,6 +136,23 @@ def test_a_pause_of_nobody_s_name_has_a_note_with_the_one_that_is_meant(
         assert ("is no member" in said) is bool(note)
     answer = paged.fill("olga", "members/pause", member="yvone", action="resume")
     assert "Did you mean yvonne?" in words(paged.followed("olga", answer).text)
+
+
+def test_a_limit_of_nearly_a_member_is_asked_back(paged: PagesServer) -> None:
+    typed = {"scope": "analyst", "name": "anna", "part": "10"}
+    asked = paged.fill("olga", "limits", **typed)
+    assert asked.status_code == 409
+    assert "nearly ana, who is one" in words(asked.text)
+    assert limit(paged, "analyst", "anna") is None
+    again = {**form_of(asked.text, "limits"), "action": "set"}
+    said = words(paged.followed("olga", paged.post_form("olga", "limits", again)).text)
+    assert "Note: anna is no member of survey; did you mean ana?" in said
+    many = paged.fill("olga", "limits/many", lines="scope,name,part\nanalyst,anaa,10\n")
+    assert "Line 2: nothing was changed: anaa is no member" in words(many.text)
+    said = words(
+        paged.followed("olga", paged.fill("olga", "limits", **typed | {"name": "yvonne"})).text
+    )
+    assert "Note: yvonne is no member of survey" in said
 
 
 def test_the_member_form_removes_a_member(paged: PagesServer) -> None:
