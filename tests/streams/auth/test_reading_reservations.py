@@ -89,7 +89,7 @@ def test_a_reservation_names_its_grant_and_its_request_and_what_it_holds(
         "reserved_at": decision["decided_at"],
         "until": decision["reservation"]["until"],
         "deadline_passed": False,
-        "final_at": "2026-11-21T14:00:00.000Z",
+        "final_at": decision["reservation"]["until"].replace("T13", "T14"),
         "held": {"epsilon": "0.1", "delta": "0"},
     }
 
