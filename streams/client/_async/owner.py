@@ -546,7 +546,7 @@ class AsyncOwner(AsyncAdministrator):
             reserved: a ratio of the dataset's budget that nobody else may use.
             until: when the limit ends: a day, which begins in UTC, or a time with its zone. From
                 then on the per-analyst default holds in its place, else nothing.
-            new: the team is meant, although it is nearly another one of the dataset.
+            new: the name is meant, although it is nearly another one of the dataset.
             answers: the number of the analyst's ask that this accepts.
 
         Raises: SimilarName: the team is nearly another one, and the limit would not hold for it.
