@@ -137,13 +137,12 @@ def releases(
     Whoever sees the dataset sees them. It reads every decision of the dataset.
     """
     from accountant.display.outside import release_of, statement_words
-    from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with explain_errors(), reader(url, token_file) as ledger:
         get_dataset(ledger, name)
-        found = [each for each in ledger.requests(name) if each.outcome is Outcome.RECORDED]
+        found = [each for each in ledger.requests(name) if release_of(each) is not None]
     for each in found:
         if json:
             release = release_of(each)
