@@ -232,7 +232,7 @@ def team_of(record: OfPeople) -> str:
 
 
 def person_of(record: OfPeople) -> str:
-    """Return the person whom a record limits or pauses, "" if none."""
+    """Return the person that a record limits or pauses, "" if none."""
     if isinstance(record, PauseMember):
         return record.member or ""
     if isinstance(record, SetLimit) and record.scope == "analyst" and not record.removes:

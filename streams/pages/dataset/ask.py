@@ -127,6 +127,7 @@ def _refused(request: HttpRequest, dataset: str) -> Response[Any]:
     values: dict[str, Any] = {
         "dataset": dataset,
         "what": "ask questions about it",
+        "is_for_leads": False,
         "page_url": dataset_address(dataset),
     }
     return render_page(request, "dataset/not_permitted.html", status=403, **values)
