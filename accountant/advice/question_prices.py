@@ -79,6 +79,6 @@ def _prices(
             yield QuestionPrice(
                 noise=noise_text(other),
                 cost=fitting.cost,
-                errors=tuple([each.shown for each in errors]),
+                errors=tuple([each.amount for each in errors]),
                 fits=fitting.fits,
             )

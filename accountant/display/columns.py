@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
+from accountant.display.numbers import counted
 from accountant.display.quantile_steps import least_step
 from accountant.questions.column_questions import questions_of
 from accountant.questions.schema import (
@@ -58,8 +59,7 @@ def schema_words(schema: Schema) -> str:
     """Return what holds for all columns: whose rows they are, and how many of them enter."""
     if schema.unit is UNSET:
         return "each row counts as one unit"
-    rows = schema.unit.rows
-    return f"at most {rows:,} {'row' if rows == 1 else 'rows'} of each {schema.unit.column} enter"
+    return f"at most {counted(schema.unit.rows, 'row')} of each {schema.unit.column} enter"
 
 
 def _values(column: Column, schema: Schema) -> str:

@@ -49,7 +49,7 @@ class ExpectedError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     rank_error: str | UnsetType = UNSET
 
     @property
-    def shown(self) -> str | None:
+    def amount(self) -> str | None:
         """The error, or that in rows."""
         return self.error if self.rank_error is UNSET else self.rank_error
 

@@ -142,14 +142,13 @@ def releases(
 
     with explain_errors(), reader(url, token_file) as ledger:
         get_dataset(ledger, name)
-        found = [each for each in ledger.requests(name) if release_of(each) is not None]
-    for each in found:
+        decisions = ledger.requests(name)
+        found = [(each, release) for each in decisions if (release := release_of(each)) is not None]
+    for decision, release in found:
         if json:
-            release = release_of(each)
-            assert release is not None
             print_json(release._asdict())
         else:
-            stdout().print(statement_words(each), soft_wrap=True, markup=False)
+            stdout().print(statement_words(decision), soft_wrap=True, markup=False)
     if not found and not json:
         say(f"{name} has no releases made elsewhere")
 

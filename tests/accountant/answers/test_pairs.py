@@ -29,7 +29,7 @@ LAWS = ["epsilon: 1", "rho: 0.1", "rho: 0.1, rounded_gaussian"]
 COMPARISONS: list[Comparison] = ["difference", "ratio"]
 
 
-def shown(question: Asked, values: Sequence[int]) -> NoisyAnswer:
+def answer_about(question: Asked, values: Sequence[int]) -> NoisyAnswer:
     """Return an answer to a question on counts or sums that shows these numbers."""
     found = answer(question, zeros(question), bits_of(1))
     return msgspec.structs.replace(found, values=tuple(map(str, values)))
@@ -57,7 +57,7 @@ def test_a_pair_of_counts_holds_by_the_law_of_both_noises(
     true = Fraction(5) if comparison == "difference" else Fraction(13, 8)
     chances = []
     for i, j in product(reach, repeat=2):
-        found = shown(question, [exact[0] + i, exact[1] + j])
+        found = answer_about(question, [exact[0] + i, exact[1] + j])
         if misses(compare_groups(found, comparison, "a", "b"), true):
             chances.append(law(float(draw.spread), i) * law(float(draw.spread), j))
     assert 0 < math.fsum(chances) <= 0.05
@@ -92,7 +92,7 @@ def true_value(text: str, values: Sequence[Fraction]) -> Fraction:
 def test_both_groups_add_their_noise() -> None:
     question = ask("count by c", "rho: 0.001", schema=small_schema(rows=1))
     deviation = math.sqrt(question.derivation.draws[0].spread)
-    found = shown(question, [100_000, 50_000])
+    found = answer_about(question, [100_000, 50_000])
     low, high = compare_groups(found, "difference", "a", "b").interval or (0, 0)
     assert 1 <= float(high - low) / 2 / (1.959964 * deviation * math.sqrt(2)) <= 1.04
     low, high = compare_groups(found, "ratio", "a", "b").interval or (0, 0)
@@ -117,14 +117,14 @@ def test_all_pairs_at_once_share_the_probability_to_miss(text: str, comparison: 
 
 def test_a_ratio_by_what_may_be_nothing_has_no_estimate() -> None:
     question = ask("count by c", "epsilon: 1", schema=small_schema(rows=1))
-    few = shown(question, [500, 3])
+    few = answer_about(question, [500, 3])
     ratio = compare_groups(few, "ratio", "a", "b")
     assert (ratio.value, ratio.interval) == (None, None)
     assert pair_text(ratio) == "a / b: no estimate, 95 % interval"
     assert compare_groups(few, "ratio", "b", "a").value == Decimal("0.006")
     assert compare_groups(few, "difference", "a", "b").value == 497
     below = compare_groups(
-        shown(ask("sum(x) by c", "epsilon: 9", schema=small_schema(rows=1)), [-900, -600]),
+        answer_about(ask("sum(x) by c", "epsilon: 9", schema=small_schema(rows=1)), [-900, -600]),
         "ratio",
         "a",
         "b",
@@ -136,7 +136,7 @@ def test_a_ratio_by_what_may_be_nothing_has_no_estimate() -> None:
 
 def test_a_ratio_is_the_inverse_of_the_other_one() -> None:
     question = ask("count by c", "rho: 0.1", schema=small_schema(rows=1))
-    found = shown(question, [400, 100])
+    found = answer_about(question, [400, 100])
     one, other = (compare_groups(found, "ratio", *pair) for pair in (("a", "b"), ("b", "a")))
     assert one.interval is not None
     assert other.interval is not None
@@ -177,7 +177,7 @@ def test_only_groups_of_one_answer_are_compared() -> None:
 
 def test_a_pair_as_text() -> None:
     question = ask("count by c", "epsilon: 1", schema=small_schema(rows=1))
-    found = PrivateAnswer(shown(question, [160, 100]))
+    found = PrivateAnswer(answer_about(question, [160, 100]))
     assert pair_text(found.difference("a", "b")) == "a - b: 60 ± 5, 95 % interval"
     text = pair_text(found.ratio("a", "b", simultaneous=True))
     assert text == "a / b: 1.600 (1.533 to 1.671), 95 % intervals of all pairs"

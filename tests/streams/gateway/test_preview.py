@@ -84,7 +84,7 @@ def test_errors_and_prices_before_a_question_are_the_same_for_any_file(
     }
     body = {"question": question, "noise": {"epsilon": "0.1"}, "guess": 1000}
 
-    def shown(rows: int) -> dict[str, Any]:
+    def preview_of(rows: int) -> dict[str, Any]:
         directory = tmp_path / str(rows)
         directory.mkdir()
         settings = Settings(port=0, **data_settings(directory, rows=rows))
@@ -93,8 +93,8 @@ def test_errors_and_prices_before_a_question_are_the_same_for_any_file(
             found: dict[str, Any] = server.post("/datasets/ages/preview", body).json()
             return found
 
-    found = shown(5)
-    assert found == shown(400)
+    found = preview_of(5)
+    assert found == preview_of(400)
     assert found["expected_errors"] == [
         {"statistic": "count", "error": "60"},
         {"statistic": "mean(age)", "error": "9.91", "is_largest": True},
