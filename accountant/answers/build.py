@@ -27,7 +27,6 @@ from accountant.answers.cost import cost_of, cost_text
 from accountant.answers.intervals import (
     carries_estimate,
     outward_decimals,
-    rank_error,
 )
 from accountant.answers.run import Noisy, Result, ShownSession
 from accountant.claims import Claim
@@ -42,7 +41,7 @@ from accountant.questions import (
     session_law,
 )
 from accountant.questions.decimals import decimal_text, round_half_up
-from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of
+from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of, rank_error
 from accountant.questions.error_at_confidence import confidence_of_each
 from accountant.questions.plan import plan_of, shows_its_draw
 from accountant.questions.quotients import Interval

@@ -6,28 +6,9 @@ Every function rounds outward: an interval has at least its confidence, whatever
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 
-from accountant.questions import Draw
-from accountant.questions.error_at_confidence import choice_error
 from accountant.questions.quotients import Interval
-from accountant.questions.sensitivity import SelectionStatistic
-
-
-def rank_error(draw: Draw, confidence: Decimal) -> Fraction:
-    """Return how many rows each choice of a draw is at most from the best, with a confidence.
-
-    It follows from schema, question and noise: scores would tell of the data.
-    """
-    statistic = draw.statistic
-    assert isinstance(statistic, SelectionStatistic), "numbers have intervals"
-    return choice_error(
-        scale=draw.spread,
-        candidates=statistic.candidates,
-        confidence=confidence,
-        grid=statistic.grid,
-    )
 
 
 def carries_estimate(count: Interval) -> bool:

@@ -12,7 +12,9 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.questions.draw import Draw
+from accountant.questions.error_at_confidence import choice_error
 from accountant.questions.laws import LAWS, OneAnswerLaw
+from accountant.questions.sensitivity import SelectionStatistic
 from accountant.questions.sums_of_noise import NoiseTerm
 
 CONFIDENCE: Final = "0.95"
@@ -59,3 +61,18 @@ def noises_of(draws: Sequence[Draw], known_count: int | None = None) -> SumOfNoi
     (law,) = {each.law for each in draws}
     known = () if known_count is None else ((Fraction(0), Fraction(0)),)
     return SumOfNoises(law, (*known, *[(each.spread, each.grid) for each in draws]))
+
+
+def rank_error(draw: Draw, confidence: Decimal) -> Fraction:
+    """Return how many rows each choice of a draw is at most from the best, with a confidence.
+
+    It follows from schema, question and noise: scores would tell of the data.
+    """
+    statistic = draw.statistic
+    assert isinstance(statistic, SelectionStatistic), "numbers have intervals"
+    return choice_error(
+        scale=draw.spread,
+        candidates=statistic.candidates,
+        confidence=confidence,
+        grid=statistic.grid,
+    )

@@ -16,8 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.questions.decimals import decimal_text
 from accountant.questions.derive import derive
 from accountant.questions.draw import Draw
-from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of
-from accountant.questions.error_at_confidence import choice_error
+from accountant.questions.draw_errors import CONFIDENCE, half_width, noises_of, rank_error
 from accountant.questions.noise import Noise
 from accountant.questions.parts import middle_of
 from accountant.questions.plan import plan_of
@@ -86,13 +85,8 @@ def _expected(scope: CheckedQuestion, draws: Sequence[Draw], guess: int | None) 
     question, name = scope.statistic, statistic_text(scope.statistic)
     first = draws[0].statistic
     if isinstance(first, SelectionStatistic):
-        rank_error = choice_error(
-            scale=draws[0].spread,
-            candidates=first.candidates,
-            confidence=Decimal(CONFIDENCE),
-            grid=first.grid,
-        )
-        return ExpectedError(statistic=name, error=None, rank_error=decimal_text(rank_error))
+        most = rank_error(draws[0], Decimal(CONFIDENCE))
+        return ExpectedError(statistic=name, error=None, rank_error=decimal_text(most))
     if not isinstance(question, EstimateQuestion):
         return ExpectedError(
             statistic=name, error=_digits(half_width(draws[0], Decimal(CONFIDENCE)))

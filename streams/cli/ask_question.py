@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from accountant.views.datasets import DatasetView
     from streams.client import Accountant, AskedQuestion, PrivateAnswer
     from streams.client.questions.asked_question import NoiseArguments
+    from streams.replies.reply import Reply
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def _ask(
                 wait=wait,
             )
             if not is_charged(reply):
-                why = reply.why.removesuffix(reply.hint).rstrip()
+                why = _why_alone(reply)
                 request.print(
                     reply.decision,
                     as_json=json,
@@ -199,8 +200,7 @@ def _ask(
                 warn_if_void(ledger, reply.decision)
             answer = ledger.find_answer(wanted.dataset, request.id, analyst=analyst, wait=wait)
             if answer is None:
-                what = f"the question is granted, and has no answer after {wait:g} s"
-                fail(Exit.UNAVAILABLE, what, hint=request.again)
+                fail(Exit.UNAVAILABLE, _no_answer_after(wait), hint=request.again)
             _print_answer(answer, json=json)
             if not json and asked.until is None:
                 then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))
@@ -244,11 +244,11 @@ def _ask_once(
                 **wanted.noise(),
             )
         except NotYetAnswered:
-            what = f"the question is granted, and has no answer after {wait:g} s"
-            fail(Exit.UNAVAILABLE, what, hint="run the same command again; it is charged once")
+            again = "run the same command again; it is charged once"
+            fail(Exit.UNAVAILABLE, _no_answer_after(wait), hint=again)
         except NotGranted as refused:
             reply = refused.reply
-            why = reply.why.removesuffix(reply.hint).rstrip()
+            why = _why_alone(reply)
             print_decision(
                 reply.decision,
                 as_json=json,
@@ -259,6 +259,15 @@ def _ask_once(
             raise typer.Exit(Exit.PENDING if reply.waits else Exit.FAILED) from None
         _print_answer(answer, json=json)
     raise typer.Exit(Exit.OK)
+
+
+def _why_alone(reply: Reply) -> str:
+    """Return why a request was refused, without the hint, which has a line of its own."""
+    return reply.why.removesuffix(reply.hint).rstrip()
+
+
+def _no_answer_after(wait: float) -> str:
+    return f"the question is granted, and has no answer after {wait:g} s"
 
 
 def _print_answer(answer: PrivateAnswer, *, json: bool) -> None:
